@@ -102,6 +102,7 @@ LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
+LDFLAGS_test_draft = $(WRAP_MALLOC)
 
 # Rooms' tests have no command line but this.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o

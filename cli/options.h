@@ -64,7 +64,8 @@ struct cli_values {
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
     const char *grammar, *json_schema, *regex, *choices;
-    const char *system, *messages, *tools, *template, *reasoning, *on_full;
+    const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
+    const char *on_full;
     const char *each, *shard, *resume, *logits_format;
     const char *rope_scaling;
     const char *cache;

@@ -238,6 +238,12 @@ const struct cli_option cli_option_table[] = {
      .at = AT(messages)},
     {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
      .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
+    {.name = "tool-choice", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .value = "WHICH", .needs = "tools", .excludes = "grammar json-schema json-object regex choices",
+     .help = "auto, required or a tool to call", .at = AT(tool_choice)},
+    {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .value = "TEXT", .needs = "chat", .implies = "chat", .help = "a beginning of the answer to go on with",
+     .at = AT(continues)},
     {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template other than the model's",
      .at = AT(template)},
@@ -254,6 +260,9 @@ const struct cli_option cli_option_table[] = {
      .help = "leave no record of what was typed", .at = AT(no_history)},
 
     /* ---- Generation ---- */
+    {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
+     .value = "WHAT", .standard = "off", .help = "guess at tokens: auto, ngram, FILE",
+     .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
      .help = "tokens at most; -1: to end or full context", .common = true, .at = AT(n_predict)},

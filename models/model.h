@@ -60,6 +60,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
 void model_session_free(struct model_session *s); /* NULL is fine */
 uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
+uint32_t model_session_n_vocab(const struct model_session *s); /* floats of a row of logits */
 /* Of all sequences. Memory that no token was written to is not resident. */
 uint64_t model_session_cache_bytes(const struct model_session *s);
 /* Bytes of all graphs that model_eval of a prompt of n_prompt tokens and then of single ones plans.

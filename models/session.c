@@ -11,7 +11,10 @@
 enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
-    KEPT_GRAPHS = 4,               /* decode, full batch without and with output, a rest */
+    KEPT_GRAPHS = 9, /* decode, full batch without and with output, a rest, a token
+                      * with 1, 2, 4, 8, 16 guesses */
+    KEPT_HEADS = 6,  /* one of many rows, the others of few */
+    MANY_ROWS = 32,
     HEAD_BYTES = 64 * 1024 * 1024, /* logits held at once at most (but one row) */
     HEAD_ROWS = 64
 };
@@ -25,7 +28,8 @@ struct model_session {
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_graph body[KEPT_GRAPHS];
-    struct model_head head, head_one; /* many rows; one row */
+    struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
+    uint64_t head_used[KEPT_HEADS];               /* by `clock` */
     uint32_t head_rows;
     uint64_t clock;
     const float *last_logits; /* in a head's graph; NULL before the first */
@@ -82,7 +86,7 @@ void model_session_free(struct model_session *s)
 {
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) engine_graph_free(s->body[i].graph);
-    engine_graph_free(s->head.graph);
+    for (int i = 0; i < KEPT_HEADS; i++) engine_graph_free(s->head[i].graph);
     engine_graph_free(s->head_one.graph);
     model_state_free(&s->state);
     free(s->batch);
@@ -100,6 +104,11 @@ uint32_t model_session_n_seq(const struct model_session *s)
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
     return s->state.n_ctx;
+}
+
+uint32_t model_session_n_vocab(const struct model_session *s)
+{
+    return s->m->params.n_vocab;
 }
 
 uint64_t model_session_cache_bytes(const struct model_session *s)
@@ -222,14 +231,24 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     }
 }
 
-/* The output product for `rows` rows at once: one row has a graph that always stays. */
+/* The output product for `rows` rows at once; the one that was not used for longest makes room. One
+ * row has a graph that always stays. */
 static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
 {
     if (rows == 1) return &s->head_one;
-    if (s->head.n_rows == rows) return &s->head;
-    engine_graph_free(s->head.graph);
-    s->head = (struct model_head){0};
-    return model_head_build(&s->head, s->m, rows, err) ? &s->head : NULL;
+    int oldest = rows > MANY_ROWS ? 0 : 1;
+    for (int i = oldest; i < (rows > MANY_ROWS ? 1 : KEPT_HEADS); i++) {
+        if (s->head[i].n_rows == rows) {
+            s->head_used[i] = s->clock;
+            return &s->head[i];
+        }
+        if (s->head_used[i] < s->head_used[oldest]) oldest = i;
+    }
+    struct model_head *h = &s->head[oldest];
+    engine_graph_free(h->graph);
+    *h = (struct model_head){0};
+    s->head_used[oldest] = s->clock;
+    return model_head_build(h, s->m, rows, err) ? h : NULL;
 }
 
 /* Logits of g's n_out rows to the sink, a few rows at a time. The last piece reaches back over rows

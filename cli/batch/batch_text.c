@@ -2,6 +2,7 @@
 #include "cli/batch/batch_text.h"
 #include "cli/batch/batch_input.h"
 #include "cli/chat/messages.h"
+#include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
 #include <math.h>
@@ -160,9 +161,15 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
     const bool special = p->values.special || p->values.chat;
-    return cli_generation_prepare(&p->generation, &p->values, special, err) &&
-           cli_sampler_finish(&p->values, c->model, &p->generation.parts,
-                              &p->generation.options.sample, err);
+    if (!cli_generation_prepare(&p->generation, &p->values, special, err) ||
+        !cli_sampler_finish(&p->values, c->model, &p->generation.parts,
+                            &p->generation.options.sample, err))
+        return false;
+    if (!p->values.chat) return true;
+    if (c->template.template)
+        return cli_tool_choice_open(&p->values, &c->template, c->model, &p->generation, err);
+    *err = c->no_template;
+    return false;
 }
 
 /* Makes room by those that were not used for longest, but for the latest. */
@@ -304,16 +311,17 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
         return false;
     }
     json_t *messages = read_messages(t, prompt, asks, err);
-    const bool ok = messages && cli_chat_template_render(&c->template, &t->profile->values,
-                                                         c->model, messages, &t->prompt, err);
+    const bool ok = messages &&
+                    cli_chat_prompt_begin(&t->prompt, &t->profile->values, messages, err) &&
+                    cli_chat_template_render(&c->template, &t->profile->values, c->model, messages,
+                                             &t->prompt, err);
     json_decref(messages);
     t->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
     if (!ok || !cli_chat_reply_open(&t->reply, &c->template, c->model, &t->prompt, err))
         return false;
     t->ids = t->prompt.ids;
     t->prompt.ids = TEXT_IDS_INIT;
-    if (cli_chat_reply_thought(&t->reply, &t->marks)) t->job.prompt.thought = &t->marks;
-    return true;
+    return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
 }
 
 /* The members that are options, a new object; NULL without memory. The seed is no part of a

@@ -398,7 +398,9 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
         base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
         ok = blame(t, err);
     }
-    ok = ok &&
+    for (size_t i = 0; ok && i < out->begun.size; i++) base_buffer_add(&out->own, "", 1);
+    if (ok && out->begun.size) base_buffer_add(&out->text, out->begun.data, out->begun.size);
+    ok = ok && (!(out->text.failed || out->own.failed) || no_memory(err)) &&
          cli_encode(values, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
                     &out->ids, err) &&
          (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
@@ -409,8 +411,32 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
     return ok;
 }
 
+bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *messages,
+                           struct base_buffer *text, struct base_error *err)
+{
+    json_t *list = convert(t, messages, err);
+    base_buffer_clear(text);
+    base_buffer_add_text(text, "");
+    const bool ok = list && render(t, list, text, NULL, err);
+    json_decref(list);
+    return ok && (!text->failed || no_memory(err));
+}
+
+bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
+                           json_t *messages, struct base_error *err)
+{
+    base_buffer_clear(&p->begun);
+    if (!cli_messages_take_begun(messages, &p->begun, err)) return false;
+    if (values->continues && values->escape)
+        cli_input_unescape(values->continues, &p->begun);
+    else if (values->continues)
+        base_buffer_add_text(&p->begun, values->continues);
+    return !p->begun.failed || no_memory(err);
+}
+
 void cli_chat_prompt_free(struct cli_chat_prompt *p)
 {
+    base_buffer_free(&p->begun);
     base_buffer_free(&p->text);
     base_buffer_free(&p->own);
     text_ids_free(&p->ids);

@@ -227,11 +227,12 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     struct generate_prompt prompt = {
         .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
     if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
-    if (cli_chat_reply_thought(&c->reply, &marks)) prompt.thought = &marks;
+    if (!cli_chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
     prompt.n_held = load_prompt(c, &prompt);
     if (!generate_request_begin(request, &prompt, err)) return false;
     cli_progress_begin(&c->progress, c->model.session, prompt.n);
-    const bool ok = generate_run(request, take_piece, c, &c->outcome, err);
+    const bool ok =
+        generate_run_with(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
     cli_progress_end(&c->progress);
     if (!ok || !cli_chat_reply_end(&c->reply, err)) return false;
     cli_wrap_flush(&c->wrap, &c->piece);

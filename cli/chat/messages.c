@@ -250,6 +250,30 @@ size_t cli_messages_last_turn(const json_t *list)
     return size;
 }
 
+bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct base_error *err)
+{
+    static const char *const others[] = {"tool_calls", "reasoning_content"};
+    const size_t n = json_array_size(list);
+    if (strcmp(cli_messages_role(list, n - 1), "assistant") != 0) return true;
+    const json_t *last = json_array_get(list, n - 1), *content = json_object_get(last, "content");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const json_t *other = json_object_get(last, others[i]);
+        if (other && !json_is_null(other))
+            return base_fail(err, BASE_USAGE,
+                             "message %zu, the last one, is the assistant's: only a text can be "
+                             "continued, and it has %s",
+                             n, others[i]);
+    }
+    if (json_is_string(content))
+        base_buffer_add(begun, json_string_value(content), json_string_length(content));
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *text = json_object_get(json_array_get(content, i), "text");
+        base_buffer_add(begun, json_string_value(text), json_string_length(text));
+    }
+    cli_messages_cut(list, n - 1);
+    return !begun->failed || no_memory(err);
+}
+
 void cli_messages_cut(json_t *list, size_t size)
 {
     while (json_array_size(list) > size) json_array_remove(list, json_array_size(list) - 1);

@@ -1,6 +1,7 @@
 /* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
+#include "cli/chat/tool_choice.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
@@ -39,6 +40,8 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
         c->chat.prompt.ids = TEXT_IDS_INIT;
+        if (!cli_tool_choice_open(c->values, &c->chat.template, &c->model, &c->generation, err))
+            return false;
     } else if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) {
         return false;
     }
@@ -158,6 +161,7 @@ static void note_timings(const struct completion *c)
              rate(o->n_generated, o->generate_seconds),
              (unsigned long long)c->generation.options.sample.seed,
              generate_ending_name[o->ending]);
+    cli_draft_note(&c->generation.draft);
 }
 
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
@@ -168,7 +172,9 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
                                      .continues = text->size > 0 && !c->values->chat,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
-    if (c->values->chat && cli_chat_reply_thought(&c->chat.reply, &marks)) prompt.thought = &marks;
+    if (c->values->chat &&
+        !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
+        return false;
     c->loaded = cli_seconds();
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
@@ -180,7 +186,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* After an echo the terminal's line is in use. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
-    const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
+    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
+                                      c, &c->outcome, err);
     cli_progress_end(&c->progress);
     if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);

@@ -191,7 +191,8 @@ struct constrain_schema {
     uint32_t *label, n_label, label_room;
     uint64_t *bits;
     uint32_t n_bits, bits_room;
-    uint32_t root; /* place */
+    uint32_t root;    /* place */
+    uint32_t *member; /* [options' n_members] places of its anyOf's members; literals at first */
 };
 void constrain_schema_free(struct constrain_schema *s); /* NULL is fine */
 

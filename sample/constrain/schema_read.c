@@ -768,6 +768,16 @@ static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
     return true;
 }
 
+/* The literals of the members of the root's anyOf. */
+static bool find_members(struct reader *r, uint32_t json_root)
+{
+    uint32_t *out = r->s->member, *end = out + r->options->n_members, c = at(r, json_root)->child;
+    while (c && !is(r, c, "anyOf")) c = at(r, c)->sibling;
+    for (uint32_t m = c ? at(r, c)->child : 0; m && out < end; m = at(r, m)->sibling)
+        if (r->lit_of[m]) *out++ = r->lit_of[m] - 1;
+    return out == end || base_fail(r->err, BASE_USAGE, "not as many schemas as texts");
+}
+
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err)
@@ -778,9 +788,11 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
     r.refs = constrain_refs_new(&s->json, json_root, err);
     r.lit_of = calloc(s->json.n_node, sizeof *r.lit_of);
     r.todo = calloc(s->json.n_node, sizeof *r.todo);
-    bool ok = r.refs && r.lit_of && r.todo;
+    s->member = calloc(options->n_members + 1, sizeof *s->member);
+    bool ok = r.refs && r.lit_of && r.todo && s->member;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    ok = ok && read_all(&r, json_root, root);
+    ok =
+        ok && read_all(&r, json_root, root) && (!options->n_members || find_members(&r, json_root));
     constrain_refs_free(r.refs);
     free(r.lit_of), free(r.todo), free(r.lit);
     return ok;

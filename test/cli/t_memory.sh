@@ -16,6 +16,8 @@ printf '%s' '[{"role":"user","content":"hi"},{"role":"assistant","content":"","t
 printf '[{"type":"function","function":{"name":"f"}}]' >"$work/tools.json"
 printf '%s' '{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}' \
     '{{ c.function.arguments }}{% endfor %}{% endfor %}{{ tools|length }}{{ bos_token }}' >"$work/template.jinja"
+printf '%s' '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", ' \
+    '"arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endfor %}{{ tools|length }}' >"$work/calls.jinja"
 printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" "$work/saved" >"$work/lines"
 printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
     >"$work/schema.json"
@@ -96,6 +98,10 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_choices yes run $m -p x -n 20 --choices yes,no
     memory run_chat yes run $m --chat --template "$work/template.jinja" -n 2 \
         --messages "$work/messages.json" --tools "$work/tools.json"
+    memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 8 -p hello \
+        --tools "$work/tools.json" --tool-choice required --continue ''
+    memory run_draft yes run $m -p 'hello hello hello hello' -n 8 --draft ngram
+    memory run_draft_model yes run $m -p hello -n 4 --draft "$work/m.gguf"
     memory run_plan no run $m -p hello --plan
     memory run_show_prompt yes run $m -p hello --show-prompt --json
     given=$work/lines
