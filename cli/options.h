@@ -25,6 +25,7 @@ enum cli_command_id {
     CLI_IMATRIX,
     CLI_CHECK,
     CLI_MODELS,
+    CLI_PULL,
     CLI_DOCTOR,
     CLI_COMPLETION,
     CLI_MAN,
@@ -64,11 +65,13 @@ struct cli_values {
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     const char *each, *shard, *resume;
+    const char *hub, *as, *sha256, *remove;
     const char *rope_scaling;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
+    int64_t connections, retries, timeout;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -79,7 +82,7 @@ struct cli_values {
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
-    bool verbose, newline, unordered;
+    bool verbose, newline, unordered, insecure;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */
@@ -167,11 +170,12 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help and --version count on the line only. */
+/* --help, --version and --remove count on the line only. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
-           o->at != offsetof(struct cli_values, version);
+           o->at != offsetof(struct cli_values, version) &&
+           o->at != offsetof(struct cli_values, remove);
 }
 
 /* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are valid too. */
