@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """test/cli/hub.py: a hub with every fault that t_pull.sh needs, on two ports of this machine.
 
-    hub.py FOLDER        serves until it is ended; writes FOLDER/port and FOLDER/other_port when it
-                         is ready, and a line for each request to FOLDER/log:
+    hub.py FOLDER        serves until it is ended; writes FOLDER/main_port, FOLDER/other_port and then
+                         FOLDER/ready, and a line for each request to FOLDER/log:
                          main|other METHOD PATH range=.. if-range=.. token=yes|no
 
 The fault is the second word of the repository: u/FAULT. Models are GGUF files of one tensor.
-FOLDER/change, if it exists, gives all files another version.
+FOLDER/change, if it exists, gives all files another version. FOLDER/cert.pem, if it exists, is the
+certificate and key of a third port: FOLDER/tls_port.
 """
 import hashlib
 import http.server
 import json
 import os
 import random
+import ssl
 import struct
 import sys
 import threading
@@ -259,17 +261,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def serve(role):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.role, server.daemon_threads = role, True
+    if role == "tls":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{FOLDER}/cert.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     PORT[role] = server.server_port
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-for role in ("main", "other"):
+ROLES = ["other", "main"] + ["tls"] * os.path.exists(f"{FOLDER}/cert.pem")
+for role in ROLES:
     serve(role)
-for role, name in (("other", "other_port"), ("main", "port")):
-    with open(f"{FOLDER}/{name}.new", "w") as out:
-        out.write(str(PORT[role]))
-    os.rename(f"{FOLDER}/{name}.new", f"{FOLDER}/{name}")
 for name, data in (("model", MODEL), ("changed", CHANGED), ("small", SMALL)):
     with open(f"{FOLDER}/{name}.gguf", "wb") as out:
         out.write(data)
+for role in ROLES:
+    with open(f"{FOLDER}/{role}_port", "w") as out:
+        out.write(str(PORT[role]))
+open(f"{FOLDER}/ready", "w").close()
 time.sleep(600)

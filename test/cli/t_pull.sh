@@ -14,16 +14,19 @@ fi
 
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN
 mkdir "$work/hub"
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+    -keyout "$work/hub/key.pem" -out "$work/hub/cert.pem" 2>/dev/null &&
+    cat "$work/hub/key.pem" >>"$work/hub/cert.pem" || rm -f "$work/hub/cert.pem"
 python3 test/cli/hub.py "$work/hub" 2>/dev/null &
 hub=$!
 trap 'kill $hub; rm -rf "$work"' EXIT
 n=0
-until [ -s "$work/hub/port" ] && [ -s "$work/hub/small.gguf" ] || [ $n -ge 100 ]; do
+until [ -e "$work/hub/ready" ] || [ $n -ge 100 ]; do
     sleep 0.1
     n=$((n + 1))
 done
-[ -s "$work/hub/port" ] || { echo "skip: the hub does not start"; finish; exit 0; }
-here=http://127.0.0.1:$(cat "$work/hub/port")
+[ -e "$work/hub/ready" ] || { echo "skip: the hub does not start"; finish; exit 0; }
+here=http://127.0.0.1:$(cat "$work/hub/main_port")
 other=http://127.0.0.1:$(cat "$work/hub/other_port")
 INFER_HUB=$here
 export INFER_HUB
@@ -182,6 +185,24 @@ refused 1 '192.0.2.1: http to another machine can be read and changed on its way
 pull u/nowhere
 refused 1 'it redirects without an address'
 
+begin certificates_are_checked
+if [ -s "$work/hub/tls_port" ]; then
+    secure=https://localhost:$(cat "$work/hub/tls_port")
+    pull u/plain --hub "$secure" --retries 0
+    refused 1 'localhost: .*certificate'
+    CURL_CA_BUNDLE=$work/hub/cert.pem
+    export CURL_CA_BUNDLE
+    pull u/plain --hub "$secure"
+    got m-Q4_K_M.gguf model
+    pull u/cdn --hub "$secure" # to http
+    refused 1 'localhost: it redirects from https to http'
+    pull u/plain --hub "https://127.0.0.1:$(cat "$work/hub/tls_port")" --retries 0 # another name
+    refused 1 '127.0.0.1: .*(certificate|SSL)'
+    unset CURL_CA_BUNDLE
+else
+    skip 'no openssl to make a certificate'
+fi
+
 begin the_token_goes_to_the_hub_alone
 HF_TOKEN=hf_secret
 export HF_TOKEN
@@ -307,6 +328,9 @@ until [ -s "$models/m-Q4_K_M.gguf.part.state" ] || [ $n -ge 100 ]; do sleep 0.1;
 infer pull u/plain
 status 1
 err_line 'm-Q4_K_M.gguf.part: another process fetches it'
+if "$INFER" doctor 2>/dev/null | grep -q 'Landlock [0-9]'; then
+    grep -q '^NoNewPrivs:.*1' "/proc/$first/status" || bad 'no sandbox'
+fi
 kill $first
 wait $first
 infer pull u/plain
@@ -326,6 +350,30 @@ mkdir -p "$models/m-Q4_K_M.gguf.part"
 infer pull u/plain
 status 1
 err_line 'm-Q4_K_M.gguf.part: cannot write: Is a directory'
+
+begin memory_that_runs_out_is_an_error_of_its_own
+library=${INFER%/*}/test/fail_alloc.so
+if [ -r "$library" ]; then
+    rm -rf "$models"
+    FAIL_ALLOC_COUNT=$work/count LD_PRELOAD=$library "$INFER" pull u/several:q6_k >/dev/null 2>&1
+    step=$(($(cat "$work/count") / 24))
+    at=1
+    while [ $at -le "$(cat "$work/count")" ]; do
+        rm -rf "$models"
+        FAIL_ALLOC_AT=$at LD_PRELOAD=$library "$INFER" pull u/several:q6_k >"$work/out" 2>"$work/err"
+        code=$? last="pull (FAIL_ALLOC_AT=$at)"
+        if [ $code -eq 0 ]; then # a library of libcurl may say on stderr that it does without
+            cmp -s "$models/m-q6_k.gguf" "$work/hub/small.gguf" || bad "infer $last: another file, status 0"
+        else
+            status 4
+            out ''
+            tail -n 1 "$work/err" | grep -q '^infer: .' || bad "infer $last: status 4 without a line"
+        fi
+        if [ $at -lt 8 ]; then at=$((at + 1)); else at=$((at + step)); fi
+    done
+else
+    skip "$library is not built"
+fi
 
 begin progress_is_on_a_terminal_only
 if terminals; then
