@@ -111,14 +111,14 @@ struct cli_http {
 
 /* ---- Addresses ---- */
 
-static bool copy_part(struct cli_http *h, CURLU *u, CURLUPart part, char *out, size_t room)
+static CURLUcode copy_part(struct cli_http *h, CURLU *u, CURLUPart part, char *out, size_t room)
 {
     char *text = NULL;
-    const bool ok =
-        h->api.curl_url_get(u, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK && strlen(text) < room;
-    if (ok) strcpy(out, text);
+    CURLUcode code = h->api.curl_url_get(u, part, &text, CURLU_DEFAULT_PORT);
+    if (code == CURLUE_OK && strlen(text) >= room) code = CURLUE_MALFORMED_INPUT;
+    if (code == CURLUE_OK) strcpy(out, text);
     h->api.curl_free(text);
-    return ok;
+    return code;
 }
 
 static bool is_here(const char *host)
@@ -135,11 +135,11 @@ static bool find_place(struct cli_http *h, const char *url, const struct place *
 {
     CURLU *u = h->api.curl_url();
     if (!u) return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
-    const CURLUcode code = h->api.curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
-    const bool ok = code == CURLUE_OK &&
-                    copy_part(h, u, CURLUPART_SCHEME, out->scheme, sizeof out->scheme) &&
-                    copy_part(h, u, CURLUPART_HOST, out->host, sizeof out->host) &&
-                    copy_part(h, u, CURLUPART_PORT, out->port, sizeof out->port);
+    CURLUcode code = h->api.curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+    if (!code) code = copy_part(h, u, CURLUPART_SCHEME, out->scheme, sizeof out->scheme);
+    if (!code) code = copy_part(h, u, CURLUPART_HOST, out->host, sizeof out->host);
+    if (!code) code = copy_part(h, u, CURLUPART_PORT, out->port, sizeof out->port);
+    const bool ok = code == CURLUE_OK;
     h->api.curl_url_cleanup(u);
     const enum base_code wrong = from ? BASE_FAILED : BASE_USAGE;
     const char *item = from ? from->host : NULL;
