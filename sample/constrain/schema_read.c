@@ -502,7 +502,7 @@ static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
         if (!regex_at(r, c, true, &text)) return false;
         part[n++] = r->s->text[text];
     }
-    struct constrain_dfa *rest = constrain_dfa_product(part, n, r->err);
+    struct constrain_dfa *rest = constrain_dfa_product(part, n, 0, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
     return keep_text(r, rest, &text) && demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
