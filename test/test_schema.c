@@ -427,6 +427,26 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
         {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
         {"{'type':'number','exclusiveMinimum':true}", {"-9"}, {"null"}},
         {"{'$schema':'http://json-schema.org/draft-04/schema#','minimum':1}", {"1", "null"}, {"0"}},
+        /* draft 4: `id` names a schema, or a place in it */
+        {"{'$schema':'http://json-schema.org/draft-04/schema#','id':'http://x/root.json',"
+         "'definitions':{'a':{'id':'a.json','enum':[1]},'b':{'id':'#b','enum':[2]},"
+         "'c':{'id':'c.json','definitions':{'b':{'enum':[3]}},'anyOf':[{'$ref':'#/definitions/"
+         "b'}]}},"
+         "'anyOf':[{'$ref':'a.json'},{'$ref':'#b'},{'$ref':'c.json'},"
+         "{'id':'ignored.json','$ref':'http://x/a.json'}]}",
+         {"1", "2", "3"},
+         {"4"}},
+        {"{'id':'http://x/y','definitions':{'a':{'enum':[1]}},'$ref':'#/definitions/a'}",
+         {"1"},
+         {"2"}},
+        {"{'id':'http://x/y','items':{'$ref':'http://x/y#/definitions/a'},'definitions':{'a':{"
+         "'enum':[1]}}}",
+         {"[1]"},
+         {"[2]"}},
+        {"{'$id':'http://x/y','$defs':{'a':{'$id':'#a','enum':[1]}},'items':{'$ref':'#a'}}",
+         {"[1]"},
+         {"[2]"}},
+        {"{'properties':{'id':{'const':1}}}", {"{'id':1}"}, {"{'id':2}"}},
         /* draft 7: lists of items */
         {"{'items':[{'type':'null'},{'type':'boolean'}]}",
          {"[]", "[null]", "[null,true,7]"},

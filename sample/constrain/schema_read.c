@@ -666,6 +666,14 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
     return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
+/* The name of a schema in draft 4. In newer drafts it is no keyword: then only that of the whole
+ * schema is read, which changes no other reference. */
+static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
+{
+    const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;
+    return (is_name && constrain_refs_reads_id(r->refs, owner)) || refuse(r, v);
+}
+
 /* Does not restrict the value, or is read with another keyword (then, maxContains). */
 static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 {
@@ -718,6 +726,7 @@ static const struct keyword {
     {"minContains", read_nothing},
     {"maxContains", read_nothing},
     {"$id", read_nothing},
+    {"id", read_old_id},
     {"$anchor", read_nothing},
     {"$dynamicAnchor", read_nothing},
     {"$defs", read_nothing},
