@@ -106,6 +106,7 @@ FORCE:
 # Lets the test make each allocation fail in turn.
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
+LDFLAGS_test_json_load  = -Wl,--wrap=malloc
 # Counts the allocations of a run.
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 LDFLAGS_test_graph      = $(WRAP_MALLOC)

@@ -417,17 +417,30 @@ static void judge(const struct judged *j, const struct constrain_schema_options 
     constraint_free(c);
 }
 
-static void older_drafts_and_wrappers_mean_what_they_say(void **state)
+/* Cases that are written with single quotes. */
+static void judge_quoted(const struct judged *cases, size_t n_cases)
+{
+    for (size_t i = 0; i < n_cases; i++) {
+        struct judged j = cases[i];
+        char text[16][512];
+        int n = 0;
+        const char **parts[13] = {&j.schema};
+        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
+        for (int k = 0; k < 13; k++) { /* quotes */
+            if (!*parts[k]) continue;
+            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
+            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
+            *parts[k] = text[n++];
+        }
+        judge(&j, &(struct constrain_schema_options){.generate = false});
+        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
+    }
+}
+
+static void id_of_draft_4_names_a_schema_or_a_place_in_it(void **state)
 {
     (void)state;
     static const struct judged cases[] = {
-        /* draft 4: an exclusive bound is a boolean beside the bound */
-        {"{'type':'number','minimum':5,'exclusiveMinimum':true}", {"5.1", "6"}, {"5", "4"}},
-        {"{'type':'number','maximum':5,'exclusiveMaximum':true}", {"4.9"}, {"5", "5.0"}},
-        {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
-        {"{'type':'number','exclusiveMinimum':true}", {"-9"}, {"null"}},
-        {"{'$schema':'http://json-schema.org/draft-04/schema#','minimum':1}", {"1", "null"}, {"0"}},
-        /* draft 4: `id` names a schema, or a place in it */
         {"{'$schema':'http://json-schema.org/draft-04/schema#','id':'http://x/root.json',"
          "'definitions':{'a':{'id':'a.json','enum':[1]},'b':{'id':'#b','enum':[2]},"
          "'c':{'id':'c.json','definitions':{'b':{'enum':[3]}},'anyOf':[{'$ref':'#/definitions/"
@@ -447,6 +460,20 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
          {"[1]"},
          {"[2]"}},
         {"{'properties':{'id':{'const':1}}}", {"{'id':1}"}, {"{'id':2}"}},
+    };
+    judge_quoted(cases, sizeof cases / sizeof cases[0]);
+}
+
+static void older_drafts_and_wrappers_mean_what_they_say(void **state)
+{
+    (void)state;
+    static const struct judged cases[] = {
+        /* draft 4: an exclusive bound is a boolean beside the bound */
+        {"{'type':'number','minimum':5,'exclusiveMinimum':true}", {"5.1", "6"}, {"5", "4"}},
+        {"{'type':'number','maximum':5,'exclusiveMaximum':true}", {"4.9"}, {"5", "5.0"}},
+        {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
+        {"{'type':'number','exclusiveMinimum':true}", {"-9"}, {"null"}},
+        {"{'$schema':'http://json-schema.org/draft-04/schema#','minimum':1}", {"1", "null"}, {"0"}},
         /* draft 7: lists of items */
         {"{'items':[{'type':'null'},{'type':'boolean'}]}",
          {"[]", "[null]", "[null,true,7]"},
@@ -495,21 +522,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
          {"1"},
          {"2"}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct judged j = cases[i];
-        char text[16][512];
-        int n = 0;
-        const char **parts[13] = {&j.schema};
-        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
-        for (int k = 0; k < 13; k++) { /* quotes */
-            if (!*parts[k]) continue;
-            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
-            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
-            *parts[k] = text[n++];
-        }
-        judge(&j, &(struct constrain_schema_options){.generate = false});
-        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
-    }
+    judge_quoted(cases, sizeof cases / sizeof cases[0]);
 }
 
 /* Lengths are counted, so that a large one costs no more than a small one. */
@@ -685,6 +698,7 @@ int main(void)
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
+        cmocka_unit_test(id_of_draft_4_names_a_schema_or_a_place_in_it),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
         cmocka_unit_test(large_lengths_are_exact),
         cmocka_unit_test(many_properties_are_exact),

@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
+#include "text/chat/json_load.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,9 +248,8 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     const json_t *arguments = json_object_get(holder, "arguments");
     json_t *other = NULL;
     if (json_is_string(arguments) && !t->wants_encoded) {
-        errno = 0;
-        other = json_loadb(json_string_value(arguments), json_string_length(arguments),
-                           JSON_ALLOW_NUL, NULL);
+        other = text_json_load(json_string_value(arguments), json_string_length(arguments),
+                               JSON_ALLOW_NUL, NULL);
         if (!other) return errno != ENOMEM; /* not JSON: it remains a text */
     } else if (json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
