@@ -88,6 +88,14 @@ $(BUILD)/commit: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
+# `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
+CURL ?= $(if $(shell echo '\#include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
+$(BUILD)/cli/pull/http.o: CPPFLAGS += $(if $(filter yes,$(CURL)),-DCLI_HAS_CURL)
+$(BUILD)/cli/pull/http.o: $(BUILD)/curl
+$(BUILD)/curl: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(CURL)' | cmp -s - $@ || echo '$(CURL)' > $@
+
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
@@ -98,6 +106,7 @@ FORCE:
 # Lets the test make each allocation fail in turn.
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
+LDFLAGS_test_json_load  = -Wl,--wrap=malloc
 # Counts the allocations of a run.
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 LDFLAGS_test_graph      = $(WRAP_MALLOC)

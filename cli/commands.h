@@ -22,6 +22,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_check(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_cache(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_models(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_pull(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_completion(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_man(const struct cli_values *values, struct base_error *err);

@@ -3,8 +3,7 @@
 #include "cli/options.h"
 
 #define NO_GPU "not needed: everything runs on the processor"
-#define NO_NETWORK                                                                                 \
-    "not here: no network is used; a file is given with -m, and infer-fetch-model fetches two"
+#define NO_ACCOUNT "not here: `infer pull` fetches from the hub, and nothing is sent to it"
 #define NO_SERVER "not here: each call is one completion, `infer chat` a conversation"
 
 const struct cli_foreign cli_foreign_table[] = {
@@ -15,9 +14,11 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llama.cpp", "-sm --split-mode -ts --tensor-split -mg --main-gpu -nkvo --no-kv-offload", NULL,
      NO_GPU},
     {"llama.cpp", "-fa --flash-attn", NULL, "not needed: attention has one form"},
-    {"llama.cpp",
-     "-hf -hfr --hf-repo -hff --hf-file -hft --hf-token -mu --model-url -dr --docker-repo", NULL,
-     NO_NETWORK},
+    {"llama.cpp", "-hf -hfr --hf-repo -hff --hf-file", "infer pull USER/REPO[:QUANT]",
+     "then -m NAME"},
+    {"llama.cpp", "-mu --model-url", "infer pull URL", "then -m NAME"},
+    {"llama.cpp", "-hft --hf-token", "HF_TOKEN=.. infer pull", NULL},
+    {"llama.cpp", "-dr --docker-repo", NULL, "not here: `infer pull` fetches GGUF files"},
     {"llama.cpp", "-cnv --conversation -i --interactive -if --interactive-first", "infer chat",
      NULL},
     {"llama.cpp", "-no-cnv --no-conversation", NULL,
@@ -103,10 +104,12 @@ const struct cli_foreign cli_foreign_table[] = {
     {"ollama", "--format", "--json-object, --json-schema FILE", NULL},
     {"ollama", "--think --hidethinking", "--reasoning WHAT, --reasoning-budget N",
      "show or hide; a budget of 0: no thoughts"},
-    {"ollama", "--keepalive --insecure --experimental", NULL,
+    {"ollama", "--keepalive --experimental", NULL,
      "not needed: nothing stays behind a call"},
     {"ollama", "--nowordwrap", NULL, "not needed: words are wrapped in `chat` on a terminal only"},
-    {"ollama", "pull push cp rm create download signin", NULL, NO_NETWORK},
+    {"ollama", "download", "infer pull USER/REPO[:QUANT]", NULL},
+    {"ollama", "rm", "infer models --remove NAME", NULL},
+    {"ollama", "push cp create signin", NULL, NO_ACCOUNT},
     {"ollama", "list ls", "infer models", NULL},
     {"ollama", "show info", "infer inspect FILE", NULL},
     {"ollama", "serve server start stop ps", NULL, NO_SERVER},

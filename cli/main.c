@@ -64,6 +64,7 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_CHECK] = cli_cmd_check,
     [CLI_MODELS] = cli_cmd_models,
     [CLI_CACHE] = cli_cmd_cache,
+    [CLI_PULL] = cli_cmd_pull,
     [CLI_DOCTOR] = cli_cmd_doctor,
     [CLI_COMPLETION] = cli_cmd_completion,
     [CLI_MAN] = cli_cmd_man,

@@ -27,6 +27,7 @@ enum cli_command_id {
     CLI_CHECK,
     CLI_MODELS,
     CLI_CACHE,
+    CLI_PULL,
     CLI_DOCTOR,
     CLI_COMPLETION,
     CLI_MAN,
@@ -67,13 +68,14 @@ struct cli_values {
     const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
     const char *on_full;
     const char *each, *shard, *resume, *logits_format;
+    const char *hub, *as, *sha256, *remove;
     const char *rope_scaling;
     const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
-    int64_t cache_size, older;
+    int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -84,7 +86,7 @@ struct cli_values {
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
-    bool verbose, newline, unordered, clear;
+    bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short spelling of help */
 
@@ -173,11 +175,12 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help and --version count on the line only. */
+/* --help, --version and --remove count on the line only. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
-           o->at != offsetof(struct cli_values, version);
+           o->at != offsetof(struct cli_values, version) &&
+           o->at != offsetof(struct cli_values, remove);
 }
 
 /* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are valid too. */

@@ -16,6 +16,7 @@
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
+#define PULL       (1u << CLI_PULL)
 #define DOCTOR     (1u << CLI_DOCTOR)
 #define CACHE      (1u << CLI_CACHE)
 #define VERSION    (1u << CLI_VERSION)
@@ -116,10 +117,11 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "keyword of a schema that cannot be enforced is an error (status 2).",
                    0, 0},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
-                    "list the model files that are there",
+                    "list the model files that are there, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
-                    "the model that is used without -m.",
+                    "the model that is used without -m. --remove NAME removes a model of that folder\n"
+                    "(of a split one all parts) and prints the names of the files.",
                     0, 3},
     [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
                    "list or clear the prefix cache on disk",
@@ -127,6 +129,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "model. With NAME only of models whose name contains it. With --clear removes\n"
                    "what it would list.",
                    0, 1},
+    [CLI_PULL] = {"pull", "infer pull USER/REPO[:QUANT] | URL [options]",
+                  "fetch a model from the hub, or from an address",
+                  "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
+                  "models` lists, checks its sum, and prints its path. QUANT is a part of the\n"
+                  "file's name, as Q4_K_M, or all of it; without one Q4_K_M, Q8_0 or the first\n"
+                  "file is taken. What was interrupted goes on when it is called again. A token is\n"
+                  "taken from HF_TOKEN, and sent to the hub alone.",
+                  1, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "look at this machine: what limits speed here",
                     "Shows what this machine offers, what infer makes of it and why, and measures for\n"
@@ -152,6 +162,7 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_INSPECT] = {"FILE"},
     [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
+    [CLI_PULL] = {NULL},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
@@ -223,6 +234,12 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
+    {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
+     .value = "SUM", .help = "what the file of an address must have", .common = true, .at = AT(sha256)},
+    {.name = "hub", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT, .value = "URL",
+     .standard = "https://huggingface.co", .help = "where USER/REPO is", .common = true, .at = AT(hub)},
+    {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
+     .help = "http to other machines too", .at = AT(insecure)},
     {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "leave out bytes without a token",
      .at = AT(lossy)},
@@ -444,6 +461,11 @@ const struct cli_option cli_option_table[] = {
      .writes = true, .common = true, .at = AT(output)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
      .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
+    {.name = "as", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_OUTPUT, .value = "NAME",
+     .help = "another name for the file", .common = true, .at = AT(as)},
+    {.name = "remove", .kind = CLI_TEXT, .commands = MODELS, .group = CLI_GROUP_OUTPUT,
+     .value = "NAME", .excludes = "json model", .help = "remove this model", .common = true,
+     .at = AT(remove)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
      .help = "how many of the best tokens to print", .common = true, .at = AT(top)},
@@ -572,8 +594,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "yarn-beta-slow", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
+    {.name = "connections", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "N", .standard = "4", .low = 1, .high = 16, .help = "pieces of a file fetched at once",
+     .common = true, .at = AT(connections)},
+    {.name = "retries", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "N", .standard = "5", .low = 0, .high = 100, .help = "times that a broken piece is tried again",
+     .at = AT(retries)},
+    {.name = "timeout", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds of less than 1 kB/s that break it off",
+     .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK | PULL, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

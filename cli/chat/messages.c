@@ -2,6 +2,7 @@
 #include "cli/chat/messages.h"
 #include "base/utf8.h"
 #include "cli/system.h"
+#include "text/chat/json_load.h"
 #include <errno.h>
 #include <string.h>
 
@@ -15,11 +16,9 @@ static bool no_memory(struct base_error *err)
 json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
 {
     json_error_t error;
-    errno = 0; /* jansson reports a failed allocation as wrong JSON, if at all */
-    json_t *json =
-        json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (json && errno != ENOMEM) return json;
-    json_decref(json); /* its scanner continues with a truncated text */
+    json_t *json = text_json_load(
+        text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (json) return json;
     if (errno == ENOMEM)
         base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
     else if (error.line > 0)

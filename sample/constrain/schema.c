@@ -193,7 +193,7 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
     if (n > 31)
         base_fail(err, BASE_USAGE, "'pattern': more than 31 conditions on one string");
     else
-        d = constrain_dfa_product(part, n_part, err);
+        d = constrain_dfa_product(part, n_part, want, err);
     constrain_dfa_free(counted);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == want;
     if (d && !constrain_dfa_trim(d, NULL, &why)) {

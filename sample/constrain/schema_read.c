@@ -502,7 +502,7 @@ static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
         if (!regex_at(r, c, true, &text)) return false;
         part[n++] = r->s->text[text];
     }
-    struct constrain_dfa *rest = constrain_dfa_product(part, n, r->err);
+    struct constrain_dfa *rest = constrain_dfa_product(part, n, 0, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
     return keep_text(r, rest, &text) && demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
@@ -666,6 +666,14 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
     return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
+/* The name of a schema in draft 4. In newer drafts it is no keyword: then only that of the whole
+ * schema is read, which changes no other reference. */
+static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
+{
+    const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;
+    return (is_name && constrain_refs_reads_id(r->refs, owner)) || refuse(r, v);
+}
+
 /* Does not restrict the value, or is read with another keyword (then, maxContains). */
 static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 {
@@ -718,6 +726,7 @@ static const struct keyword {
     {"minContains", read_nothing},
     {"maxContains", read_nothing},
     {"$id", read_nothing},
+    {"id", read_old_id},
     {"$anchor", read_nothing},
     {"$dynamicAnchor", read_nothing},
     {"$defs", read_nothing},
