@@ -55,6 +55,7 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_LOGITS] = cli_cmd_logits,     [CLI_PERPLEXITY] = cli_cmd_perplexity,
     [CLI_BENCH] = cli_cmd_bench,       [CLI_INSPECT] = cli_cmd_inspect,
     [CLI_QUANTIZE] = cli_cmd_quantize, [CLI_IMATRIX] = cli_cmd_imatrix,
+    [CLI_SPLIT] = cli_cmd_split,       [CLI_MERGE] = cli_cmd_merge,
     [CLI_CHECK] = cli_cmd_check,       [CLI_MODELS] = cli_cmd_models,
     [CLI_DOCTOR] = cli_cmd_doctor,     [CLI_COMPLETION] = cli_cmd_completion,
     [CLI_MAN] = cli_cmd_man,           [CLI_VERSION] = cli_cmd_version,

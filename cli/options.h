@@ -26,6 +26,8 @@ enum cli_command_id {
     CLI_CHECK,
     CLI_MODELS,
     CLI_DOCTOR,
+    CLI_SPLIT,
+    CLI_MERGE,
     CLI_COMPLETION,
     CLI_MAN,
     CLI_VERSION,
@@ -64,12 +66,12 @@ struct cli_values {
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     const char *each, *shard, *resume;
-    const char *rope_scaling;
+    const char *rope_scaling, *max_size;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
+    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
@@ -77,7 +79,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, process_output;
+    bool pure, dry_run, process_output, keep_split, no_tensor_first;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered;
     bool help, brief, version; /* brief: the short spelling of help */

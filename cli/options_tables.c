@@ -12,6 +12,8 @@
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
 #define IMATRIX    (1u << CLI_IMATRIX)
+#define SPLIT      (1u << CLI_SPLIT)
+#define MERGE      (1u << CLI_MERGE)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
@@ -115,6 +117,17 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "about a second how fast it can be at most. Lines that begin with -> say what\n"
                     "would make it faster. Always ends with status 0.",
                     0, 0},
+    [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
+                   "cut a model file into parts",
+                   "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
+                   "--max-tensors each; a tensor that is larger has a part of its own. All metadata\n"
+                   "is in the first part. Any part's name opens the whole, as here for IN.gguf.",
+                   1, 2},
+    [CLI_MERGE] = {"merge", "infer merge FIRST-PART.gguf OUT.gguf [options]",
+                   "join the parts of a model into one file",
+                   "Writes the model of which FIRST-PART.gguf is a part as one file. Parts that are\n"
+                   "missing or not of one model are an error.",
+                   2, 2},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
@@ -134,6 +147,8 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_INSPECT] = {"FILE"},
     [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
+    [CLI_SPLIT] = {"FILE", "FILE"},
+    [CLI_MERGE] = {"FILE", "FILE"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
@@ -392,8 +407,20 @@ const struct cli_option cli_option_table[] = {
      .at = AT(imatrix)},
     {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
+    {.name = "keep-split", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .help = "the parts of IN.gguf; OUT.gguf is their prefix", .at = AT(keep_split)},
     {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print types and sizes", .common = true, .at = AT(dry_run)},
+    {.name = "max-size", .alias = {"--split-max-size"}, .kind = CLI_TEXT, .commands = SPLIT,
+     .group = CLI_GROUP_OUTPUT, .value = "N(M|G)", .excludes = "max-tensors",
+     .help = "bytes of tensors in a part: 500M, 2G", .common = true, .at = AT(max_size)},
+    {.name = "max-tensors", .alias = {"--split-max-tensors"}, .kind = CLI_INTEGER, .commands = SPLIT,
+     .group = CLI_GROUP_OUTPUT, .value = "N", .standard = "128", .low = 1, .high = INT32_MAX,
+     .help = "tensors in a part", .common = true, .at = AT(max_tensors)},
+    {.name = "no-tensor-first-split", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+     .help = "metadata alone in the first part", .at = AT(no_tensor_first)},
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+     .help = "write nothing, print what parts would be", .common = true, .at = AT(dry_run)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
@@ -494,7 +521,7 @@ const struct cli_option cli_option_table[] = {
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | CHECK, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

@@ -73,7 +73,8 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
     *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
                                    .device = st.st_dev,
                                    .inode = st.st_ino,
-                                   .changed_ns = changed > written ? changed : written};
+                                   .changed_ns = changed > written ? changed : written,
+                                   .written_ns = written};
     if (to->size == 0) return true;
     if (to->size > SIZE_MAX)
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
@@ -126,16 +127,24 @@ static int split_count(const char *path)
     return shaped && number >= 1 && number <= count ? count : 1;
 }
 
+char *gguf_part_path(struct gguf_str prefix, int part, int count, struct base_error *err)
+{
+    char *name;
+    if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)prefix.size, prefix.data, part + 1, count) >=
+        0)
+        return name;
+    base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
+    return NULL;
+}
+
 /* The name of part `number` (from 0), given any part's name. The caller frees it. */
 static char *split_path(const char *path, int number, int count, struct base_error *err)
 {
     char *name = NULL;
-    if (count == 1) {
-        name = strdup(path);
-    } else if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)(strlen(path) - SPLIT_TAIL), path,
-                        number + 1, count) < 0) {
-        name = NULL;
-    }
+    if (count > 1)
+        return gguf_part_path((struct gguf_str){path, strlen(path) - SPLIT_TAIL}, number, count,
+                              err);
+    name = strdup(path);
     if (!name) base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
     return name;
 }
@@ -246,6 +255,7 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
     part->device = facts->device;
     part->inode = facts->inode;
     part->changed_ns = facts->changed_ns;
+    part->written_ns = facts->written_ns;
     part->map_size = facts->size;
     part->may_lack_data = file->header_only;
     return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
@@ -417,7 +427,63 @@ struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part)
                                     .size = p->size,
                                     .device = p->device,
                                     .inode = p->inode,
-                                    .changed_ns = p->changed_ns};
+                                    .changed_ns = p->changed_ns,
+                                    .written_ns = p->written_ns};
+}
+
+char *gguf_part_name(const struct gguf_file *file, int part, struct base_error *err)
+{
+    return split_path(file->path, part, file->part_count, err);
+}
+
+bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
+{
+    for (int i = 0; file->mapped && i < file->part_count; i++) {
+        const struct gguf_part *part = &file->part[i];
+        struct stat st;
+        char *name = gguf_part_name(file, i, err);
+        if (!name) return false;
+        const bool changed =
+            stat(name, &st) == 0 && st.st_dev == part->device && st.st_ino == part->inode &&
+            ((uint64_t)st.st_size != part->size || nanoseconds(&st.st_mtim) != part->written_ns);
+        if (changed) base_fail(err, BASE_MODEL, "the file changed while it was read");
+        if (changed) base_error_set_file(err, name);
+        free(name);
+        if (changed) return false;
+    }
+    return true;
+}
+
+/* Keys that differ from part to part. */
+static bool is_of_part(struct gguf_str key)
+{
+    return (key.size > 6 && memcmp(key.data, "split.", 6) == 0) ||
+           (key.size == 17 && memcmp(key.data, "general.alignment", 17) == 0);
+}
+
+bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
+{
+    for (int i = 1; i < file->part_count; i++) {
+        for (uint64_t k = 0; k < file->part[i].entry_count; k++) {
+            const struct gguf_kv *kv = &file->part[i].entry[k].kv;
+            const struct gguf_kv *first = gguf_index_find(&file->part[0].keys, kv->key);
+            if (is_of_part(kv->key)) continue;
+            if (first && gguf_kv_equal(first, kv)) continue;
+            char item[GGUF_ITEM_SIZE];
+            base_fail_at(err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
+                         first
+                             ? "part %d of %d has another value than the first: the parts are not "
+                               "of one model"
+                             : "part %d of %d has this key and the first has not: the parts are "
+                               "not of one model",
+                         i + 1, file->part_count);
+            char *name = gguf_part_name(file, i, NULL);
+            base_error_set_file(err, name ? name : file->path);
+            free(name);
+            return false;
+        }
+    }
+    return true;
 }
 
 uint64_t gguf_kv_count(const struct gguf_file *file)

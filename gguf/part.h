@@ -16,7 +16,7 @@ struct gguf_part {
     const unsigned char *bytes; /* the file; not owned */
     uint64_t size;
     uint64_t device, inode; /* of the file; file.c sets them, and changed_ns */
-    int64_t changed_ns;
+    int64_t changed_ns, written_ns;
     uint32_t version;
     uint64_t alignment;
     uint64_t data_start; /* of the tensor data in the file */

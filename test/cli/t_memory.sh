@@ -94,6 +94,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     memory inspect yes inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
+    memory split yes split "$work/m.gguf" "$work/p" --max-tensors 10
+    memory merge yes merge "$work/p-00002-of-00003.gguf" -
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'
