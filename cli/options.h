@@ -28,6 +28,7 @@ enum cli_command_id {
     CLI_DOCTOR,
     CLI_SPLIT,
     CLI_MERGE,
+    CLI_EDIT,
     CLI_COMPLETION,
     CLI_MAN,
     CLI_VERSION,
@@ -68,7 +69,7 @@ struct cli_values {
     const char *each, *shard, *resume;
     const char *rope_scaling, *max_size;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv;
+        tensor_type, override_kv, set, delete, rename;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;

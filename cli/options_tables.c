@@ -14,6 +14,7 @@
 #define IMATRIX    (1u << CLI_IMATRIX)
 #define SPLIT      (1u << CLI_SPLIT)
 #define MERGE      (1u << CLI_MERGE)
+#define EDIT       (1u << CLI_EDIT)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
@@ -128,6 +129,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "Writes the model of which FIRST-PART.gguf is a part as one file. Parts that are\n"
                    "missing or not of one model are an error.",
                    2, 2},
+    [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
+                  "change the metadata of a model file",
+                  "Sets, deletes and renames keys of a model's metadata and puts in a chat template;\n"
+                  "names of tensors can be changed too. Without -o the file is replaced when the new\n"
+                  "one is complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
+                  "keeps the key's kind), or u8 to f64; with [] behind it VALUE is a JSON array. A\n"
+                  "model that could not be opened afterwards is refused.",
+                  1, 1},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
@@ -149,6 +158,7 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
     [CLI_SPLIT] = {"FILE", "FILE"},
     [CLI_MERGE] = {"FILE", "FILE"},
+    [CLI_EDIT] = {"FILE"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
@@ -390,6 +400,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = IMATRIX,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
+    {.name = "set", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT,
+     .value = "KEY=TYPE:VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
+    {.name = "delete", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "KEY",
+     .help = "remove a key; repeatable", .common = true, .at = AT(delete)},
+    {.name = "rename", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "OLD=NEW",
+     .help = "another name for a key or tensor; repeatable", .common = true, .at = AT(rename)},
+    {.name = "template", .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .help = "the chat template, a Jinja file", .common = true, .at = AT(template)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "a new file; a split model becomes one (-: stdout)", .writes = true,
+     .common = true, .at = AT(output)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
      .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
@@ -521,7 +542,7 @@ const struct cli_option cli_option_table[] = {
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | CHECK, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | CHECK, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

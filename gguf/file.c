@@ -374,6 +374,26 @@ struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char 
     return NULL;
 }
 
+struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
+                                 struct base_error *err)
+{
+    if (size < head_size) size = head_size;
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        fail_system(err, "reserve addresses for the data");
+        return NULL;
+    }
+    memcpy(map, head, head_size);
+    const struct gguf_part_facts facts = {.bytes = map, .size = size};
+    struct gguf_file *file = new_file("", 1, err);
+    if (!file) munmap(map, size);
+    if (file) file->mapped = true;
+    if (file && add_part(file, &facts, 1, err) && finish(file, err)) return file;
+    gguf_close(file);
+    return NULL;
+}
+
 void gguf_close(struct gguf_file *file)
 {
     if (!file) return;

@@ -108,6 +108,11 @@ const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
 const char *gguf_kind_name(enum gguf_kind kind);
 
+/* Valid values of general.alignment. */
+bool gguf_alignment_valid(uint64_t alignment);
+bool gguf_kind_is_integer(uint32_t kind);
+uint32_t gguf_kind_size(uint32_t kind); /* bytes; 0 for strings, arrays and unknown ids */
+
 /* Same kind and bytes. */
 bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b);
 
@@ -178,6 +183,10 @@ int gguf_writer_part_count(const struct gguf_writer *w); /* 0: not split */
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
+/* What has been declared as one file whose data is zeros, in memory, to see whether it can be used;
+ * the caller closes it. Before gguf_writer_begin. NULL and an error if it could not be written. */
+struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err);
+
 /* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. Of a split model
  * `path` is the prefix of gguf_part_path; all metadata is in its first part, all parts have
  * split.no, split.count and split.tensors.count, which must not be among it. */
@@ -188,8 +197,6 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
  * is shared or copied by the system. BASE_INTERRUPTED; BASE_MODEL if the file was cut short. */
 bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err);
-/* What was given so far reaches the file, for a caller that reads its head before it goes on. */
-bool gguf_writer_flush(struct gguf_writer *w, struct base_error *err);
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
 
 #endif

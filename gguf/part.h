@@ -39,12 +39,12 @@ void gguf_part_free(struct gguf_part *part);
 /* general.alignment: a power of two; the specification requires a multiple of 8, and more than 1
  * MiB has no use and could only make padding overflow. */
 enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
-bool gguf_alignment_valid(uint64_t alignment);
 
 enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
 
-/* Bytes of one item; 0 for strings, arrays and unknown ids. */
-uint32_t gguf_kind_size(uint32_t kind);
-bool gguf_kind_is_integer(uint32_t kind);
+/* A file of `size` bytes that begins with head[0..head_size), which is copied; the rest is zeros.
+ */
+struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
+                                 struct base_error *err);
 
 #endif

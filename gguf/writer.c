@@ -458,9 +458,10 @@ static void add_metadata(const struct gguf_writer *w, struct base_buffer *head)
     if (w->part_count) add_split_keys(w, head);
 }
 
-/* The head of the part that is being written, whose tensors are `count` from number `first` on. */
+/* The head of the part that is being written, whose tensors are `count` from number `first` on, and
+ * the size of their data with its padding. */
 static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
-                       struct base_buffer *head)
+                       struct base_buffer *head, uint64_t *data_size)
 {
     uint64_t offset = 0, padded;
     base_buffer_add(head, "GGUF", 4);
@@ -478,6 +479,7 @@ static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
             return base_fail(&w->error, BASE_FAILED, "the tensors together are too large");
         }
     }
+    *data_size = offset;
     return head->failed ? fail_memory(w) : true;
 }
 
@@ -535,10 +537,10 @@ static bool open_output(struct gguf_writer *w)
 static bool open_part(struct gguf_writer *w)
 {
     struct base_buffer head = BASE_BUFFER_INIT;
-    uint64_t count = 0;
+    uint64_t count = 0, data_size;
     while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
         count++;
-    const bool done = build_head(w, w->current, count, &head) && open_output(w) &&
+    const bool done = build_head(w, w->current, count, &head, &data_size) && open_output(w) &&
                       put(w, head.data, head.size) && (count == 0 || put_padding(w, head.size));
     base_buffer_free(&head);
     return done;
@@ -565,20 +567,35 @@ static bool give_error(const struct gguf_writer *w, struct base_error *err)
     return false;
 }
 
+static bool finish_declarations(struct gguf_writer *w)
+{
+    return w->error.code == BASE_OK && check_names(w) && replace_values(w) && find_alignment(w) &&
+           check_split(w);
+}
+
+struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err)
+{
+    struct base_buffer head = BASE_BUFFER_INIT;
+    struct gguf_file *file = NULL;
+    uint64_t start, size;
+    if (!finish_declarations(w) || !build_head(w, 0, w->tensor_count, &head, &size))
+        give_error(w, err);
+    else if (!base_align_up(head.size, w->alignment, &start) || !base_add(size, start, &size))
+        base_fail(err, BASE_FAILED, "the tensors together are too large");
+    else
+        file = gguf_open_head(head.data, head.size, size, err);
+    base_buffer_free(&head);
+    return file;
+}
+
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
 {
     if (w->error.code != BASE_OK) return give_error(w, err);
     w->path = strdup(path);
     w->output = malloc(OUTPUT_ROOM);
     if (!w->path || !w->output) fail_memory(w);
-    const bool done = w->error.code == BASE_OK && check_names(w) && replace_values(w) &&
-                      find_alignment(w) && check_split(w) && open_part(w) && reach_part(w);
+    const bool done = finish_declarations(w) && open_part(w) && reach_part(w);
     return done || give_error(w, err);
-}
-
-bool gguf_writer_flush(struct gguf_writer *w, struct base_error *err)
-{
-    return (w->error.code == BASE_OK && flush(w)) || give_error(w, err);
 }
 
 /* `size` bytes of the current tensor were written. */

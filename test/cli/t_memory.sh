@@ -96,6 +96,7 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
     memory split yes split "$work/m.gguf" "$work/p" --max-tensors 10
     memory merge yes merge "$work/p-00002-of-00003.gguf" -
+    memory edit yes edit "$work/m.gguf" -o - --set a=int:1 --set "b=str[]:[\"x\",\"y\"]" --delete general.name --template "$work/template.jinja"
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'
