@@ -21,6 +21,8 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_edit(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_diff(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_verify(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_check(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_models(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err);

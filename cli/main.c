@@ -63,6 +63,8 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_SPLIT] = cli_cmd_split,
     [CLI_MERGE] = cli_cmd_merge,
     [CLI_EDIT] = cli_cmd_edit,
+    [CLI_DIFF] = cli_cmd_diff,
+    [CLI_VERIFY] = cli_cmd_verify,
     [CLI_CHECK] = cli_cmd_check,
     [CLI_MODELS] = cli_cmd_models,
     [CLI_DOCTOR] = cli_cmd_doctor,
@@ -98,7 +100,7 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     cli_system_init();
     if (run(argc, argv, &err)) return BASE_OK;
-    /* The user pressed Ctrl-C: no message. */
-    if (err.code != BASE_INTERRUPTED) cli_report(&err);
+    /* The user pressed Ctrl-C, or what was found is no failure (diff): no message. */
+    if (err.code != BASE_INTERRUPTED && err.code != BASE_OK) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;
 }

@@ -29,6 +29,8 @@ enum cli_command_id {
     CLI_SPLIT,
     CLI_MERGE,
     CLI_EDIT,
+    CLI_DIFF,
+    CLI_VERIFY,
     CLI_COMPLETION,
     CLI_MAN,
     CLI_VERSION,
@@ -80,7 +82,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, process_output, keep_split, no_tensor_first;
+    bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered;
     bool help, brief, version; /* brief: the short spelling of help */

@@ -15,6 +15,8 @@
 #define SPLIT      (1u << CLI_SPLIT)
 #define MERGE      (1u << CLI_MERGE)
 #define EDIT       (1u << CLI_EDIT)
+#define DIFF       (1u << CLI_DIFF)
+#define VERIFY     (1u << CLI_VERIFY)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
@@ -131,12 +133,26 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    2, 2},
     [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
                   "change the metadata of a model file",
-                  "Sets, deletes and renames keys of a model's metadata and puts in a chat template;\n"
-                  "names of tensors can be changed too. Without -o the file is replaced when the new\n"
-                  "one is complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
+                  "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
+                  "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
+                  "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
                   "keeps the key's kind), or u8 to f64; with [] behind it VALUE is a JSON array. A\n"
                   "model that could not be opened afterwards is refused.",
                   1, 1},
+    [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
+                  "say how two model files differ",
+                  "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
+                  "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
+                  "bytes differ the error of B from A once both are decoded: the root mean square\n"
+                  "relative to that of A, and the largest difference. How a file is split does not\n"
+                  "count. Status 0: equal; 1: different.",
+                  2, 2},
+    [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
+                    "check a model file: structure, values, hashes",
+                    "Checks all that opening a model checks, then padding, order, gaps and what\n"
+                    "follows the data, and decodes every tensor in search of values that are NaN or\n"
+                    "infinite. Status 0: nothing is wrong; 3: something is.",
+                    1, 1},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
@@ -159,13 +175,15 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_SPLIT] = {"FILE", "FILE"},
     [CLI_MERGE] = {"FILE", "FILE"},
     [CLI_EDIT] = {"FILE"},
+    [CLI_DIFF] = {"FILE", "FILE"},
+    [CLI_VERIFY] = {"FILE"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
 
 const struct cli_status cli_status_table[] = {
     {0, "done"},
-    {1, "failed while running; of check: not accepted"},
+    {1, "failed while running; of check: not accepted; of diff: different"},
     {2, "wrong options, or a file that they name cannot be used"},
     {3, "model file missing, damaged or unsupported"},
     {4, "not enough memory"},
@@ -467,7 +485,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
-     .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | VERSION,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | DIFF | VERIFY |
+                 VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -479,6 +498,13 @@ const struct cli_option cli_option_table[] = {
      .needs = "json jsonl", .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},
     {.name = "hash", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .needs = "json jsonl", .help = "the model file's SHA-256 in the JSON", .at = AT(hash)},
+    {.name = "hash", .kind = CLI_FLAG, .commands = VERIFY, .group = CLI_GROUP_OUTPUT,
+     .help = "SHA-256 of each file, each tensor and all data", .common = true, .at = AT(hash)},
+    {.name = "all", .kind = CLI_FLAG, .commands = DIFF, .group = CLI_GROUP_OUTPUT,
+     .help = "tensors with equal bytes too, in text", .common = true, .at = AT(all)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = DIFF | VERIFY, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "text", .choices = "text|json",
+     .help = "text, or json as --json", .common = true, .at = AT(format)},
     {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "jsonl echo hash token-ids", .help = "run nothing, say what memory it would need",
      .at = AT(plan)},
@@ -497,7 +523,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: what this process may use", .common = true, .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
@@ -542,7 +568,7 @@ const struct cli_option cli_option_table[] = {
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | CHECK, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

@@ -451,6 +451,15 @@ struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part)
                                     .written_ns = p->written_ns};
 }
 
+struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part)
+{
+    const struct gguf_part *p = &file->part[part];
+    return (struct gguf_part_places){.head_end = p->head_end,
+                                     .data_start = p->data_start,
+                                     .data_end = p->data_end,
+                                     .alignment = p->alignment};
+}
+
 char *gguf_part_name(const struct gguf_file *file, int part, struct base_error *err)
 {
     return split_path(file->path, part, file->part_count, err);
@@ -518,10 +527,15 @@ const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index)
 
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key)
 {
-    const size_t size = strlen(key);
+    return gguf_kv_find_str(file, (struct gguf_str){.data = key, .size = strlen(key)});
+}
+
+const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key)
+{
     for (const struct gguf_given *g = file->given; g; g = g->next)
-        if (g->kv.key.size == size && !memcmp(g->kv.key.data, key, size)) return &g->kv;
-    return gguf_index_find(&file->part[0].keys, (struct gguf_str){.data = key, .size = size});
+        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size))
+            return &g->kv;
+    return gguf_index_find(&file->part[0].keys, key);
 }
 
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
@@ -572,5 +586,10 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t 
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name)
 {
-    return gguf_index_find(&file->tensors, (struct gguf_str){.data = name, .size = strlen(name)});
+    return gguf_tensor_find_str(file, (struct gguf_str){.data = name, .size = strlen(name)});
+}
+
+const struct gguf_tensor *gguf_tensor_find_str(const struct gguf_file *file, struct gguf_str name)
+{
+    return gguf_index_find(&file->tensors, name);
 }

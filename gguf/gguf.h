@@ -106,6 +106,8 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err);
 uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
+/* The same by a name that is not terminated. */
+const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
 
 /* Valid values of general.alignment. */
@@ -146,6 +148,7 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index);
 uint64_t gguf_tensor_count(const struct gguf_file *file);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name);
+const struct gguf_tensor *gguf_tensor_find_str(const struct gguf_file *file, struct gguf_str name);
 
 /* ---- Writing ---- */
 struct gguf_writer; /* opaque; metadata and tensor headers first, then data in the same order */

@@ -19,6 +19,7 @@ struct gguf_part {
     int64_t changed_ns, written_ns;
     uint32_t version;
     uint64_t alignment;
+    uint64_t head_end;   /* of the tensor directory */
     uint64_t data_start; /* of the tensor data in the file */
     uint64_t data_end;   /* end of the last tensor's data */
     bool may_lack_data;  /* set before parsing: data may end past the end of the file */
@@ -35,6 +36,12 @@ struct gguf_part {
 bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, int number,
                      struct base_error *err);
 void gguf_part_free(struct gguf_part *part);
+
+/* Where the pieces of a part lie in its file. */
+struct gguf_part_places {
+    uint64_t head_end, data_start, data_end, alignment;
+};
+struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part);
 
 /* general.alignment: a power of two; the specification requires a multiple of 8, and more than 1
  * MiB has no use and could only make padding overflow. */

@@ -63,15 +63,6 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 
 /* ---- The edits ---- */
 
-static const struct gguf_kv *find_key(const struct edit *e, struct gguf_str key)
-{
-    char name[128];
-    if (key.size >= sizeof name) return NULL;
-    memcpy(name, key.data, key.size);
-    name[key.size] = '\0';
-    return gguf_kv_find(e->in, name);
-}
-
 /* Keys that say how the file is laid out, not what the model is. */
 static bool check_key(struct gguf_str key, const char *option, struct base_error *err)
 {
@@ -96,7 +87,7 @@ static bool read_sets(struct edit *e, struct base_error *err)
     const struct cli_list *list = &e->values->set;
     for (size_t i = 0; i < list->count; i++) {
         const struct gguf_str key = {list->item[i], cli_edit_key_size(list->item[i])};
-        const struct gguf_kv *old = is_deleted(e, key) ? NULL : find_key(e, key);
+        const struct gguf_kv *old = is_deleted(e, key) ? NULL : gguf_kv_find_str(e->in, key);
         struct cli_edit_value *value = &e->set[e->n_set++];
         if (!cli_edit_value_parse(value, list->item[i], old, err) ||
             !check_key(key, "--set", err) || !check_alignment(&value->kv, err))
@@ -136,12 +127,9 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     struct rename *r = &e->rename[e->n_rename];
     if (n == 0 || text[n + 1] == '\0')
         return base_fail_at(err, BASE_USAGE, "--rename", -1, "'%s' is not OLD=NEW", text);
-    char *old = strndup(text, n);
-    if (!old) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a name");
-    const struct gguf_tensor *tensor = gguf_tensor_find(e->in, old);
-    *r = (struct rename){
-        {text, n}, {text + n + 1, strlen(text + n + 1)}, gguf_kv_find(e->in, old) != NULL};
-    free(old);
+    *r = (struct rename){.old = {text, n}, .new = {text + n + 1, strlen(text + n + 1)}};
+    r->is_key = gguf_kv_find_str(e->in, r->old) != NULL;
+    const struct gguf_tensor *tensor = gguf_tensor_find_str(e->in, r->old);
     if (!r->is_key && !tensor)
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
                             "the file has no key and no tensor '%.*s'", (int)n, text);
