@@ -88,7 +88,11 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
         return true;
     if (err->code == BASE_USAGE && err->offset >= 0) {
         const size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, "; --lossy leaves out such bytes");
+        const bool is_utf16 = text->size > 1 && (memcmp(text->data, "\xff\xfe", 2) == 0 ||
+                                                 memcmp(text->data, "\xfe\xff", 2) == 0);
+        snprintf(err->text + n, sizeof err->text - n, "; %s",
+                 is_utf16 ? "this is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
+                          : "--lossy leaves out such bytes");
     }
     return false;
 }

@@ -292,7 +292,7 @@ void cli_sandbox_close(unsigned allowed)
     struct filter f;
     build(&f, allowed);
     const struct sock_fprog program = {f.n, f.line};
-    tzset(); /* reads a file, for templates that tell the time */
+    tzset(); /* reads a file, for templates with the time */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                 SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);

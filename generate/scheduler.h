@@ -44,7 +44,7 @@ struct generate_job {
     void *user; /* of both */
 
     struct generate_job *next; /* the scheduler's */
-    uint32_t n_passed;         /* jobs behind it that went before it */
+    uint32_t n_passed;         /* later jobs that were started before it */
     bool cancelled;
 };
 
@@ -55,7 +55,7 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
 /* Forgets jobs that are left, without their `end`. NULL is fine. */
 void generate_scheduler_free(struct generate_scheduler *s);
 
-/* Adds a job behind those that wait. Not while `end` of the same job runs. */
+/* Appends a job to those that wait. Not while `end` of the same job runs. */
 void generate_scheduler_add(struct generate_scheduler *s, struct generate_job *job);
 /* The next step ends the job (GENERATE_END_INTERRUPTED), wherever it is; what it has written
  * stays. */

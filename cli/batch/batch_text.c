@@ -344,6 +344,11 @@ static json_t *options_of(const json_t *line, bool chat)
 {
     json_t *options = line ? json_copy((json_t *)(uintptr_t)line) : json_object();
     static const char *const others[] = {"id", "prompt", "messages", "seed"};
+    /* Without memory jansson's copy is incomplete. */
+    if (options && json_object_size(options) != json_object_size(line)) {
+        json_decref(options);
+        return NULL;
+    }
     for (size_t i = 0; options && i < sizeof others / sizeof *others; i++)
         json_object_del(options, others[i]);
     if (options && chat && json_object_set_new(options, "chat", json_true()) != 0) {

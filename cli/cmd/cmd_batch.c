@@ -16,7 +16,7 @@
 
 enum {
     STANDARD_SLOTS = 16,
-    KEPT = 2,          /* beginnings that are kept beside the texts */
+    KEPT = 2,          /* beginnings that are kept in addition to the texts */
     AHEAD = 64,        /* lines that are read before they have a slot, and 4 more for each slot: */
     AHEAD_OF_SLOT = 4, /*   what they have in common is seen only then */
     AHEAD_BYTES = CLI_BATCH_LINE_MAX
@@ -130,7 +130,7 @@ static bool open_session(struct batch *b, uint32_t n_slots, struct base_error *e
     return cli_model_open_session(&b->model, &b->values, n_slots + KEPT, n_ctx, err);
 }
 
-/* As many texts as asked for, or as fit into half of the memory that is free. */
+/* As many texts as the option says, else as fit into half of the memory that is free. */
 static bool open_slots(struct batch *b, uint32_t *n_slots, struct base_error *err)
 {
     *n_slots = b->values.n_slots ? (uint32_t)b->values.n_slots : STANDARD_SLOTS;
@@ -167,6 +167,7 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
 {
     b->values = *values;
+    if (values->lines && !values->each) b->values.each = "{}";
     if (!check_constraint(values, err) || !own_texts(b, err) || !open_streams(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) ||
         !cli_model_open_tokenizer(&b->model, err))

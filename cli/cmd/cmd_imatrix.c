@@ -126,7 +126,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Matrices of layers; of the output only where it is asked for. */
+/* Matrices of layers; of the output only with the option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
     static const char output[] = "output.weight";
@@ -194,7 +194,7 @@ static bool was_used(const struct collected *c)
     return false;
 }
 
-/* Opens the output before the text is evaluated; the sums are announced behind it. */
+/* Opens the output before the text is evaluated; the sums are announced after it. */
 static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
 {
     struct cli_imatrix_sums *items = calloc(m->n_items + 1, sizeof *items);

@@ -30,12 +30,17 @@ yes 'some words and then some more of them, again and again' | head -c 100000000
 head -c 200000 "$work/text" >"$work/page"
 yes '1 2 3 4 5 6 7 8 9 10 11' | head -c 300000000 >"$work/ids"
 
+printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
+
 begin interrupt_evaluation
 # shellcheck disable=SC2086
 {
     stopped run $m -f "$work/page" -n 1
     stopped run $m -p x -n 100000 -c 100000 --ignore-eos
     stopped perplexity $m -f "$work/page"
+    stopped imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
+    [ ! -e "$work/imatrix.gguf" ] || bad 'an interrupted imatrix left a file'
+    input=$work/rows stopped batch $m -c 100000
     stopped logits $m -f "$work/page" -o /dev/null
     stopped bench $m -p 512 -n 0 -r 1000
     stopped bench $m -p 0 -n 512 -r 1000

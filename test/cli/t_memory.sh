@@ -20,6 +20,8 @@ printf '%s' '{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.too
 printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" "$work/saved" >"$work/lines"
 printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
     >"$work/schema.json"
+printf '%s\n' '{"id":1,"prompt":"some words","predict":3}' '{"prompt":"some other","regex":"[ab]+","predict":4}' \
+    >"$work/rows"
 mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process when it has no memory
 : >"$work/libraries/libopenblas.so.0"
 LD_LIBRARY_PATH=$work/libraries
@@ -34,7 +36,8 @@ failing() {
     code=$?
 }
 
-# What is right after a failure: `exact` says that the output is the same in every run.
+# What is right after a failure: `exact` says whether the output is the same in every run (yes, no), or
+# whether each line has an answer of its own (lines).
 judge() {
     case $code in
     4)
@@ -43,8 +46,18 @@ judge() {
             bad "infer $last: other output before the end"
         ;;
     "${usual:-0}") [ $exact = no ] || cmp -s "$work/right" "$work/out" || bad "infer $last: another answer, status $code" ;;
+    1) [ $exact = lines ] && lines_are_right || bad "infer $last: status 1: $(head -c 200 "$work/err")" ;;
     *) bad "infer $last: status $code: $(head -c 200 "$work/err")" ;;
     esac
+}
+
+# Each line is the right one, or says that there was no memory for it: an object does, of a plain
+# line, which is empty then, standard error.
+lines_are_right() {
+    paste -d '\n' "$work/right" "$work/out" | awk -v plain="$(grep -c '^infer: line [0-9]*: .*memory' "$work/err")" '
+        NR % 2 { right = $0; next }
+        $0 != right && !/"status":4/ { if ($0 != "" || plain-- <= 0) wrong = 1 }
+        END { exit wrong || NR == 0 }'
 }
 
 # The first 16 allocations, then 24 that are spread over the rest: or all.
@@ -102,6 +115,12 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory diff yes diff "$work/m.gguf" "$work/other.gguf" -t 1
     usual=0
     memory verify yes verify "$work/m.gguf" --hash --json -t 1
+    memory imatrix yes imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
+    memory quantize_imatrix yes quantize "$work/m.gguf" - IQ3_XS -t 1 --imatrix "$work/imatrix.gguf"
+    given=$work/rows
+    memory batch lines batch $m -np 2
+    memory batch_lines lines batch $m -np 2 --lines --each 'is {} good?' --choices yes,no
+    given=
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'

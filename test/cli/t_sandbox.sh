@@ -40,6 +40,7 @@ begin commands_are_closed_in_all_threads
     input=$work/lines closed batch $m -np 1 -c 100000
     closed logits $m -f "$work/page" -o "$work/logits"
     closed perplexity $m -f "$work/page"
+    closed imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     closed bench $m -p 512 -r 1000
     input=$work/page
     closed chat $m --template chatml -n 100000 -c 100000
