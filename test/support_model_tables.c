@@ -114,6 +114,8 @@ const struct support_fixture support_fixtures[] = {
     {"muse-glimmer-cap", "muse-glimmer", .n_layer = 3, .window = 8, .keys = "logit_scale=0.7 final_logit_softcapping=5.0 attention.sliding_window_pattern=1,0,1"},
     {"qwen2moe", "qwen2moe", .n_expert = 8, .n_expert_used = 3, .with = QKV_BIAS, .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80"},
     {"qwen3moe", "qwen3moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},
+    {"grovemoe", "grovemoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_chunk_feed_forward_length=24 experts_per_group=2 expert_group_scale=0.05"},
+    {"grovemoe-few", "grovemoe", .n_expert = 9, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 experts_per_group=3 expert_group_scale=0.5"},
     {"qwen3vlmoe", "qwen3vlmoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 rope.dimension_sections=2,3,3,0"},
     {"olmoe", "olmoe", .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3},
     {"phimoe", "phimoe", .n_expert = 8, .n_expert_used = 2, .with = "output.bias" OUT_BIAS NORM_BIAS " " QKV_BIAS},

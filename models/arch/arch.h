@@ -284,6 +284,8 @@ struct model_experts_row {
     enum model_beside beside;
     bool oai;    /* clamped gated units of gpt-oss */
     bool plain;  /* down act(up x), the shared ones too */
+    bool chunks; /* experts_per_group consecutive experts share a small one, which works on what
+                    the chosen give: added times expert_group_scale */
     bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
 };
 

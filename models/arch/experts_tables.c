@@ -23,6 +23,8 @@ const struct model_arch model_arch_experts[] = {
                  .shared = MODEL_SHARED_LENGTH_OR_MAIN, .shared_gate = true}},
     {{"qwen3moe"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
      .experts = {.allowed = true, .own_length = true}},
+    {{"grovemoe"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
+     .experts = {.allowed = true, .own_length = true, .choose_by_logits = true, .chunks = true}},
     {{"qwen3vlmoe"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD,
                               .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
      .experts = {.allowed = true, .own_length = true}},
