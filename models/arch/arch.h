@@ -91,8 +91,9 @@ enum model_rope_keys {
     MODEL_ROPE_KEYS_NONE,     /* none at all: base 10000 */
     MODEL_ROPE_KEYS_YARN,     /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
     MODEL_ROPE_KEYS_YARN_ALL, /* the betas, beta_fast 8 by default, yarn_ext_factor, _attn_factor */
-    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base */
-    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base; and the next */
+    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds; pairs of the
+                                 fourth do not rotate */
     MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
