@@ -151,6 +151,11 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *bias, int n_used, int n_groups,
                                             int n_groups_used);
+/* The same without bias and groups, and in place of each expert's id that of its chunk of so many
+ * consecutive experts, id / chunk: one chunk may occur several times. */
+struct engine_tensor *engine_choose_expert_chunks(struct engine_graph *g,
+                                                  struct engine_tensor *probs, int n_used,
+                                                  int chunk);
 /* Weights of the chosen, F32 [T][U]: probs of ids[T][U], then a softmax over them if `softmax`,
  * divided by their sum (at least 2^-14) if `normalize`, times scale. */
 struct engine_tensor *engine_expert_weights(struct engine_graph *g, struct engine_tensor *probs,

@@ -29,7 +29,8 @@ struct engine_op {
     bool is_view;  /* shares its source's memory; nothing to run */
     bool in_place; /* may overwrite src[0] when no other node reads it */
     enum engine_split split;
-    int n_src; /* required sources */
+    int n_src;   /* required sources */
+    int updates; /* 1 + the source, a leaf, that a run writes into beside dst; 0: none */
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
      * come from files) when they do not fit. */
     bool (*shape)(struct engine_tensor *dst, struct base_error *err);

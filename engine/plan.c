@@ -81,8 +81,15 @@ static void need(struct planner *p, struct engine_tensor *t)
     if (root >= 0) p->life[root].needed = true;
 }
 
+/* What a run of t writes into beside its result, or NULL. */
+static struct engine_tensor *updated(const struct engine_tensor *t)
+{
+    return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
+}
+
 static bool writes_needed(struct planner *p, struct engine_tensor *t)
 {
+    if (updated(t)) return true;
     if (!t->view_of || t->op->is_view) return false;
     return !t->view_of->op || life_of(p, t)->needed;
 }
@@ -292,15 +299,20 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
      * buffers of their worker only (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
-    if (overlap(a, b)) return true;
+    if (overlap(a, b) || overlap(updated(a), updated(b))) return true;
+    if (overlap(updated(a), b) || overlap(a, updated(b))) return true;
     for (int k = 0; k < ENGINE_MAX_SRC; k++)
-        if (overlap(a, b->src[k]) || overlap(b, a->src[k])) return true;
+        if (overlap(a, b->src[k]) || overlap(b, a->src[k]) || overlap(updated(a), b->src[k]) ||
+            overlap(updated(b), a->src[k]))
+            return true;
     return false;
 }
 
 static bool runs_alone(const struct engine_tensor *t)
 {
     if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
+    const struct engine_tensor *table = updated(t);
+    if (table && table->ne[0] * table->ne[1] * table->ne[2] > PLAN_ALONE_ELEMENTS) return false;
     /* The work of an op that writes into a table is that of its source's rows, not of the table. */
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
 }

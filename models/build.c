@@ -110,24 +110,23 @@ static struct engine_tensor *build_embedding(const struct model_builder *b)
 }
 
 bool model_graph_build(struct model_graph *out, struct model *m, struct model_state *state,
-                       uint32_t n_tokens, uint32_t n_seq, uint32_t n_out, struct base_error *err)
+                       uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    *out = (struct model_graph){.n_tokens = n_tokens, .n_seq = n_seq, .n_out = n_out};
+    *out = (struct model_graph){.n_tokens = n_tokens, .n_span = n_span, .n_out = n_out};
     const uint32_t per_layer =
         NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
     out->graph =
         engine_graph_new(m->engine, (int)(p->n_layer * p->n_pass * per_layer + NODES_AROUND), err);
     if (!out->graph) return false;
-    struct model_builder b = {
-        .g = out->graph, .params = p, .state = state, .n_tokens = n_tokens, .n_seq = n_seq};
+    struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
     b.positions = out->positions = engine_input(b.g, QUANT_I32, 1, n, "positions");
     if (p->temperature != 0.0f)
         b.q_scale = out->q_scale =
             engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
-    model_state_add_inputs(state, b.g, n_tokens, n_seq, &b.inputs);
+    model_state_add_inputs(state, b.g, n_tokens, n_span, &b.inputs);
     out->inputs = b.inputs;
     if (n_out > 0 && n_out < n_tokens)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");

@@ -20,7 +20,7 @@ struct model {
 struct model_graph {
     struct engine_graph *graph;
     uint32_t n_tokens, n_out;
-    uint32_t n_seq;                   /* for recurrent states: sequences of as many tokens each */
+    uint32_t n_span;                  /* of consecutive tokens of one sequence */
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
@@ -31,7 +31,7 @@ struct model_graph {
 };
 
 bool model_graph_build(struct model_graph *g, struct model *m, struct model_state *state,
-                       uint32_t n_tokens, uint32_t n_seq, uint32_t n_out, struct base_error *err);
+                       uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err);
 
 /* The output product: hidden F32 [rows][E] to logits F32 [rows][V]. */
 struct model_head {

@@ -24,6 +24,7 @@ struct model_norm {
 
 enum model_tensor_kind {
     MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
+    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
     MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */

@@ -169,14 +169,14 @@ const float *model_last_logits(const struct model_session *s)
 
 /* The planned graph of a shape; the one that was not used for longest makes room. The decode graph
  * (slot 0) always stays. */
-static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_seq,
+static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_span,
                                    uint32_t n_out, struct base_error *err)
 {
     struct model_graph *oldest = &s->body[1];
     s->clock++;
     for (int i = 0; i < KEPT_GRAPHS; i++) {
         struct model_graph *g = &s->body[i];
-        if (g->graph && g->n_tokens == n_tokens && g->n_seq == n_seq && g->n_out == n_out) {
+        if (g->graph && g->n_tokens == n_tokens && g->n_span == n_span && g->n_out == n_out) {
             g->last_used = s->clock;
             return g;
         }
@@ -184,7 +184,7 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     }
     engine_graph_free(oldest->graph);
     *oldest = (struct model_graph){0};
-    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_seq, n_out, err)) return NULL;
+    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_span, n_out, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
 }
@@ -192,11 +192,11 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err)
 {
-    const bool runs = model_state_needs_runs(&s->state);
+    const bool spans = model_state_needs_spans(&s->state);
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
-    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, runs ? 1 : s->n_batch, 0, err))
+    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, spans ? 1 : s->n_batch, 0, err))
         return false;
-    if (rest > 0 && !body_of(s, rest, runs ? 1 : rest, 1, err)) return false;
+    if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, 1, err)) return false;
     *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += (uint64_t)engine_graph_bytes(s->body[i].graph);
@@ -214,20 +214,41 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
                       logf((float)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
+/* How many of the n tokens are of the first one's sequence, without a break. */
+static uint32_t span_length(const struct model_token *tokens, uint32_t n)
+{
+    uint32_t i = 1;
+    while (i < n && tokens[i].seq == tokens[0].seq) i++;
+    return i;
+}
+
+/* The first span of n tokens: where states need none, each token is one. */
+static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
+                          uint32_t n)
+{
+    return model_state_needs_spans(&s->state) ? span_length(tokens, n) : 1;
+}
+
 /* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
-    const uint32_t n_run = g->n_tokens / g->n_seq;
-    uint32_t n_out = 0, position = 0;
-    for (uint32_t t = 0; t < g->n_tokens; t++, position++) {
-        const uint32_t seq = tokens[t].seq;
-        if (t % n_run == 0) position = model_state_append(&s->state, seq, n_run);
-        ints(g->ids)[t] = tokens[t].id;
-        ints(g->positions)[t] = (int32_t)position;
-        if (g->q_scale) ((float *)g->q_scale->data)[t] = q_scale_at(&s->m->params, position);
-        model_state_fill_inputs(&s->state, &g->inputs, t, seq, position);
-        if (g->out_rows && tokens[t].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)t;
+    struct model_place at = {0};
+    uint32_t n_out = 0, end = 0;
+    for (; at.t < g->n_tokens; at.t++, at.position++) {
+        const struct model_token *token = &tokens[at.t];
+        if (at.t == end) {
+            const uint32_t n = next_span(s, token, g->n_tokens - end);
+            at.position = model_state_append(&s->state, token->seq, n);
+            at.span += at.t > 0;
+            end += n;
+        }
+        at.seq = token->seq;
+        ints(g->ids)[at.t] = token->id;
+        ints(g->positions)[at.t] = (int32_t)at.position;
+        if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
+        model_state_fill_inputs(&s->state, &g->inputs, &at);
+        if (g->out_rows && token->wants_logits) ints(g->out_rows)[n_out++] = (int32_t)at.t;
     }
 }
 
@@ -282,61 +303,55 @@ static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
     return wanted;
 }
 
-/* One run of the graph, n_seq sequences of n / n_seq tokens each; the sink sees the wanted rows as
- * first, first + 1, ... */
+/* One run of the graph, of n tokens in n_span spans; the sink sees the wanted rows as first,
+ * first + 1, ... */
 static bool eval_run(struct model_session *s, const struct model_token *tokens, uint32_t n,
-                     uint32_t n_seq, uint64_t first, model_logits_sink sink, void *user,
+                     uint32_t n_span, uint64_t first, model_logits_sink sink, void *user,
                      struct base_error *err)
 {
-    const uint32_t n_out = count_wanted(tokens, n), n_run = n / n_seq;
-    struct model_graph *g = body_of(s, n, n_seq, n_out, err);
+    const uint32_t n_out = count_wanted(tokens, n);
+    struct model_graph *g = body_of(s, n, n_span, n_out, err);
     if (!g) return false;
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) && (n_out == 0 || run_head(s, g, first, sink, user, err)))
         return true;
-    for (uint32_t i = 0; i < n; i += n_run) {
+    for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        model_state_truncate(&s->state, seq, s->state.length[seq] - n_run);
+        span = next_span(s, tokens + i, n - i);
+        model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
     return false;
 }
 
-/* How many of the n tokens are of the first one's sequence, without a break, up to its next mark.
- */
-static uint32_t run_length(const struct model_session *s, const struct model_token *tokens,
-                           uint32_t n)
+/* `span`, or as many tokens as end at the sequence's next mark. */
+static uint32_t cut_at_mark(const struct model_session *s, uint32_t seq, uint32_t span)
 {
-    const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
-    uint32_t i = 1;
-    while (i < n && tokens[i].seq == seq) i++;
+    const uint32_t length = s->state.length[seq];
     for (int k = 0; k < MODEL_MARKS; k++) {
         const uint32_t mark = s->mark[(size_t)seq * MODEL_MARKS + (size_t)k];
-        if (mark > length && mark - length < i) i = mark - length;
+        if (mark > length && mark - length < span) span = mark - length;
     }
-    return i;
+    return span;
 }
 
-static bool has_run_of(const struct model_token *tokens, uint32_t n, uint32_t seq)
+static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t seq)
 {
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i].seq == seq) return true;
     return false;
 }
 
-/* How many of the n tokens go into one run, and how many sequences these are. States that are
- * carried from token to token take as many consecutive tokens of each sequence. */
+/* How many of the n tokens go into one run, and in how many spans: states that are carried from
+ * token to token take one span of each sequence. */
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
-                         uint32_t n, uint32_t *n_seq)
+                         uint32_t n, uint32_t *n_span)
 {
-    *n_seq = n;
-    if (!model_state_needs_runs(&s->state)) return n;
-    const uint32_t length = run_length(s, tokens, n);
-    uint32_t used = length;
-    while (n - used >= length && run_length(s, tokens + used, n - used) == length &&
-           !has_run_of(tokens, used, tokens[used].seq))
-        used += length;
-    *n_seq = used / length;
+    *n_span = n;
+    if (!model_state_needs_spans(&s->state)) return n;
+    uint32_t used = 0;
+    for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
+        used += cut_at_mark(s, tokens[used].seq, span_length(tokens + used, n - used));
     return used;
 }
 
@@ -353,9 +368,9 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
 {
     memcpy(s->before, s->state.length, s->state.n_seq * sizeof *s->before);
     model_state_begin(&s->state);
-    for (uint32_t done = 0, n_seq; done < n;) {
-        const uint32_t run = next_run(s, tokens + done, n - done, &n_seq);
-        if (!eval_run(s, tokens + done, run, n_seq, first, sink, user, err)) {
+    for (uint32_t done = 0, n_span; done < n;) {
+        const uint32_t run = next_run(s, tokens + done, n - done, &n_span);
+        if (!eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
             take_back(s, s->before);
             return false;
         }

@@ -31,6 +31,21 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     return values;
 }
 
+/* A convolution's taps [channels][K], as F32, to [K][channels]. */
+static float *turn(struct binder *b, const float *taps, const int64_t ne[3], const char *name)
+{
+    float *values = malloc((size_t)(ne[0] * ne[1]) * sizeof *values);
+    if (!values) {
+        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld values",
+                     (long long)(ne[0] * ne[1]));
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = values;
+    for (int64_t c = 0; c < ne[1]; c++)
+        for (int64_t k = 0; k < ne[0]; k++) values[k * ne[1] + c] = taps[c * ne[0] + k];
+    return values;
+}
+
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
                         const int64_t ne[3])
 {
@@ -82,8 +97,11 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
         memcpy(name, usual, sizeof usual);
 }
 
+/* How a tensor takes part: as the file has it, as F32, or as F32 with rows for columns. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
+
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
-static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool is_vector,
+static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
                  struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
@@ -93,10 +111,16 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    if (is_vector && type->id != QUANT_F32) {
+    if (form != AS_IT_IS && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
         if (!data) return false;
+    }
+    const int64_t turned[3] = {ne[1], ne[0], ne[2]};
+    if (form == AS_TAPS) {
+        data = turn(b, data, ne, name);
+        if (!data) return false;
+        ne = turned;
     }
     struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
     /* The map is read-only; the engine never writes to a leaf that is no input. */
@@ -203,9 +227,11 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t inputs = model_row_size(self, row->inputs);
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
-    const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
-                            row->kind == MODEL_SCALE || row->kind == MODEL_MATRIX;
+    const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
+                            row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
+                            row->kind == MODEL_MATRIX;
     const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
+    const enum form form = row->kind == MODEL_TAPS ? AS_TAPS : is_vector ? AS_FLOATS : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
     spell(b, prefix, row->name,
@@ -213,7 +239,7 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
           : row->kind == MODEL_SCALE ? "scale"
                                      : "weight",
           name);
-    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
+    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, form, &found.weight)) return false;
     if (!found.weight && row->kind == MODEL_STACK &&
         !bind_experts(b, prefix, row->name, (int64_t[]){inputs, outputs, depth}, &found.weight))
         return false;
@@ -225,13 +251,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     }
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     spell(b, prefix, row->name, "bias", name);
-    if (!bind(b, name, bias, true, &found.bias)) return false;
+    if (!bind(b, name, bias, AS_FLOATS, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
     spell(b, prefix, row->name, "scale", name);
-    if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
+    if (!bind(b, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;
 }
@@ -328,7 +354,7 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, sizeof *w->tensors);
-    w->copies = calloc(n, sizeof *w->copies);
+    w->copies = calloc(n, 2 * sizeof *w->copies); /* of taps as F32 and turned */
     bool done = w->tensors && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");

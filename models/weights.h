@@ -8,7 +8,7 @@
 
 struct model_weights {
     struct engine_tensor *tensors; /* what the params' structs point to, owned */
-    void **copies; /* vectors that had to be widened to F32, experts put side by side; owned */
+    void **copies; /* vectors widened to F32, taps by row, experts put side by side; owned */
     uint32_t n_tensors, n_copies;
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors that are no part of the text model */
 };

@@ -260,8 +260,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
                             depth};
     const bool is_scale = row->kind == MODEL_SCALE;
-    const bool is_vector =
-        is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const bool is_vector = is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
+                           row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
     const char *part = row->kind == MODEL_BIAS ? "bias" : is_scale ? "scale" : "weight";
     char name[64];
     snprintf(name, sizeof name, "%s.%s", row->name, part);
@@ -277,9 +277,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
              ne);
     if (row->kind == MODEL_STACK && plan->m->experts != SUPPORT_STACKED && !plan->failed)
         plan_one_by_one(plan, row, prefix);
-    if (is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
-        row->kind == MODEL_MATRIX)
-        return !plan->failed;
+    if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX)) return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;
     if (row->kind != MODEL_NORM)

@@ -37,7 +37,7 @@ static void open_world(struct world *w, uint32_t window, bool chunked)
 static int32_t next_sees(struct world *w)
 {
     const uint32_t position = model_state_append(&w->state, 0, 1);
-    model_state_fill_inputs(&w->state, &w->inputs, 0, 0, position);
+    model_state_fill_inputs(&w->state, &w->inputs, &(struct model_place){.position = position});
     assert_int_equal(w->range[0], 0);
     assert_int_equal(w->range[2], position + 1);
     return w->range[1];

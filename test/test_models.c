@@ -421,6 +421,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->plan.per_layer, "per-layer embeddings"},
         {a->plan.altup, "AltUp, LAuReL, sparse activations"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
+        {a->experts.chunks, "small experts behind groups of them"},
         {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };
     size_t used = 0;

@@ -271,57 +271,55 @@ static struct engine_tensor *case_set_kv_q16(struct support_rig *rig)
     return attention(rig, k, codes(rig, ENGINE_KV_Q16_VALUES, at));
 }
 
-/* ---- Ops with a state: 2 sequences of 5 tokens, 3 heads ---- */
+/* ---- Ops with a state: spans of 4 and 6 tokens, 3 heads ---- */
 
-enum { D = 16, TOKENS = 5, SEQS = 2 };
+enum { D = 16, TOKENS = 10, TABLE_SLOTS = 4 };
 
 static struct engine_tensor *tokens(struct support_rig *rig)
 {
-    return f32(rig, D, HEADS, TOKENS, SEQS);
+    return f32(rig, D, HEADS, TOKENS, 1);
 }
 
-static struct engine_tensor *state(struct support_rig *rig)
+static struct engine_tensor *table(struct support_rig *rig)
 {
-    return f32(rig, D, D, HEADS, SEQS);
+    return f32(rig, D, D, HEADS, TABLE_SLOTS);
 }
 
-static struct engine_tensor *both(struct support_rig *rig, struct engine_recurrent r)
+static struct engine_tensor *spans(struct support_rig *rig)
 {
-    engine_output(rig->g, r.state);
-    return r.out;
+    return support_ids(rig, 4, 2, (const int32_t[]){0, 4, 0, 2, 4, 6, 1, 3});
 }
 
 static struct engine_tensor *case_ssm_conv(struct support_rig *rig)
 {
-    return engine_ssm_conv(rig->g, f32(rig, 3 + TOKENS, 33, SEQS, 1), f32(rig, 4, 33, 1, 1));
+    return engine_ssm_conv(rig->g, f32(rig, 33, 3, 1, TABLE_SLOTS), f32(rig, 33, TOKENS, 1, 1),
+                           f32(rig, 33, 4, 1, 1), spans(rig));
 }
 
 static struct engine_tensor *case_ssm_scan(struct support_rig *rig)
 {
-    return both(rig,
-                engine_ssm_scan(rig->g, state(rig), tokens(rig), f32(rig, HEADS, TOKENS, SEQS, 1),
-                                f32(rig, 1, HEADS, 1, 1), f32(rig, D, 1, TOKENS, SEQS),
-                                f32(rig, D, 1, TOKENS, SEQS), ids(rig, SEQS, 1)));
+    return engine_ssm_scan(rig->g, table(rig), tokens(rig), f32(rig, HEADS, TOKENS, 1, 1),
+                           f32(rig, 1, HEADS, 1, 1), f32(rig, D, 1, TOKENS, 1),
+                           f32(rig, D, 1, TOKENS, 1), spans(rig));
 }
 
 static struct engine_tensor *case_wkv6(struct support_rig *rig)
 {
-    return both(rig, engine_wkv6(rig->g, tokens(rig), tokens(rig), tokens(rig),
-                                 f32(rig, D, HEADS, 1, 1), tokens(rig), state(rig)));
+    return engine_wkv6(rig->g, tokens(rig), tokens(rig), tokens(rig), f32(rig, D, HEADS, 1, 1),
+                       tokens(rig), table(rig), spans(rig));
 }
 
 static struct engine_tensor *case_wkv7(struct support_rig *rig)
 {
-    return both(rig, engine_wkv7(rig->g, tokens(rig), tokens(rig), tokens(rig), tokens(rig),
-                                 tokens(rig), tokens(rig), state(rig)));
+    return engine_wkv7(rig->g, tokens(rig), tokens(rig), tokens(rig), tokens(rig), tokens(rig),
+                       tokens(rig), table(rig), spans(rig));
 }
 
 static struct engine_tensor *case_gated_delta(struct support_rig *rig)
 {
-    return both(rig, engine_gated_delta(rig->g, tokens(rig), tokens(rig), tokens(rig),
-                                        f32(rig, 1, HEADS, TOKENS, SEQS),
-                                        f32(rig, 1, HEADS, TOKENS, SEQS), state(rig),
-                                        ids(rig, SEQS, 1)));
+    return engine_gated_delta(rig->g, tokens(rig), tokens(rig), tokens(rig),
+                              f32(rig, 1, HEADS, TOKENS, 1), f32(rig, 1, HEADS, TOKENS, 1),
+                              table(rig), spans(rig));
 }
 
 /* ---- All of them ---- */

@@ -120,6 +120,24 @@ static double want_choose(const struct support_rig *rig, const struct engine_ten
     return (double)chosen(rig, user, i[0], i[1]);
 }
 
+/* Chunks of three experts. */
+static struct engine_tensor *build_chunks(struct support_rig *rig, const void *user)
+{
+    const struct arg *arg = user;
+    struct engine_tensor *p = probs(rig, arg);
+    return engine_choose_expert_chunks(rig->g, p, (int)arg->used, 3);
+}
+
+static double want_chunks(const struct support_rig *rig, const struct engine_tensor *result,
+                          const void *user, const int64_t *i)
+{
+    struct arg arg = *(const struct arg *)user;
+    (void)result;
+    arg.groups = arg.groups_used = 1;
+    arg.bias = false;
+    return (double)(chosen(rig, &arg, i[0], i[1]) / 3);
+}
+
 static struct engine_tensor *build_weights(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
@@ -205,6 +223,7 @@ static void chooses_the_largest(void **state)
 {
     (void)state;
     check_all("choose_experts", build_choose, want_choose, 0.0);
+    check_all("choose_experts, chunks", build_chunks, want_chunks, 0.0);
 }
 
 static void weights_of_the_chosen(void **state)
@@ -254,7 +273,7 @@ static void nan_comes_last_and_unknown_ids_are_nan(void **state)
 static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
-    for (int bad = 0; bad < 9; bad++) {
+    for (int bad = 0; bad < 10; bad++) {
         struct support_rig rig;
         struct base_error err = BASE_ERROR_INIT;
         support_rig_init(&rig, support_engines()[0], 1);
@@ -271,6 +290,7 @@ static void refuses_what_does_not_fit(void **state)
         if (bad == 3) t = engine_choose_experts(rig.g, p, NULL, 0, 1, 1);
         if (bad == 4) t = engine_choose_experts(rig.g, p, NULL, 2, 4, 5);
         if (bad == 5) t = engine_choose_experts(rig.g, p, y, 2, 1, 1);
+        if (bad == 9) t = engine_choose_expert_chunks(rig.g, p, 2, 0);
         if (bad == 6) t = engine_expert_weights(rig.g, p, ids, false, false, 1.0f);
         if (bad == 7) t = engine_expert_sum(rig.g, y, p);
         if (bad == 8) t = engine_glu_clamp(rig.g, y, p, ENGINE_SILU, 1.0f, 0.0f);

@@ -5,8 +5,8 @@
  *
  *     choose_experts  s = prob + bias (no bias: prob). Groups of X / n_groups consecutive experts
  *                     score the sum of their two largest s; s of all but the n_groups_used best
- * groups (equal scores: the lower one) becomes -inf. ids: the U largest s, descending, equal ones
- * by ascending id, NaN last.
+ *                     groups (equal scores: the lower one) becomes -inf. ids: the U largest s,
+ *                     descending, equal ones by ascending id, NaN last; chunks: id / chunk
  *     expert_weights  w = probs[id], NaN where there is none;  softmax: m = max w, w = exp(w - m),
  *                     w * (1 / sum w);  normalize: w / max(sum w, 2^-14);  scale: w * scale, not for
  *                     scale 1
@@ -27,7 +27,7 @@ static int32_t id_at(const struct engine_tensor *ids, int64_t t, int64_t u)
 
 /* ---- choose_experts: probs [T][X], bias [X] or NULL to ids [T][U] ---- */
 
-enum { CHOOSE_USED, CHOOSE_GROUPS, CHOOSE_GROUPS_USED };
+enum { CHOOSE_USED, CHOOSE_GROUPS, CHOOSE_GROUPS_USED, CHOOSE_DIVISOR };
 
 static bool choose_shape(struct engine_tensor *dst, struct base_error *err)
 {
@@ -43,7 +43,7 @@ static bool choose_shape(struct engine_tensor *dst, struct base_error *err)
         return engine_shape_fail(dst, err, "there must be one bias for each expert");
     if (groups < 1 || n % groups || groups_used < 1 || groups_used > groups)
         return engine_shape_fail(dst, err, "impossible groups of experts");
-    if (used < 1 || used > n)
+    if (used < 1 || used > n || dst->param[CHOOSE_DIVISOR].i < 1)
         return engine_shape_fail(dst, err, "impossible number of experts to use");
     engine_dst_shape(dst, QUANT_I32, used, probs->ne[1], 1, 1);
     return true;
@@ -116,21 +116,32 @@ static void choose_run(const struct engine_task *task, struct engine_tensor *dst
         else if (p != buffer)
             memcpy(buffer, p, (size_t)n * sizeof *buffer);
         if (groups > 1) mask_groups(buffer, n, groups, dst->param[CHOOSE_GROUPS_USED].i, scores);
-        largest(buffer, n, (int32_t *)(void *)(dst->data + t * dst->nb[1]), dst->ne[0]);
+        int32_t *ids = (int32_t *)(void *)(dst->data + t * dst->nb[1]);
+        largest(buffer, n, ids, dst->ne[0]);
+        for (int64_t u = 0; u < dst->ne[0]; u++) ids[u] /= dst->param[CHOOSE_DIVISOR].i;
     }
 }
 
 const struct engine_op engine_op_choose_experts =
     ENGINE_ROWS_OP("choose_experts", 1, choose_shape, choose_scratch, choose_run);
 
-/* param: U, groups, groups used */
+/* param: U, groups, groups used, divisor */
 struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *bias, int n_used, int n_groups,
                                             int n_groups_used)
 {
     struct engine_tensor *src[] = {probs, bias};
-    union engine_param param[] = {{.i = n_used}, {.i = n_groups}, {.i = n_groups_used}};
-    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 3);
+    union engine_param param[] = {{.i = n_used}, {.i = n_groups}, {.i = n_groups_used}, {.i = 1}};
+    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 4);
+}
+
+struct engine_tensor *engine_choose_expert_chunks(struct engine_graph *g,
+                                                  struct engine_tensor *probs, int n_used,
+                                                  int chunk)
+{
+    struct engine_tensor *src[] = {probs, NULL};
+    union engine_param param[] = {{.i = n_used}, {.i = 1}, {.i = 1}, {.i = chunk}};
+    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 4);
 }
 
 /* ---- expert_weights: probs [T][X], ids [T][U] to [T][U] ---- */

@@ -91,8 +91,9 @@ enum model_rope_keys {
     MODEL_ROPE_KEYS_NONE,     /* none at all: base 10000 */
     MODEL_ROPE_KEYS_YARN,     /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
     MODEL_ROPE_KEYS_YARN_ALL, /* the betas, beta_fast 8 by default, yarn_ext_factor, _attn_factor */
-    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base */
-    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base; and the next */
+    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds; pairs of the
+                                 fourth do not rotate */
     MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
@@ -284,6 +285,8 @@ struct model_experts_row {
     enum model_beside beside;
     bool oai;    /* clamped gated units of gpt-oss */
     bool plain;  /* down act(up x), the shared ones too */
+    bool chunks; /* experts_per_group consecutive experts share a small one, which works on what
+                    the chosen give: added times expert_group_scale */
     bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
 };
 

@@ -35,9 +35,10 @@ const struct model_arch model_arch_llama[] = {
      .ffn = {.form = MODEL_FFN_FUSED}},
 
     /* Pairs of RoPE that lie half a head apart. Text positions of M-RoPE are such. */
-    {{"qwen2vl"}, .attn = {.rope = MODEL_ROPE_NEOX}, .alias = {{"output.bias", ""}}},
-    {{"qwen2", "exaone", "pangu-embedded", "paddleocr"},
-     .attn = {.rope = MODEL_ROPE_NEOX}},
+    {{"qwen2vl"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_SECTIONS},
+     .alias = {{"output.bias", ""}}},
+    {{"paddleocr"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_SECTIONS}},
+    {{"qwen2", "exaone", "pangu-embedded"}, .attn = {.rope = MODEL_ROPE_NEOX}},
     {{"bitnet"}, .attn = {.rope = MODEL_ROPE_NEOX}, .ffn.scales = true},
     {{"seed_oss"}, .attn = {.rope = MODEL_ROPE_NEOX},
      .alias = {{"ffn_norm.weight", "post_attention_norm.weight"}}},

@@ -10,7 +10,7 @@ struct delta_net {
     struct model_linear qkv, z;
     struct model_linear ba; /* by key head: beta and alpha of its heads; or */
     struct model_linear beta, alpha;
-    struct engine_tensor *conv;        /* [Q and K and V][K] */
+    struct engine_tensor *conv;        /* [K][Q and K and V] */
     struct engine_tensor *dt_bias, *a; /* [H] */
     struct model_norm norm;            /* [D] */
     struct model_linear out;           /* E x H D */
@@ -26,7 +26,7 @@ static const struct model_tensor_row tensors[] = {
     {"ssm_ba",     MODEL_LINEAR, MODEL_REQUIRED, AT(ba),      .inputs = AT(n_embd), .outputs = AT(n_ba)},
     {"ssm_beta",   MODEL_LINEAR, MODEL_REQUIRED, AT(beta),    .inputs = AT(n_embd), .outputs = AT(n_each)},
     {"ssm_alpha",  MODEL_LINEAR, MODEL_REQUIRED, AT(alpha),   .inputs = AT(n_embd), .outputs = AT(n_each)},
-    {"ssm_conv1d", MODEL_VECTOR, MODEL_REQUIRED, AT(conv),    .inputs = AT(n_taps), .outputs = AT(n_qkv)},
+    {"ssm_conv1d", MODEL_TAPS,   MODEL_REQUIRED, AT(conv),    .inputs = AT(n_taps), .outputs = AT(n_qkv)},
     {"ssm_dt",     MODEL_BIAS,   MODEL_REQUIRED, AT(dt_bias), .inputs = AT(n_head)},
     {"ssm_a",      MODEL_VECTOR, MODEL_REQUIRED, AT(a),       .inputs = AT(n_head)},
     {"ssm_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(norm),    .inputs = AT(d)},
@@ -121,49 +121,48 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
         part[i] = model_finish(b, linear[i], engine_cols(b->g, x, column, size[i]));
 }
 
-/* Columns from `first` on of x [S][R][..] as heads [S][R][heads][D], of length 1; a key head for
- * each value head where those of a group are consecutive. */
+/* Columns from `first` on of x [T][..] as heads [T][heads][D], of length 1; a key head for each
+ * value head where those of a group are consecutive. */
 static struct engine_tensor *build_keys(const struct model_builder *b, const struct delta_net *d,
                                         struct engine_tensor *x, int64_t first)
 {
-    const int64_t size = d->d, run = b->n_tokens / b->n_seq, each = d->n_head / d->n_head_k;
+    const int64_t size = d->d, each = d->n_head / d->n_head_k;
     x = engine_cols(b->g, x, first, d->n_key);
-    x = engine_reshape(b->g, x, 4, (int64_t[]){size, d->n_head_k, run, b->n_seq});
+    x = engine_reshape(b->g, x, 3, (int64_t[]){size, d->n_head_k, b->n_tokens});
     x = engine_l2_norm(b->g, x, b->params->norm_eps);
     if (!b->params->arch->delta.grouped || each == 1) return x;
     /* [T][KH][1][D] over [T][KH][H / KH][D] */
     x = engine_reshape(b->g, x, 4, (int64_t[]){size, 1, d->n_head_k, b->n_tokens});
     struct engine_tensor *all = x;
     for (int64_t i = 1; i < each; i++) all = engine_concat(b->g, all, x, 1);
-    return engine_reshape(b->g, all, 4, (int64_t[]){size, d->n_head, run, b->n_seq});
+    return engine_reshape(b->g, all, 3, (int64_t[]){size, d->n_head, b->n_tokens});
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct delta_net *d = self;
-    const int64_t run = b->n_tokens / b->n_seq, seqs = b->n_seq, heads = d->n_head, size = d->d;
-    const int64_t values[] = {size, heads, run, seqs}, numbers[] = {1, heads, run, seqs};
+    const int64_t values[] = {d->d, d->n_head, b->n_tokens},
+                  numbers[] = {1, d->n_head, b->n_tokens};
     struct engine_tensor *part[PARTS];
     build_parts(b, d, x, part);
 
     struct engine_tensor *qkv =
-        engine_reshape(b->g, part[QKV], 3, (int64_t[]){d->n_qkv, run, seqs});
-    qkv = engine_unary(b->g, model_convolve(b, qkv, d->conv), ENGINE_SILU);
+        engine_unary(b->g, model_convolve(b, part[QKV], d->conv), ENGINE_SILU);
     struct engine_tensor *q = model_named(b, build_keys(b, d, qkv, 0), "q");
     struct engine_tensor *k = model_named(b, build_keys(b, d, qkv, d->n_key), "k");
     struct engine_tensor *v =
-        engine_reshape(b->g, engine_cols(b->g, qkv, 2 * d->n_key, d->n_value), 4, values);
+        engine_reshape(b->g, engine_cols(b->g, qkv, 2 * d->n_key, d->n_value), 3, values);
     struct engine_tensor *gate =
         engine_unary(b->g, engine_add(b->g, part[ALPHA], d->dt_bias), ENGINE_SOFTPLUS);
-    gate = engine_reshape(b->g, engine_mul(b->g, gate, d->a), 4, numbers);
+    gate = engine_reshape(b->g, engine_mul(b->g, gate, d->a), 3, numbers);
     struct engine_tensor *beta = engine_unary(b->g, part[BETA], ENGINE_SIGMOID);
-    beta = engine_reshape(b->g, beta, 4, numbers);
+    beta = engine_reshape(b->g, beta, 3, numbers);
 
-    const struct engine_recurrent delta =
-        engine_gated_delta(b->g, q, k, v, gate, beta, model_state_of(b), b->inputs.recurrent.from);
-    model_keep_state(b, delta.state);
-    x = model_norm(b, model_named(b, delta.out, "delta"), &d->norm);
-    x = engine_glu(b->g, engine_reshape(b->g, part[Z], 4, values), x, ENGINE_SILU);
+    struct engine_tensor *delta =
+        engine_gated_delta(b->g, q, k, v, gate, beta, model_state_of(b), b->inputs.spans);
+    b->written[1] = delta;
+    x = model_norm(b, model_named(b, delta, "delta"), &d->norm);
+    x = engine_glu(b->g, engine_reshape(b->g, part[Z], 3, values), x, ENGINE_SILU);
     x = engine_reshape(b->g, x, 2, (int64_t[]){d->n_value, b->n_tokens});
     return model_named(b, model_linear(b, &d->out, x), "delta_out");
 }

@@ -10,6 +10,10 @@ struct experts {
     uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared where one tensor has both */
     uint32_t n_shared_gate;                   /* E where the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
+    uint32_t n_chunk, n_chunk_ff; /* small experts, one for `per_chunk` consecutive experts, their
+                                     F; 0: none */
+    uint32_t per_chunk;
+    float chunk_scale;
     enum model_gating gating;
     bool normalize;             /* the weights of the chosen */
     float scale;                /* of these weights */
@@ -21,7 +25,8 @@ struct experts {
     struct model_linear latent_down, latent_up;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
-    struct model_linear down;        /* X of E x F */
+    struct model_linear down; /* X of E x F */
+    struct model_linear chunk_gate, chunk_up, chunk_down;
     struct engine_tensor *shared_in; /* [E]: gate of the shared experts, or NULL */
     struct model_linear shared_gate, shared_up, shared_down;
 };
@@ -38,6 +43,9 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_work), .outputs = AT(n_gate), .depth = AT(n_expert), .unless = AT(gate_up)},
     {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_work), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
     {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_work), .depth = AT(n_expert)},
+    {"ffn_gate_chexps",    MODEL_STACK,  MODEL_REQUIRED, AT(chunk_gate), .inputs = AT(n_embd), .outputs = AT(n_chunk_ff), .depth = AT(n_chunk)},
+    {"ffn_up_chexps",      MODEL_STACK,  MODEL_REQUIRED, AT(chunk_up),   .inputs = AT(n_embd), .outputs = AT(n_chunk_ff), .depth = AT(n_chunk)},
+    {"ffn_down_chexps",    MODEL_STACK,  MODEL_REQUIRED, AT(chunk_down), .inputs = AT(n_chunk_ff), .outputs = AT(n_embd), .depth = AT(n_chunk)},
     {"ffn_latent_down",    MODEL_LINEAR, MODEL_REQUIRED, AT(latent_down), .inputs = AT(n_embd), .outputs = AT(n_latent)},
     {"ffn_latent_up",      MODEL_LINEAR, MODEL_REQUIRED, AT(latent_up),   .inputs = AT(n_latent), .outputs = AT(n_embd)},
     {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
@@ -120,6 +128,27 @@ static bool read_gating(struct model_reader *r, const struct model_params *p, st
     return true;
 }
 
+/* The small experts, one for several consecutive experts. */
+static bool read_chunks(struct model_reader *r, const struct model_params *p, struct experts *e)
+{
+    uint32_t head = p->n_head ? p->n_embd / p->n_head : 0;
+    if (!p->arch->experts.chunks) return true;
+    if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &head))
+        return false;
+    e->n_chunk_ff = head;
+    if (!model_read_u32(r, "expert_chunk_feed_forward_length", MODEL_OPTIONAL, 0, MODEL_MAX_DIM,
+                        &e->n_chunk_ff) ||
+        !model_read_u32(r, "experts_per_group", MODEL_REQUIRED, 1, e->n_expert, &e->per_chunk) ||
+        !model_read_f32(r, "expert_group_scale", MODEL_REQUIRED, -INFINITY, &e->chunk_scale))
+        return false;
+    if (e->n_chunk_ff == 0) e->n_chunk_ff = head;
+    if (e->n_expert % e->per_chunk)
+        return model_reader_fail(r, "experts_per_group", "%u do not divide %u experts",
+                                 e->per_chunk, e->n_expert);
+    e->n_chunk = e->n_expert / e->per_chunk;
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct experts *e = self;
@@ -128,7 +157,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_used = p->n_expert_used;
     e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
-    return read_lengths(r, p, l->index, e) && read_gating(r, p, e) &&
+    return read_lengths(r, p, l->index, e) && read_gating(r, p, e) && read_chunks(r, p, e) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &e->shared_clamp);
 }
@@ -200,6 +229,23 @@ static struct engine_tensor *router_input(const struct model_builder *b, const s
     return engine_mul(b->g, x, e->router_scale);
 }
 
+/* x [n][E], what the chosen experts give, through the chunks that they belong to. As the other
+ * implementation does, a chunk's weight is the probability of the expert with its number. */
+static struct engine_tensor *build_chunks(const struct model_builder *b, const struct experts *e,
+                                          struct engine_tensor *x, struct engine_tensor *logits,
+                                          struct engine_tensor *probs)
+{
+    const uint32_t used = e->n_used < e->n_chunk ? e->n_used : e->n_chunk;
+    struct engine_tensor *ids =
+        engine_choose_expert_chunks(b->g, logits, (int)used, (int)e->per_chunk);
+    struct engine_tensor *weights = engine_expert_weights(b->g, probs, ids, false, true, e->scale);
+    if (!x) return NULL;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, x->ne[1]});
+    struct engine_tensor *gate = linear_id(b, &e->chunk_gate, x, ids);
+    struct engine_tensor *up = build_glu(b, gate, linear_id(b, &e->chunk_up, x, ids), 0.0f);
+    return engine_expert_sum(b->g, linear_id(b, &e->chunk_down, up, ids), weights);
+}
+
 /* x [n][E] through the U experts that the router chooses for each row: their outputs, weighted by
  * what the router gives the chosen (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
@@ -241,6 +287,10 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     }
     up = gate ? build_glu(b, gate, up, e->clamp) : engine_unary(b->g, up, b->params->arch->ffn.act);
     x = engine_expert_sum(b->g, linear_id(b, &e->down, up, ids), weights);
+    if (e->n_chunk) {
+        struct engine_tensor *chunks = build_chunks(b, e, x, logits, probs);
+        x = engine_add(b->g, x, engine_scale(b->g, chunks, e->chunk_scale, 0.0f));
+    }
     if (e->n_latent) x = engine_mul_mat(b->g, e->latent_up.weight, x);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
     if (e->n_shared && b->params->arch->experts.shared_mean) x = engine_scale(b->g, x, 0.5f, 0.0f);

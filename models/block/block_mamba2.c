@@ -8,7 +8,7 @@ struct mamba2 {
     uint32_t n_inner, n_conv, n_in, n_norm;            /* H P, x and B and C, z and those and dt */
     uint32_t n_norm_optional;                          /* H P / G, or 0 */
     struct model_linear in;
-    struct engine_tensor *conv, *conv_bias; /* [x and B and C][K]; [..] or NULL */
+    struct engine_tensor *conv, *conv_bias; /* [K][x and B and C]; [..] or NULL */
     struct engine_tensor *dt_bias;          /* [H] */
     struct engine_tensor *a, *d;            /* [H][1] */
     struct model_norm norm;                 /* [G][H P / G], or none */
@@ -20,7 +20,7 @@ struct mamba2 {
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
     {"ssm_in",     MODEL_LINEAR, MODEL_REQUIRED, AT(in),        .inputs = AT(n_embd), .outputs = AT(n_in)},
-    {"ssm_conv1d", MODEL_VECTOR, MODEL_REQUIRED, AT(conv),      .inputs = AT(n_taps), .outputs = AT(n_conv)},
+    {"ssm_conv1d", MODEL_TAPS,   MODEL_REQUIRED, AT(conv),      .inputs = AT(n_taps), .outputs = AT(n_conv)},
     {"ssm_conv1d", MODEL_BIAS,   MODEL_OPTIONAL, AT(conv_bias), .inputs = AT(n_conv)},
     {"ssm_dt",     MODEL_BIAS,   MODEL_REQUIRED, AT(dt_bias),   .inputs = AT(n_head)},
     {"ssm_a",      MODEL_VECTOR, MODEL_REQUIRED, AT(a),         .outputs = AT(n_head)},
@@ -59,34 +59,33 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     return true;
 }
 
-/* x [T][..] as [S][R][..] of columns from `first` on, in `heads` parts of `size`. */
+/* Columns of x [T][..] from `first` on, in `heads` parts of `size`. */
 static struct engine_tensor *heads_of(const struct model_builder *b, struct engine_tensor *x,
                                       int64_t first, int64_t heads, int64_t size)
 {
     x = engine_cols(b->g, x, first, heads * size);
-    return engine_reshape(b->g, x, 4, (int64_t[]){size, heads, b->n_tokens / b->n_seq, b->n_seq});
+    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct mamba2 *m = self;
-    const int64_t run = b->n_tokens / b->n_seq, seqs = b->n_seq, heads = m->n_head;
+    const int64_t heads = m->n_head;
     const int64_t size = m->n_inner / m->n_head, n = m->n_state, groups = m->n_group;
     struct engine_tensor *in = model_named(b, model_linear(b, &m->in, x), "mamba_in");
     struct engine_tensor *xbc = engine_cols(b->g, in, m->n_inner, m->n_conv);
-    xbc = engine_reshape(b->g, xbc, 3, (int64_t[]){m->n_conv, run, seqs});
     xbc = model_convolve(b, xbc, m->conv);
     if (m->conv_bias) xbc = engine_add(b->g, xbc, m->conv_bias);
     xbc = engine_unary(b->g, xbc, ENGINE_SILU);
     x = heads_of(b, xbc, 0, heads, size);
     struct engine_tensor *dt = engine_cols(b->g, in, m->n_inner + m->n_conv, heads);
-    dt = engine_reshape(b->g, engine_add(b->g, dt, m->dt_bias), 3, (int64_t[]){heads, run, seqs});
+    dt = engine_add(b->g, dt, m->dt_bias);
 
-    const struct engine_recurrent scan = engine_ssm_scan(
+    struct engine_tensor *scan = engine_ssm_scan(
         b->g, model_state_of(b), x, dt, m->a, heads_of(b, xbc, m->n_inner, groups, n),
-        heads_of(b, xbc, m->n_inner + groups * n, groups, n), b->inputs.recurrent.from);
-    model_keep_state(b, scan.state);
-    x = engine_add(b->g, model_named(b, scan.out, "scan"), engine_mul(b->g, x, m->d));
+        heads_of(b, xbc, m->n_inner + groups * n, groups, n), b->inputs.spans);
+    b->written[1] = scan;
+    x = engine_add(b->g, model_named(b, scan, "scan"), engine_mul(b->g, x, m->d));
     x = engine_glu(b->g, heads_of(b, in, 0, heads, size), x, ENGINE_SILU);
     if (m->norm.weight) {
         x = engine_reshape(b->g, x, 3, (int64_t[]){m->n_inner / groups, groups, b->n_tokens});

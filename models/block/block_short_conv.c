@@ -5,7 +5,7 @@
 struct short_conv {
     uint32_t n_embd, n_in, n_taps; /* E, 3 E, K */
     struct model_linear in;        /* 3 E x E: the gates B and C, and x */
-    struct engine_tensor *conv;    /* [E][K] */
+    struct engine_tensor *conv;    /* [K][E] */
     struct model_linear out;       /* E x E */
 };
 
@@ -14,7 +14,7 @@ struct short_conv {
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
     {"shortconv.in_proj",  MODEL_LINEAR, MODEL_REQUIRED, AT(in),   .inputs = AT(n_embd), .outputs = AT(n_in)},
-    {"shortconv.conv",     MODEL_VECTOR, MODEL_REQUIRED, AT(conv), .inputs = AT(n_taps), .outputs = AT(n_embd)},
+    {"shortconv.conv",     MODEL_TAPS,   MODEL_REQUIRED, AT(conv), .inputs = AT(n_taps), .outputs = AT(n_embd)},
     {"shortconv.out_proj", MODEL_LINEAR, MODEL_REQUIRED, AT(out),  .inputs = AT(n_embd), .outputs = AT(n_embd)},
     {.name = NULL},
 };
@@ -36,14 +36,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct short_conv *c = self;
-    const int64_t embd = c->n_embd, run = b->n_tokens / b->n_seq;
+    const int64_t embd = c->n_embd;
     x = model_named(b, model_linear(b, &c->in, x), "conv_bcx");
     struct engine_tensor *gate_in = engine_cols(b->g, x, 0, embd);
     struct engine_tensor *gate_out = engine_cols(b->g, x, embd, embd);
     x = engine_mul(b->g, gate_in, engine_cols(b->g, x, 2 * embd, embd));
-    x = engine_reshape(b->g, x, 3, (int64_t[]){embd, run, b->n_seq});
-    x = engine_reshape(b->g, model_convolve(b, x, c->conv), 2, (int64_t[]){embd, b->n_tokens});
-    x = engine_mul(b->g, gate_out, x);
+    x = engine_mul(b->g, gate_out, model_convolve(b, x, c->conv));
     return model_named(b, model_linear(b, &c->out, x), "conv_out");
 }
 

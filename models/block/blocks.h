@@ -19,8 +19,6 @@ struct model_builder {
     const struct model_params *params;
     struct model_state *state;
     uint32_t n_tokens;
-    uint32_t n_seq; /* consecutive sequences of as many tokens each, for mixers that keep a
-                       recurrent state; T / n_seq is R below */
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
@@ -88,16 +86,13 @@ struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct en
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
-/* Causal convolution, channel by channel: x [S][R][C], the inputs of S sequences of R tokens, and
- * weight [C][K] give [S][R][C]. The layer's convolution state is what stands before each sequence,
- * and becomes its last K - 1 rows. */
+/* Causal convolution, channel by channel: x [T][C] and taps [K][C] give [T][C]. The layer's
+ * convolution state is what stands before each span of tokens, and becomes its last K - 1 rows. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
-                                     struct engine_tensor *weight);
-/* The layer's recurrent states [slots][H][rows][cols]; those before the sequences are in the slots
- * b->inputs.recurrent.from. */
+                                     struct engine_tensor *taps);
+/* The layer's recurrent states [slots][H][rows][cols], which an op of engine/graph_recurrent.h
+ * takes with b->inputs.spans and updates. */
 struct engine_tensor *model_state_of(const struct model_builder *b);
-/* The layer's recurrent states become `state` [S][H][rows][cols], those after the last tokens. */
-void model_keep_state(struct model_builder *b, struct engine_tensor *state);
 /* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
 /* N W_proj (gelu(W_gate x) * part), [n][E]: the layer's part of b->per_layer, through the tensors

@@ -136,18 +136,17 @@ static bool read_sections(struct model_reader *r, int section[4])
     return true;
 }
 
-/* Text has the same position in each section but the last, where it is 0: in sections one behind
- * the other, whose last is empty, that is NEOX's rotation. */
+/* Text has the same position in each section but the last, where it is 0: sections one behind the
+ * other whose last is empty are NEOX's rotation. */
 static bool use_sections(struct model_reader *r, enum model_rope_keys keys,
                          struct engine_rope *rope)
 {
     int section[4] = {0};
     if (!read_sections(r, section)) return false;
-    if (keys == MODEL_ROPE_KEYS_SECTIONS) {
-        if (section[0] > 0 && section[1] > 0) rope->kind = ENGINE_ROPE_NEOX;
-        return true;
-    }
-    rope->kind = ENGINE_ROPE_INTERLEAVED;
+    if (keys == MODEL_ROPE_KEYS_INTERLEAVED)
+        rope->kind = ENGINE_ROPE_INTERLEAVED;
+    else if (section[0] > 0 && section[1] > 0)
+        rope->kind = section[3] > 0 ? ENGINE_ROPE_MULTI : ENGINE_ROPE_NEOX;
     for (int i = 0; i < 4; i++) rope->section[i] = section[i];
     return true;
 }
@@ -234,9 +233,7 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
                         &n_orig) ||
         !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
         !read_scaling(r, &scaling) ||
-        ((row->rope_keys == MODEL_ROPE_KEYS_SECTIONS ||
-          row->rope_keys == MODEL_ROPE_KEYS_INTERLEAVED) &&
-         !use_sections(r, row->rope_keys, rope)) ||
+        (row->rope_keys >= MODEL_ROPE_KEYS_ALPHA && !use_sections(r, row->rope_keys, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, &scaling, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_YARN_ALL && !read_yarn_all(r, &scaling, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))

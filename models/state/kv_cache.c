@@ -229,9 +229,9 @@ static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t 
 /* ---- Inputs of a batch ---- */
 
 static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       uint32_t n_seq, struct model_state_inputs *in)
+                       uint32_t n_span, struct model_state_inputs *in)
 {
-    (void)n_seq;
+    (void)n_span;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (s->kv.slots[kind].count == 0) continue;
         in->kv.slot[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "slot");
@@ -240,14 +240,15 @@ static void add_inputs(const struct model_state *s, struct engine_graph *g, uint
 }
 
 static void fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
-                        uint32_t t, uint32_t seq, uint32_t position)
+                        const struct model_place *at)
 {
+    const uint32_t position = at->position;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (!in->kv.slot[kind]) continue;
-        int32_t *slot = (int32_t *)in->kv.slot[kind]->data + t;
-        int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)t;
-        *slot = table_of(s, &s->kv.slots[kind], seq)[position];
-        range[0] = (int32_t)seq;
+        int32_t *slot = (int32_t *)in->kv.slot[kind]->data + at->t;
+        int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)at->t;
+        *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
+        range[0] = (int32_t)at->seq;
         range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
         range[2] = (int32_t)position + 1;
         range[3] = 0;

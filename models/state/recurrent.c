@@ -25,11 +25,11 @@ static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base
     return true;
 }
 
-static bool init_tensor(struct model_state *s, struct engine_tensor *t, int n_dims,
-                        const int64_t *ne, struct base_error *err)
+static bool init_tensor(struct model_state *s, struct engine_tensor *t,
+                        const int64_t ne[ENGINE_DIMS], struct base_error *err)
 {
     uint64_t bytes = sizeof(float);
-    for (int d = 0; d < n_dims; d++) {
+    for (int d = 0; d < ENGINE_DIMS; d++) {
         if (ne[d] == 0) return true;
         if (!base_mul(bytes, (uint64_t)ne[d], &bytes))
             return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
@@ -38,7 +38,7 @@ static bool init_tensor(struct model_state *s, struct engine_tensor *t, int n_di
     if (!data)
         return base_fail(err, BASE_NO_MEMORY, "no memory for recurrent states (%llu bytes a layer)",
                          (unsigned long long)bytes);
-    if (!engine_tensor_init(t, quant_type_by_id(QUANT_F32), n_dims, ne, data, "state", err)) {
+    if (!engine_tensor_init(t, quant_type_by_id(QUANT_F32), ENGINE_DIMS, ne, data, "state", err)) {
         model_state_give(data, bytes);
         return false;
     }
@@ -70,10 +70,10 @@ static bool init(struct model_state *s, const struct model_params *p,
         return base_fail(err, BASE_NO_MEMORY, "no memory for states of %u sequences", o->n_seq);
     for (uint32_t i = 0; i < p->n_layer; i++) {
         const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
-        const int64_t conv[] = {(int64_t)shape->conv_columns * shape->conv_channels, r->count};
+        const int64_t conv[] = {shape->conv_channels, shape->conv_columns, 1, r->count};
         const int64_t state[] = {shape->cols, shape->rows, shape->n_head, r->count};
-        if (!init_tensor(s, &r->layer[i].conv, 2, conv, err) ||
-            !init_tensor(s, &r->layer[i].state, 4, state, err))
+        if (!init_tensor(s, &r->layer[i].conv, conv, err) ||
+            !init_tensor(s, &r->layer[i].state, state, err))
             return false;
     }
     return true;
@@ -191,26 +191,28 @@ static void fork_recurrent(struct model_state *s, uint32_t from, uint32_t to, ui
 /* ---- Inputs of a run ---- */
 
 static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       uint32_t n_seq, struct model_state_inputs *in)
+                       uint32_t n_span, struct model_state_inputs *in)
 {
+    (void)n_tokens;
     if (s->recurrent.capacity == 0) return;
-    const int64_t n[1] = {n_seq};
-    in->recurrent =
-        (struct model_recurrent_inputs){.from = engine_input(g, QUANT_I32, 1, n, "from"),
-                                        .to = engine_input(g, QUANT_I32, 1, n, "to"),
-                                        .n_run = n_tokens / n_seq};
+    in->spans = engine_input(g, QUANT_I32, 2, (int64_t[]){4, n_span}, "spans");
 }
 
 static void fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
-                        uint32_t t, uint32_t seq, uint32_t position)
+                        const struct model_place *at)
 {
     const struct model_recurrent *r = &s->recurrent;
-    (void)position;
     if (r->capacity == 0) return;
-    const uint32_t n = r->n_snapshot[seq], i = t / in->recurrent.n_run;
-    const struct model_snapshot *list = list_of(r, seq);
-    ((int32_t *)in->recurrent.from->data)[i] = n > 1 ? list[n - 2].slot : 0;
-    ((int32_t *)in->recurrent.to->data)[i] = list[n - 1].slot;
+    const struct model_snapshot *list = list_of(r, at->seq),
+                                *now = list + r->n_snapshot[at->seq] - 1;
+    const struct model_snapshot *before = now > list ? now - 1 : NULL;
+    const uint32_t length = before ? before->length : 0;
+    if (at->position != length) return; /* the first token says it for its span */
+    int32_t *span = (int32_t *)in->spans->data + 4 * (size_t)at->span;
+    span[0] = (int32_t)at->t;
+    span[1] = (int32_t)(now->length - length);
+    span[2] = before ? before->slot : 0;
+    span[3] = now->slot;
 }
 
 /* ---- Saved ---- */

@@ -23,7 +23,7 @@
 #include "models/params.h"
 
 struct model_recurrent_layer {
-    struct engine_tensor conv;  /* F32 [slots][columns * channels]; no data: the layer has none */
+    struct engine_tensor conv;  /* F32 [slots][1][columns][channels]; no data: the layer has none */
     struct engine_tensor state; /* F32 [slots][heads][rows][cols]; likewise */
 };
 
@@ -44,13 +44,6 @@ struct model_recurrent {
     struct model_snapshot *snapshot; /* [n_seq][capacity], by length */
     uint32_t *n_snapshot;            /* [n_seq] */
     uint32_t *start; /* [n_seq]: the length at which the latest batch began: its snapshot is kept */
-};
-
-/* NULL where the model has no such state. A run has n_seq consecutive sequences of as many
- * tokens each. */
-struct model_recurrent_inputs {
-    struct engine_tensor *from, *to; /* I32 [n_seq]: slots that are read and written */
-    uint32_t n_run;                  /* tokens of each sequence */
 };
 
 extern const struct model_state_kind model_state_recurrent;

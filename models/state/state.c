@@ -45,7 +45,7 @@ void model_state_free(struct model_state *s)
     *s = (struct model_state){0};
 }
 
-bool model_state_needs_runs(const struct model_state *s)
+bool model_state_needs_spans(const struct model_state *s)
 {
     return s->recurrent.capacity > 0;
 }
@@ -176,13 +176,13 @@ uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, u
 /* ---- Inputs of a graph ---- */
 
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                            uint32_t n_seq, struct model_state_inputs *in)
+                            uint32_t n_span, struct model_state_inputs *in)
 {
-    EACH (kind) kind->add_inputs(s, g, n_tokens, n_seq, in);
+    EACH (kind) kind->add_inputs(s, g, n_tokens, n_span, in);
 }
 
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
-                             uint32_t t, uint32_t seq, uint32_t position)
+                             const struct model_place *at)
 {
-    EACH (kind) kind->fill_inputs(s, in, t, seq, position);
+    EACH (kind) kind->fill_inputs(s, in, at);
 }

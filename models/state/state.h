@@ -28,7 +28,13 @@ struct model_state_options {
 /* The inputs of a graph that say where each token's state lies. */
 struct model_state_inputs {
     struct model_kv_inputs kv;
-    struct model_recurrent_inputs recurrent;
+    struct engine_tensor *spans; /* I32 [spans][4], as of engine/graph_recurrent.h; NULL where the
+                                    model has no recurrent state */
+};
+
+/* A token of a run: its number, the span that it is in, its sequence and its position there. */
+struct model_place {
+    uint32_t t, span, seq, position;
 };
 
 /* What is saved of a sequence, before the data of all kinds. Every number of one that was read from
@@ -54,7 +60,7 @@ static inline bool model_state_read(const struct model_state_reader *r, void *by
 static inline bool model_state_skip(const struct model_state_reader *r, uint64_t n,
                                     struct base_error *err)
 {
-    return n == 0 || r->source->skip(r->source->user[r->part], n, err);
+    return n == 0 || r->source->pass_over(r->source->user[r->part], n, err);
 }
 
 /* A kind of state. Each function does nothing for a model without this kind. */
@@ -66,7 +72,8 @@ struct model_state_kind {
     /* A batch of runs begins: each sequence can go back to its present length until the next one
      * begins. NULL: it always can. */
     void (*begin)(struct model_state *s);
-    /* Makes room for the next n tokens of a sequence, which one run of the graph evaluates. */
+    /* Makes room for the next n tokens of a sequence, which one run of the graph evaluates as a
+     * span. */
     void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
     /* The largest length' <= length from which the sequence can go on; 0 always can. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
@@ -74,12 +81,12 @@ struct model_state_kind {
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
     /* `to`, which is empty, shares the first `length` positions of `from`. */
     void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
-    /* Inputs of a graph of n_tokens, of n_seq consecutive sequences, and their
-     * values for token t of a run, which `append` has been called for. */
+    /* Inputs of a graph of n_tokens in n_span spans, each the consecutive tokens of one sequence,
+     * and their values for a token of a run, whose span `append` has been called for. */
     void (*add_inputs)(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       uint32_t n_seq, struct model_state_inputs *in);
+                       uint32_t n_span, struct model_state_inputs *in);
     void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
-                        uint32_t t, uint32_t seq, uint32_t position);
+                        const struct model_place *at);
     /* Its part of the outline of a sequence. */
     void (*outline)(const struct model_state *s, uint32_t seq, struct model_state_outline *o);
     /* The largest length' <= length to which what is saved can be cut back; 0: to none. */
@@ -102,8 +109,8 @@ struct model_state_kind {
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err);
 void model_state_free(struct model_state *s);
-/* Whether a run must have consecutive tokens of a sequence, and as many of each. */
-bool model_state_needs_runs(const struct model_state *s);
+/* Whether all tokens that a run has of a sequence must be one span. */
+bool model_state_needs_spans(const struct model_state *s);
 /* A batch of runs begins, which can be taken back as a whole until the next one begins. */
 void model_state_begin(struct model_state *s);
 /* Appends n tokens to `seq`, which has room for them, and returns the first one's position. */
@@ -121,9 +128,9 @@ uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, u
                           const struct model_source *from, struct engine_pool *pool,
                           struct base_error *err);
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                            uint32_t n_seq, struct model_state_inputs *in);
+                            uint32_t n_span, struct model_state_inputs *in);
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
-                             uint32_t t, uint32_t seq, uint32_t position);
+                             const struct model_place *at);
 
 /* For kinds: pages that read as zero and take memory when they are written; for a plan, addresses
  * alone. NULL: no memory. */
