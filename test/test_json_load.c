@@ -53,8 +53,7 @@ static void an_allocation_that_fails_changes_no_value(void **state)
     (void)state;
     static const char *const texts[] = {
         "[\"a text of more than sixteen and of more than thirty-two letters\", 1, 2.5]",
-        "{\"a name of more than sixteen and of more than thirty-two letters\\u00e9\": "
-        "12345678901234567, \"b\": 1}",
+        "{\"a name longer than thirty-two letters\\u00e9\": 12345678901234567, \"b\": 1}",
         "[123456789012345]",
         "[1234567890123456, 7]",
         "[12345678901234.5, 7]",

@@ -259,6 +259,11 @@ bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node);
 enum { CONSTRAIN_MAX_UNIQUE = 64 };
 uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
                                  uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
+/* The same of a schema whose `type` has few values: null, true and false, integers between a
+ * minimum and a maximum: new nodes. *n 0: it has others, too many, or the schema has no `type`. */
+bool constrain_schema_few(struct constrain_json *j, uint32_t json,
+                          uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n,
+                          struct base_error *err);
 
 /* -- expanding (schema_expand.c) -- */
 

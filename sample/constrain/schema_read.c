@@ -435,13 +435,15 @@ static bool refuse(const struct reader *r, uint32_t v)
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
     static const char not_enumerated[] =
-        "is not supported but for items of an enum or const of at most 64 plain values";
+        "is not supported but for items of at most 64 plain values (enum, const, type)";
     uint32_t value[CONSTRAIN_MAX_UNIQUE], lit[CONSTRAIN_MAX_UNIQUE], all;
     uint32_t max = constrain_json_member(&r->s->json, owner, "maxItems", 8), count;
     if (at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
     if (max && count_at(r, max, CONSTRAIN_MAX_ITEMS, &count) && count <= 1) return true;
     const uint32_t items = constrain_json_member(&r->s->json, owner, "items", 5);
-    const uint32_t n = items ? constrain_schema_values(r->refs, &r->s->json, items, value) : 0;
+    uint32_t n = items ? constrain_schema_values(r->refs, &r->s->json, items, value) : 0;
+    if (items && n == 0 && !constrain_schema_few(&r->s->json, items, value, &n, r->err))
+        return false;
     if (n == 0) return constrain_schema_refuse(r->s, v, r->err, not_enumerated);
     for (uint32_t i = 0; i < n; i++)
         if (!value_at(r, value[i], &lit[i])) return false;
