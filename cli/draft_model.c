@@ -43,7 +43,8 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err)
 {
-    if (values->plan || strcmp(values->draft, "off") == 0) return true;
+    /* With BLAS logits depend on the batch. */
+    if (values->plan || values->blas || strcmp(values->draft, "off") == 0) return true;
     const bool by_text = strcmp(values->draft, "auto") == 0 || strcmp(values->draft, "ngram") == 0;
     if (!by_text && !open_model(d, values, model, err)) return false;
     const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),
@@ -64,6 +65,7 @@ void cli_draft_note(const struct cli_draft *d)
 {
     if (!d->draft) return;
     const struct generate_draft_counts c = generate_draft_counts(d->draft);
+    if (c.n_batches == 0) return;
     cli_note("guesses: %llu of %llu were right, in %llu batches", (unsigned long long)c.n_right,
              (unsigned long long)c.n_guesses, (unsigned long long)c.n_batches);
 }

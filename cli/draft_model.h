@@ -17,7 +17,8 @@ struct cli_draft {
  * cli_draft_close on failure too. */
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err);
-void cli_draft_close(struct cli_draft *d);      /* a zeroed one is fine */
-void cli_draft_note(const struct cli_draft *d); /* -v: guesses, and how many were right */
+void cli_draft_close(struct cli_draft *d); /* a zeroed one is fine */
+void cli_draft_note(
+    const struct cli_draft *d); /* -v: guesses, if there were any, and how many were right */
 
 #endif

@@ -321,7 +321,7 @@ const struct cli_option cli_option_table[] = {
 
     /* ---- Generation ---- */
     {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
-     .value = "WHAT", .standard = "off", .help = "guess at tokens: auto, ngram, FILE",
+     .value = "WHAT", .standard = "auto", .excludes = "blas", .help = "guesses: auto, ngram, off, FILE",
      .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,

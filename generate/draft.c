@@ -110,7 +110,7 @@ static uint32_t size_index(size_t n)
 static double cost_of(const struct generate_draft *d, uint32_t i)
 {
     if (d->cost[i] > 0) return d->cost[i];
-    for (uint32_t k = i; k-- > 0;) /* by the nearest smaller one that is measured */
+    for (uint32_t k = i; k-- > 0;) /* by the nearest smaller one, of which the first is measured */
         if (d->cost[k] > 0) return d->cost[k] * usual_cost[i] / usual_cost[k];
     return usual_cost[i];
 }
@@ -137,6 +137,7 @@ static double reread_cost(const struct generate_draft *d, double tokens, double 
 /* Guesses after n_new tokens, at most `most`, with the most tokens per second. */
 static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
 {
+    if (d->cost[0] == 0) return 0; /* nothing to compare with */
     double best = MIN_GAIN / cost_of(d, size_index(n_new)), tokens = 1, all = 1;
     size_t n = 0, picked = 0;
     for (uint32_t i = 1; i < N_SIZES && n < most; i++) {
@@ -240,7 +241,8 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
         return 0;
     }
     const size_t k = round_down(n_new, pick(d, n_new, most));
-    if (k == 0) { /* tries again later, as if guesses were better than they were */
+    if (k == 0 &&
+        d->cost[0] > 0) { /* tries again later, as if guesses were better than they were */
         d->rest = d->next_rest;
         if (d->next_rest < MAX_REST) d->next_rest *= 2;
         if (d->model_right < TRIED_RIGHT) d->model_right = TRIED_RIGHT;

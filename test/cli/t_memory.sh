@@ -99,7 +99,7 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_choices yes run $m -p x -n 20 --choices yes,no
     memory run_chat yes run $m --chat --template "$work/template.jinja" -n 2 \
         --messages "$work/messages.json" --tools "$work/tools.json"
-    memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 8 -p hello \
+    memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 70 -p hello \
         --tools "$work/tools.json" --tool-choice required --continue ''
     memory run_draft yes run $m -p 'hello hello hello hello' -n 8 --draft ngram
     memory run_draft_model yes run $m -p hello -n 4 --draft "$work/m.gguf"
