@@ -22,10 +22,24 @@
 
 struct generate_scheduler; /* opaque; the caller owns it */
 
+/* Beginnings that outlive the scheduler. Both may be NULL. */
+struct generate_store {
+    /* Sequence `seq` may become a longer beginning of ids[n] than the n_held ids that it holds of
+     * it, never all of it; returns its length, 0: it is what it was. */
+    size_t (*load)(void *user, struct model_session *session, uint32_t seq, const int32_t *ids,
+                   size_t n, size_t n_held);
+    /* Sequence `seq` is a beginning that several prompts share, ids[n]; the first n_held were
+     * found in a sequence or in the store. */
+    void (*save)(void *user, const struct model_session *session, uint32_t seq, const int32_t *ids,
+                 size_t n, size_t n_held);
+    void *user;
+};
+
 struct generate_scheduler_options {
     uint32_t n_slots; /* requests evaluated together; 0: as many as the session has sequences */
     uint32_t n_step; /* tokens of a step at most; 0: 512. Each text that grows and the oldest prompt
                       * that is read have one in any case */
+    struct generate_store store;
 };
 
 /* Called once for each job, as the last thing that the scheduler does with it: how its text ended,

@@ -221,9 +221,12 @@ static bool open_all(struct imatrix *m, struct base_error *err)
         !cli_model_open_weights(&m->model, v, err))
         return false;
     m->chunk = (uint32_t)v->chunk;
-    return cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
-                           &m->chunk, &m->n_chunks, err) &&
-           make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
+    if (!cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
+                         err) ||
+        !cli_chunks_cut(v, &m->ids, &m->chunk, &m->n_chunks, err))
+        return false;
+    cli_chunks_begin(v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
 bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)

@@ -120,6 +120,9 @@ static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, 
 static void find_follow(struct constrain_masker *m)
 {
     const struct constraint *c = m->constraint;
+    /* Before a JSON value: any byte, which is more than may come. */
+    for (uint32_t i = 0; i < c->n_part; i++)
+        memset(&m->follow[c->part[i].before], 0xff, sizeof *m->follow);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t r = 0; r < c->n_dfa; r++) {

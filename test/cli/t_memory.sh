@@ -17,6 +17,8 @@ printf '%s' '[{"role":"user","content":"hi"},{"role":"assistant","content":"","t
 printf '[{"type":"function","function":{"name":"f"}}]' >"$work/tools.json"
 printf '%s' '{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}' \
     '{{ c.function.arguments }}{% endfor %}{% endfor %}{{ tools|length }}{{ bos_token }}' >"$work/template.jinja"
+printf '%s' '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", ' \
+    '"arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endfor %}{{ tools|length }}' >"$work/calls.jinja"
 printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" "$work/saved" >"$work/lines"
 printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
     >"$work/schema.json"
@@ -77,6 +79,9 @@ sample() {
     done
 }
 
+for i in 1 2 3; do printf 'A man walks\n%d\nhome\nup a hill\naway\nto his work\n' $i; done >"$work/tasks"
+printf '%s\n' '{"prompt":"a b c","continuations":["d","e f"]}' '{"prompt":"a b d","continuations":["d"]}' \
+    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' >"$work/rows"
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
@@ -94,6 +99,10 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_choices yes run $m -p x -n 20 --choices yes,no
     memory run_chat yes run $m --chat --template "$work/template.jinja" -n 2 \
         --messages "$work/messages.json" --tools "$work/tools.json"
+    memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 8 -p hello \
+        --tools "$work/tools.json" --tool-choice required --continue ''
+    memory run_draft yes run $m -p 'hello hello hello hello' -n 8 --draft ngram
+    memory run_draft_model yes run $m -p hello -n 4 --draft "$work/m.gguf"
     memory run_plan no run $m -p hello --plan
     memory run_show_prompt yes run $m -p hello --show-prompt --json
     given=$work/lines
@@ -105,6 +114,13 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory logits_file yes logits $m -p hello -o -
     memory perplexity yes perplexity $m -f "$work/text" --save-logits "$work/saved.bin"
     memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
+    memory perplexity_u16 yes perplexity $m -f "$work/text" --save-logits "$work/saved16.bin" --logits-format u16
+    memory perplexity_kl_u16 yes perplexity $m --kl "$work/saved16.bin" --json
+    memory perplexity_tasks yes perplexity $m -f "$work/tasks" --hellaswag --tasks 2
+    memory score yes score $m -p hello --continuation ' you' --continuation ' all'
+    given=$work/rows
+    memory score_lines yes score $m --chat --template chatml -np 2
+    given=
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     memory inspect yes inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
@@ -121,6 +137,12 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory batch lines batch $m -np 2
     memory batch_lines lines batch $m -np 2 --lines --each 'is {} good?' --choices yes,no
     given=
+    yes 'some words' | head -n 20 >"$work/prefix"
+    memory run_cache yes run $m -f "$work/prefix" -n 4 --cache "$work/cache"
+    given=$work/lines
+    memory chat_cache yes chat --commands $m --template chatml -n 2 --cache "$work/cache"
+    given=
+    memory cache no cache --cache "$work/cache" --json
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'
