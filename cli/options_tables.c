@@ -574,8 +574,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
-     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF | VERIFY |
-                 VERSION,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
+                 VERIFY | VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -678,7 +678,9 @@ const struct cli_option cli_option_table[] = {
      .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds of less than 1 kB/s that break it off",
      .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK | PULL, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK |
+                 PULL,
+     .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

@@ -153,6 +153,54 @@ if command -v python3 >/dev/null 2>&1; then
     [ "$n" = 32 ] || bad "$n inputs of experts, not 2 for each of 16 tokens"
 fi
 
+# like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: what llama-imatrix adds up for a tensor, within 1e-4.
+like_reference() {
+    sums "$work/r.out" "$1" | awk -v counts="$2" -v want="$3 $4 $5" -v all="$(shift 5; echo "$*")" '
+        { value[NR] = $1 }
+        END {
+            n = NR - counts
+            for (i = 1; i <= n; i++) sum += value[i]
+            split(want, w); got[1] = sum; got[2] = value[1]; got[3] = value[n]
+            for (i = 1; i <= 3; i++) if (!(got[i] > w[i] * 0.9999 && got[i] < w[i] * 1.0001)) exit 1
+            for (i = 1; i <= counts; i++) { split(all, c); if (value[n + i] != c[i]) exit 1 }
+        }' || bad "$1: other sums than those of llama-imatrix"
+}
+
+# Both programs in floats throughout, with F32 caches; 8 chunks of 64 tokens.
+begin imatrix_has_the_sums_of_llama_imatrix
+if command -v python3 >/dev/null 2>&1; then
+    i=0
+    while [ $i -lt 15 ]; do
+        printf 'the quick fox %d jumps over %d lazy dogs. ' $i $((i * 7))
+        i=$((i + 1))
+    done >"$work/r.txt"
+    sizes='type=F32 embd=64 heads=4 kv_heads=2 head_dim=16 ff=128 vocab=320 ctx=256'
+    # shellcheck disable=SC2086
+    {
+        "$make_model" "$work/rd.gguf" arch=llama layers=2 $sizes >/dev/null
+        "$make_model" "$work/re.gguf" arch=qwen3moe layers=1 experts=4 experts_used=2 $sizes >/dev/null
+    }
+    infer tokenize -m "$work/rd.gguf" -f "$work/r.txt"
+    cut -d ' ' -f 1-512 "$work/out" >"$work/r.ids"
+    [ "$(wc -w <"$work/r.ids")" -eq 512 ] || bad "$(wc -w <"$work/r.ids") ids"
+    infer imatrix -m "$work/rd.gguf" --ids "$work/r.ids" --no-bos --chunk 64 -ctk f32 -ctv f32 -o "$work/r.out"
+    status 0
+    like_reference blk.0.attn_q.weight 1 34864.2 470.823 480.545 512
+    like_reference blk.0.attn_output.weight 1 6601.57 56.0081 63.0558 512
+    like_reference blk.0.ffn_up.weight 1 32304.8 235.721 572.222 512
+    like_reference blk.0.ffn_down.weight 1 25342.6 18.2764 141.647 512
+    like_reference blk.1.attn_output.weight 1 11962.5 148.138 208.906 512
+    like_reference blk.1.ffn_down.weight 1 27239.4 199.860 39.4123 512
+    infer imatrix -m "$work/re.gguf" --ids "$work/r.ids" --no-bos --chunk 64 -ctk f32 -ctv f32 -o "$work/r.out"
+    status 0
+    like_reference blk.0.attn_output.weight 1 5885.38 68.4415 37.8970 512
+    like_reference blk.0.ffn_gate_inp.weight 1 32537.9 245.768 574.599 512
+    like_reference blk.0.ffn_up_exps.weight 4 65075.8 163.104 252.577 291 248 119 366
+    like_reference blk.0.ffn_down_exps.weight 4 16952.0 20.9307 38.6916 291 248 119 366
+else
+    skip 'no Python'
+fi
+
 begin quantize_goes_by_an_importance_matrix
 infer quantize "$m" "$work/plain.gguf" Q4_K_M
 infer quantize "$m" "$work/by.gguf" Q4_K_M --imatrix "$work/i.gguf"
