@@ -21,7 +21,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
               -fno-trapping-math -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
               -fno-omit-frame-pointer)
-LDFLAGS  += -pthread $(if $(SAN),-fsanitize=$(SAN))
+LDFLAGS  += -pthread -Wl,--build-id $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
@@ -88,6 +88,14 @@ $(BUILD)/commit: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
+# `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
+CURL ?= $(if $(shell echo '\#include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
+$(BUILD)/cli/pull/http.o: CPPFLAGS += $(if $(filter yes,$(CURL)),-DCLI_HAS_CURL)
+$(BUILD)/cli/pull/http.o: $(BUILD)/curl
+$(BUILD)/curl: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(CURL)' | cmp -s - $@ || echo '$(CURL)' > $@
+
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
@@ -98,10 +106,12 @@ FORCE:
 # Lets the test make each allocation fail in turn.
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
+LDFLAGS_test_json_load  = -Wl,--wrap=malloc
 # Counts the allocations of a run.
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
+LDFLAGS_test_draft = $(WRAP_MALLOC)
 
 # Rooms' tests have no command line but this.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o

@@ -57,13 +57,15 @@ bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
         .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
     if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
-    return g->request != NULL;
+    return g->request && cli_draft_open(&g->draft, v, m, err);
 }
 
 void cli_generation_close(struct cli_generation *g)
 {
     generate_request_free(g->request);
+    cli_draft_close(&g->draft);
     constraint_free(g->constraint);
+    base_buffer_free(&g->marks);
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
     cli_sampler_parts_free(&g->parts);
     *g = (struct cli_generation){0};

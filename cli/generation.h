@@ -5,17 +5,20 @@
 #ifndef CLI_GENERATION_H
 #define CLI_GENERATION_H
 
+#include "cli/draft_model.h"
 #include "cli/sampler.h"
 #include "generate/generate.h"
 
 struct cli_generation {
     struct generate_options options; /* options.sample.seed: the seed in use */
     struct generate_request *request;
+    struct cli_draft draft;
     /* The objects that the options point to. */
     struct cli_sampler_parts parts;
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
     struct constraint *constraint; /* NULL: no constraint */
+    struct base_buffer marks;      /* of options.marks */
 };
 
 /* Checks the options, compiles the constraint and draws the seed; called before the model is

@@ -10,6 +10,18 @@ enum {
     SCREEN = 20 /* lines, without those that follow the options */
 };
 
+/* Commands about the program itself share a line of the short help. */
+static void add_commands(bool brief, struct base_buffer *out)
+{
+    const int own = brief ? CLI_COMPLETION : CLI_COMMAND_COUNT;
+    for (int i = 0; i < own; i++)
+        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
+                               cli_command_table[i].effect);
+    for (int i = own; i < CLI_COMMAND_COUNT; i++)
+        base_buffer_add_format(out, "%s%s", i > own ? ", " : "  ", cli_command_table[i].name);
+    if (brief) base_buffer_add_text(out, "\n");
+}
+
 void cli_help_overview(bool brief, struct base_buffer *out)
 {
     base_buffer_add_text(out, "Usage: infer [COMMAND] [options]\n\n");
@@ -17,12 +29,11 @@ void cli_help_overview(bool brief, struct base_buffer *out)
         base_buffer_add_text(out,
                              "Runs language models in GGUF files on this machine's processor.\n"
                              "\nCommands:\n");
-    for (int i = 0; i < CLI_COMMAND_COUNT; i++)
-        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
-                               cli_command_table[i].effect);
+    add_commands(brief, out);
     if (brief) {
         base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
-                                  "\ninfer COMMAND -h: its main options; --help: all of them\n");
+                                  "\ninfer COMMAND -h: its main options; --help: all of them\n"
+                                  "infer help: all commands\n");
         return;
     }
     base_buffer_add_text(

@@ -2,10 +2,12 @@
 #include "cli/imatrix.h"
 #include "base/size.h"
 #include "cli/system.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char sums_end[] = ".in_sum2", counts_end[] = ".counts";
 
@@ -185,10 +187,10 @@ static bool read_older(struct cli_imatrix *m, struct base_error *err)
 static bool is_gguf(const char *path)
 {
     char magic[4] = {0};
-    FILE *f = fopen(path, "rb");
-    const bool read = f && fread(magic, 1, sizeof magic, f) == sizeof magic;
-    if (f) fclose(f);
-    return read && memcmp(magic, "GGUF", 4) == 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool has = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic;
+    if (fd >= 0) close(fd);
+    return has && memcmp(magic, "GGUF", 4) == 0;
 }
 
 bool cli_imatrix_read(struct cli_imatrix *m, const char *path, struct base_error *err)
@@ -199,6 +201,8 @@ bool cli_imatrix_read(struct cli_imatrix *m, const char *path, struct base_error
         ok = (m->file = gguf_open(path, err)) && read_gguf(m, err);
     else
         ok = cli_file_read(path, &m->bytes, err) && read_older(m, err);
+    if (ok && m->data_set.failed)
+        ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for an importance matrix");
     if (ok) qsort(m->entry, m->n_entries, sizeof *m->entry, by_name);
     if (!ok && err->code == BASE_MODEL) err->code = BASE_USAGE; /* no model, but a file */
     if (!ok) base_error_set_file(err, path);
@@ -220,13 +224,11 @@ void cli_imatrix_free(struct cli_imatrix *m)
 static void announce(struct gguf_writer *w, struct gguf_str name, const char *end, uint64_t ne0,
                      uint64_t ne1)
 {
-    struct base_buffer full = BASE_BUFFER_INIT;
+    char full[256]; /* a tensor's name has at most 64 bytes */
     const uint64_t ne[2] = {ne0, ne1};
-    base_buffer_add(&full, name.data, name.size);
-    base_buffer_add_text(&full, end);
-    const struct gguf_str text = {full.data, full.size};
-    gguf_writer_tensor(w, text, quant_type_by_id(QUANT_F32), 2, ne);
-    base_buffer_free(&full);
+    const int size = snprintf(full, sizeof full, "%.*s%s", (int)name.size, name.data, end);
+    gguf_writer_tensor(w, (struct gguf_str){full, (uint64_t)size}, quant_type_by_id(QUANT_F32), 2,
+                       ne);
 }
 
 void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,

@@ -88,7 +88,11 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
         return true;
     if (err->code == BASE_USAGE && err->offset >= 0) {
         const size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, "; --lossy leaves out such bytes");
+        const bool is_utf16 = text->size > 1 && (memcmp(text->data, "\xff\xfe", 2) == 0 ||
+                                                 memcmp(text->data, "\xfe\xff", 2) == 0);
+        snprintf(err->text + n, sizeof err->text - n, "; %s",
+                 is_utf16 ? "this is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
+                          : "--lossy leaves out such bytes");
     }
     return false;
 }
@@ -163,22 +167,59 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
     return true;
 }
 
+/* ---- Plain lines ---- */
+
+bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
+                   struct base_error *err)
+{
+    if (values->escape)
+        cli_input_unescape(values->each, each);
+    else
+        base_buffer_add_text(each, values->each);
+    if (!cli_buffer_check(each, err)) return false;
+    return strstr(values->each, "{}") ||
+           base_fail_at(err, BASE_USAGE, "--each", -1,
+                        "has no {} where the text of a line would stand");
+}
+
+void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
+                   struct base_buffer *out)
+{
+    static const char hole[] = "{}";
+    const char *from = each->data, *end = each->data + each->size, *at;
+    if (size > 0 && line[size - 1] == '\r') size--;
+    while ((at = memmem(from, (size_t)(end - from), hole, 2)) != NULL) {
+        base_buffer_add(out, from, (size_t)(at - from));
+        base_buffer_add(out, line, size);
+        from = at + 2;
+    }
+    base_buffer_add(out, from, (size_t)(end - from));
+}
+
 /* ---- Chunks ---- */
 
-bool cli_chunks_cut(const struct text_ids *ids, uint32_t *chunk, uint64_t *n_chunks,
-                    struct base_error *err)
+bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids, uint32_t *chunk,
+                    uint64_t *n_chunks, struct base_error *err)
 {
     if (ids->count < *chunk) *chunk = (uint32_t)ids->count;
     if (*chunk < 4)
         return base_fail(err, BASE_USAGE, "the text has %zu tokens; it takes 4 at least",
                          ids->count);
     *n_chunks = ids->count / *chunk;
+    if (values->chunks > 0 && *n_chunks > (uint64_t)values->chunks)
+        *n_chunks = (uint64_t)values->chunks;
     return true;
 }
 
+void cli_chunks_begin(const struct cli_values *values, const struct text_tokenizer *t,
+                      struct text_ids *ids, uint32_t chunk, uint64_t n_chunks)
+{
+    const bool bos = !values->no_bos && text_adds_bos(t);
+    for (uint64_t i = 0; bos && i < n_chunks; i++) ids->id[i * chunk] = text_token_bos(t);
+}
+
 bool cli_chunks_read(const struct cli_values *values, const struct text_tokenizer *t,
-                     uint32_t n_vocab, struct text_ids *ids, uint32_t *chunk, uint64_t *n_chunks,
-                     struct base_error *err)
+                     uint32_t n_vocab, struct text_ids *ids, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     bool ok;
@@ -190,8 +231,5 @@ bool cli_chunks_read(const struct cli_values *values, const struct text_tokenize
         ok = cli_input_read(values, &text, err) && cli_input_encode(values, t, &text, ids, err);
     }
     base_buffer_free(&text);
-    if (!ok || !cli_chunks_cut(ids, chunk, n_chunks, err)) return false;
-    const bool bos = !values->no_bos && text_adds_bos(t);
-    for (uint64_t i = 0; bos && i < *n_chunks; i++) ids->id[i * *chunk] = text_token_bos(t);
-    return true;
+    return ok;
 }

@@ -22,15 +22,25 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 
-/* What a command evaluates in chunks: the ids of --ids FILE, else of the text; *chunk tokens each
- * (at most as many as there are), beginning with the token of a text's beginning where the model
- * has one (and without --no-bos). BASE_USAGE for fewer than 4 tokens. */
+/* Appends --each, with -e its escapes as bytes. BASE_USAGE where it has no {}. */
+bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
+                   struct base_error *err);
+/* Appends the prompt of a plain line: `each` with the line for each {}. A CR before the line's end
+ * is part of that. */
+void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
+                   struct base_buffer *out);
+
+/* What a command evaluates in chunks: the ids of --ids FILE, else of the text. */
 bool cli_chunks_read(const struct cli_values *values, const struct text_tokenizer *t,
-                     uint32_t n_vocab, struct text_ids *ids, uint32_t *chunk, uint64_t *n_chunks,
-                     struct base_error *err);
-/* The second part of it, for ids that are there already: *chunk and *n_chunks. */
-bool cli_chunks_cut(const struct text_ids *ids, uint32_t *chunk, uint64_t *n_chunks,
-                    struct base_error *err);
+                     uint32_t n_vocab, struct text_ids *ids, struct base_error *err);
+/* The chunks of ids: *chunk tokens each (at most as many as there are), at most --chunks of them.
+ * BASE_USAGE for fewer than 4 tokens. */
+bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids, uint32_t *chunk,
+                    uint64_t *n_chunks, struct base_error *err);
+/* Each chunk begins with the token of a text's beginning where the model has one (and without
+ * --no-bos). */
+void cli_chunks_begin(const struct cli_values *values, const struct text_tokenizer *t,
+                      struct text_ids *ids, uint32_t chunk, uint64_t n_chunks);
 
 /* --show-prompt: the text as the model would read it, and its ids on a line of their own; with
  * --json one object. */

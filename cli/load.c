@@ -1,6 +1,7 @@
 /* cli/load.c: opening a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
+#include "cli/hwinfo.h"
 #include "cli/model_path.h"
 #include "cli/overrides.h"
 #include "cli/system.h"
@@ -140,6 +141,25 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     m->session = model_session_new(m->model, &o, err);
     if (m->session) note_long_context(m, n_ctx);
     return m->session != NULL;
+}
+
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
+                          uint32_t n_more, uint32_t *n_slots, struct base_error *err)
+{
+    uint32_t n_ctx = (uint32_t)values->ctx_size;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, 0);
+    *n_slots = values->n_slots ? (uint32_t)values->n_slots : usual;
+    if (!cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err)) return false;
+    struct cli_machine machine = {0};
+    cli_machine_read(&machine);
+    const uint64_t bytes = model_session_cache_bytes(m->session);
+    const uint64_t room = machine.memory_free / 2;
+    if (values->n_slots || room == 0 || bytes <= room) return true;
+    const uint64_t fit = room / (bytes / (*n_slots + n_more) + 1);
+    *n_slots = fit > n_more + 1 ? (uint32_t)fit - n_more : 1;
+    model_session_free(m->session);
+    m->session = NULL;
+    return cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err);
 }
 
 void cli_model_close(struct cli_model *m)

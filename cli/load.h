@@ -30,6 +30,10 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
  * error when that is more than the training context and the file does not stretch positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
+/* A session of many texts, of --ctx-size: *n_slots sequences and n_more. *n_slots is that of -np,
+ * else `usual`, or as many as fit into half of the memory that is free, at least one. */
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
+                          uint32_t n_more, uint32_t *n_slots, struct base_error *err);
 void cli_model_close(struct cli_model *m);
 
 /* Whether a file contains a model that can run, from its header alone; otherwise BASE_MODEL with

@@ -35,18 +35,17 @@ bool cli_model_is_listed(const char *name)
 
 /* ---- Names in the user's folder ---- */
 
-/* How a name matches a file: 2: completely (the suffix may be left out), 1: as a prefix, 0: not at
- * all. */
+/* How a name matches a file: 3: it is the file's; 2: without the suffix, or but for capitals; 1: as
+ * a prefix; 0: not at all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);
     if (!cli_model_is_listed(file) || strncasecmp(file, name, n) != 0) return 0;
+    if (strcmp(file, name) == 0) return 3;
     return file[n] == '\0' || strcasecmp(file + n, suffix) == 0 ? 2 : 1;
 }
 
-/* Appends the only file that matches the name to *path, which holds the folder; or an error that
- * lists the matches. */
-static bool find_named(const char *name, struct base_buffer *path, struct base_error *err)
+bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err)
 {
     struct base_buffer found = BASE_BUFFER_INIT; /* names of the best matches */
     int best = 1;
@@ -86,10 +85,8 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
-                    struct base_error *err)
+bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err)
 {
-    const char *given = values->model;
     const bool is_path = given && (!*given || strchr(given, '/') || is_file(given));
     if (is_path || (!cli_model_folder(path) && given)) {
         base_buffer_add_text(path, given);
@@ -100,7 +97,7 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                          "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
                          "looked for, because neither HOME nor XDG_DATA_HOME is set");
     if (!cli_buffer_check(path, err)) return false;
-    if (given) return find_named(given, path, err) && cli_buffer_check(path, err);
+    if (given) return cli_model_find(given, path, err) && cli_buffer_check(path, err);
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (!cli_buffer_check(path, err)) return false;
     if (access(path->data, F_OK) == 0) return true;
@@ -109,4 +106,10 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
               "`infer-fetch-model` (in a checkout `make run` or scripts/fetch-model)");
     base_error_set_file(err, path->data);
     return false;
+}
+
+bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
+                    struct base_error *err)
+{
+    return cli_model_path_of(values->model, path, err);
 }

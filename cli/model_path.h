@@ -12,10 +12,16 @@ bool cli_model_folder(struct base_buffer *path);
 /* Whether a file of that name is listed as a model: NAME.gguf, and of a split one the first. */
 bool cli_model_is_listed(const char *name);
 
-/* The path of -m, of $INFER_MODEL, or of the default model. An argument that is not a file and has
- * no slash is the name of one in the user's folder, or an unambiguous prefix of it. BASE_MODEL with
+/* The path of -m, of $INFER_MODEL, or of the default model. A text that is not a file and has no
+ * slash is the name of one in the user's folder, or an unambiguous prefix of it. BASE_MODEL with
  * advice when there is none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
+/* The same for a model that is an argument; NULL: the default model. */
+bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err);
+
+/* Appends the only file that matches the name to *path, which holds the folder; BASE_MODEL that
+ * lists the matches when there are several, or none. */
+bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err);
 
 #endif

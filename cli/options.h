@@ -19,12 +19,15 @@ enum cli_command_id {
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
+    CLI_SCORE,
     CLI_BENCH,
     CLI_INSPECT,
     CLI_QUANTIZE,
     CLI_IMATRIX,
     CLI_CHECK,
     CLI_MODELS,
+    CLI_CACHE,
+    CLI_PULL,
     CLI_DOCTOR,
     CLI_COMPLETION,
     CLI_MAN,
@@ -62,13 +65,17 @@ struct cli_values {
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
     const char *grammar, *json_schema, *regex, *choices;
-    const char *system, *messages, *tools, *template, *reasoning, *on_full;
-    const char *each, *shard, *resume;
+    const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
+    const char *on_full;
+    const char *each, *shard, *resume, *logits_format;
+    const char *hub, *as, *sha256, *remove;
     const char *rope_scaling;
+    const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv;
+        tensor_type, override_kv, continuation;
     int64_t n_predict, seed;
-    int64_t ctx_size, batch_size, threads, top, chunk;
+    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
+    int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -79,7 +86,8 @@ struct cli_values {
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
-    bool verbose, newline, unordered;
+    bool verbose, newline, unordered, clear, insecure;
+    bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */
@@ -167,11 +175,12 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help and --version count on the line only. */
+/* --help, --version and --remove count on the line only. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
-           o->at != offsetof(struct cli_values, version);
+           o->at != offsetof(struct cli_values, version) &&
+           o->at != offsetof(struct cli_values, remove);
 }
 
 /* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are valid too. */

@@ -8,6 +8,7 @@
 #define TOKENIZE   (1u << CLI_TOKENIZE)
 #define LOGITS     (1u << CLI_LOGITS)
 #define PERPLEXITY (1u << CLI_PERPLEXITY)
+#define SCORE      (1u << CLI_SCORE)
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
@@ -15,10 +16,13 @@
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
+#define PULL       (1u << CLI_PULL)
 #define DOCTOR     (1u << CLI_DOCTOR)
+#define CACHE      (1u << CLI_CACHE)
 #define VERSION    (1u << CLI_VERSION)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
-#define EVALUATING (GENERATING | LOGITS | CHUNKING | BENCH)
+#define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
+#define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
@@ -64,11 +68,20 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "best tokens of the last position as JSON.",
                     0, 0},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
-                        "how well a model predicts a text; KL divergence",
+                        "how well a model predicts a text or answers tasks; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
                         "its second half. Prints the perplexity and its standard error. --save-logits\n"
-                        "and --kl compare two models (or two quantizations) position by position.",
+                        "and --kl compare two models (or two quantizations) position by position.\n"
+                        "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
+                        "print how many the model solves.",
                         0, 0},
+    [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
+                   "how probable given continuations of a prompt are",
+                   "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
+                   "list of texts. The answer gives for each the logarithm of its probability, in\n"
+                   "all and token by token. With --continuation a single prompt (-p, -f or standard\n"
+                   "input) is scored, as a table; with --each too, each of many plain lines.",
+                   0, 0},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
                    "tokens per second beside the limits of this machine",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
@@ -104,11 +117,26 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "keyword of a schema that cannot be enforced is an error (status 2).",
                    0, 0},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
-                    "list the model files that are there",
+                    "list the model files that are there, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
-                    "the model that is used without -m.",
+                    "the model that is used without -m. --remove NAME removes a model of that folder\n"
+                    "(of a split one all parts) and prints the names of the files.",
                     0, 3},
+    [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
+                   "list or clear the prefix cache on disk",
+                   "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
+                   "model. With NAME only of models whose name contains it. With --clear removes\n"
+                   "what it would list.",
+                   0, 1},
+    [CLI_PULL] = {"pull", "infer pull USER/REPO[:QUANT] | URL [options]",
+                  "fetch a model from the hub, or from an address",
+                  "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
+                  "models` lists, checks its sum, and prints its path. QUANT is a part of the\n"
+                  "file's name, as Q4_K_M, or all of it; without one Q4_K_M, Q8_0 or the first\n"
+                  "file is taken. What was interrupted goes on when it is called again. A token is\n"
+                  "taken from HF_TOKEN, and sent to the hub alone.",
+                  1, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "look at this machine: what limits speed here",
                     "Shows what this machine offers, what infer makes of it and why, and measures for\n"
@@ -134,6 +162,7 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_INSPECT] = {"FILE"},
     [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
+    [CLI_PULL] = {NULL},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
@@ -160,7 +189,7 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | BATCH | CHUNKING | BENCH | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | BENCH | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
@@ -170,6 +199,18 @@ const struct cli_option cli_option_table[] = {
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "FILE", .help = "lines from a file in place of standard input", .common = true, .at = AT(file)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = SCORE,
+     .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file", .needs = "continuation",
+     .help = "the prompt; piped input comes before it", .common = true, .at = AT(prompt)},
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .excludes = "prompt",
+     .help = "lines, or with --continuation the prompt", .common = true, .at = AT(file)},
+    {.name = "each", .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .excludes = "prompt", .needs = "continuation",
+     .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
+    {.name = "continuation", .kind = CLI_LIST, .commands = SCORE, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "what may follow the prompt; repeatable", .common = true,
+     .at = AT(continuation)},
     {.name = "each", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "TEXT", .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
     {.name = "shard", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
@@ -180,38 +221,50 @@ const struct cli_option cli_option_table[] = {
     {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH,
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH | SCORE,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
-    {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
-     .help = "each line of the text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING,
+{.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE | BATCH, .group = CLI_GROUP_INPUT,
+     .help = "each line of plain text is an input of its own", .at = AT(lines)},
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
-    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING,
+    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
-    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING,
+    {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
+     .value = "SUM", .help = "what the file of an address must have", .common = true, .at = AT(sha256)},
+    {.name = "hub", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT, .value = "URL",
+     .standard = "https://huggingface.co", .help = "where USER/REPO is", .common = true, .at = AT(hub)},
+    {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
+     .help = "http to other machines too", .at = AT(insecure)},
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "leave out bytes without a token",
      .at = AT(lossy)},
 
     /* ---- Chat ---- */
-    {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+    {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT, .request = true,
      .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
      .common = true, .at = AT(chat)},
-    {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+    {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .needs = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_CHAT,
      .value = "FILE", .needs = "chat", .implies = "chat", .help = "JSON list of messages that come before",
      .at = AT(messages)},
     {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
      .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
-    {.name = "template", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+    {.name = "tool-choice", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .value = "WHICH", .needs = "tools", .excludes = "grammar json-schema json-object regex choices",
+     .help = "auto, required or a tool to call", .at = AT(tool_choice)},
+    {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .value = "TEXT", .needs = "chat", .implies = "chat", .help = "a beginning of the answer to go on with",
+     .at = AT(continues)},
+    {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template other than the model's",
      .at = AT(template)},
-    {.name = "template-var", .kind = CLI_LIST, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+    {.name = "template-var", .kind = CLI_LIST, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "NAME=JSON", .needs = "chat", .help = "a variable of the template; repeatable",
      .at = AT(template_var)},
 
@@ -224,6 +277,9 @@ const struct cli_option cli_option_table[] = {
      .help = "leave no record of what was typed", .at = AT(no_history)},
 
     /* ---- Generation ---- */
+    {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
+     .value = "WHAT", .standard = "off", .help = "guess at tokens: auto, ngram, FILE",
+     .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
      .help = "tokens at most; -1: to end or full context", .common = true, .at = AT(n_predict)},
@@ -354,6 +410,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = BATCH,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "texts made together; 0: by memory, up to 16", .at = AT(n_slots)},
+    {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
+     .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
+     .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
@@ -362,8 +421,33 @@ const struct cli_option cli_option_table[] = {
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
      .commands = CHUNKING, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
+    {.name = "chunks", .kind = CLI_INTEGER, .commands = CHUNKING, .group = CLI_GROUP_MEASURE,
+     .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
+     .help = "no more than N chunks; -1: all", .at = AT(chunks)},
+    {.name = "stride", .alias = {"--ppl-stride"}, .kind = CLI_INTEGER, .commands = PERPLEXITY,
+     .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
+     .excludes = "kl save-logits",
+     .help = "chunks N tokens apart, N of each count; 0: off", .at = AT(stride)},
+    {.name = "hellaswag", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
+     .excludes = "winogrande multiple-choice ids kl save-logits stride chunk chunks",
+     .help = "the file has tasks of six lines: the accuracy", .at = AT(hellaswag)},
+    {.name = "winogrande", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
+     .excludes = "hellaswag multiple-choice ids kl save-logits stride chunk chunks",
+     .help = "the file has tasks as CSV: the accuracy", .at = AT(winogrande)},
+    {.name = "multiple-choice", .kind = CLI_FLAG, .commands = PERPLEXITY,
+     .group = CLI_GROUP_MEASURE,
+     .excludes = "hellaswag winogrande ids kl save-logits stride chunk chunks",
+     .help = "the file has binary tasks (MMLU ...): the accuracy", .at = AT(multiple_choice)},
+    {.name = "tasks", .alias = {"--hellaswag-tasks", "--winogrande-tasks", "--multiple-choice-tasks"},
+     .kind = CLI_INTEGER, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N",
+     .standard = "0", .low = 0, .high = INT32_MAX, .needs = "hellaswag winogrande multiple-choice",
+     .help = "a selection of N tasks; 0: all", .at = AT(n_tasks)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
+    {.name = "logits-format", .kind = CLI_CHOICE, .commands = PERPLEXITY,
+     .group = CLI_GROUP_MEASURE, .value = "FORM", .standard = "f32", .choices = "f32|u16",
+     .needs = "save-logits", .help = "f32, or u16 as llama-perplexity saves them",
+     .at = AT(logits_format)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .excludes = "file ids chunk no-bos no-special lossy save-logits",
      .help = "compare with logits that were saved", .common = true, .at = AT(kl)},
@@ -377,6 +461,11 @@ const struct cli_option cli_option_table[] = {
      .writes = true, .common = true, .at = AT(output)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
      .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
+    {.name = "as", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_OUTPUT, .value = "NAME",
+     .help = "another name for the file", .common = true, .at = AT(as)},
+    {.name = "remove", .kind = CLI_TEXT, .commands = MODELS, .group = CLI_GROUP_OUTPUT,
+     .value = "NAME", .excludes = "json model", .help = "remove this model", .common = true,
+     .at = AT(remove)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
      .help = "how many of the best tokens to print", .common = true, .at = AT(top)},
@@ -419,7 +508,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
-     .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | VERSION,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -443,7 +532,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "the bars as a picture too (-: in place of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
-    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS,
+    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,
@@ -458,9 +547,21 @@ const struct cli_option cli_option_table[] = {
     {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
+    {.name = "cache", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
+     .value = "DIR", .help = "store in DIR what was read, read it once; auto", .at = AT(cache)},
+    {.name = "cache", .kind = CLI_TEXT, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .value = "DIR", .help = "the folder, if not the one of `auto`", .common = true, .at = AT(cache)},
+    {.name = "cache-size", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
+     .value = "MIB", .standard = "1024", .low = 0, .high = 1 << 30, .needs = "cache",
+     .help = "what --cache may take; the oldest goes", .at = AT(cache_size)},
+    {.name = "clear", .kind = CLI_FLAG, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .help = "remove in place of listing", .common = true, .at = AT(clear)},
+    {.name = "older", .kind = CLI_INTEGER, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .value = "DAYS", .standard = "0", .low = 0, .high = 1 << 20,
+     .help = "only what was not used for DAYS", .common = true, .at = AT(older)},
     {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
      .value = "LEVEL", .choices = CPU_LEVEL_NAMES,
-     .help = "at most " CPU_LEVEL_NAMES, .at = AT(isa)},
+     .help = "instructions of at most this level; see version", .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "override-kv", .kind = CLI_LIST, .commands = EVALUATING | TOKENIZE, .group = CLI_GROUP_ENGINE,
@@ -493,8 +594,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "yarn-beta-slow", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
+    {.name = "connections", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "N", .standard = "4", .low = 1, .high = 16, .help = "pieces of a file fetched at once",
+     .common = true, .at = AT(connections)},
+    {.name = "retries", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "N", .standard = "5", .low = 0, .high = 100, .help = "times that a broken piece is tried again",
+     .at = AT(retries)},
+    {.name = "timeout", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
+     .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds of less than 1 kB/s that break it off",
+     .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK | PULL, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

@@ -72,6 +72,14 @@ static int landlock_version(void)
     return version > 0 ? (int)version : 0;
 }
 
+static void allow_folder(int rules, const char *folder, uint64_t allowed)
+{
+    const struct rule rule = {allowed, open(folder, O_PATH | O_CLOEXEC)};
+    if (rule.folder < 0) return;
+    syscall(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0);
+    close(rule.folder);
+}
+
 /* The folder of a file that need not exist, with links followed. */
 static void allow_folder_of(int rules, const char *file, uint64_t allowed)
 {
@@ -79,13 +87,11 @@ static void allow_folder_of(int rules, const char *file, uint64_t allowed)
     if (!base_path_follow(file, path)) return;
     char *slash = strrchr(path, '/');
     if (slash) slash[slash == path] = '\0';
-    const struct rule rule = {allowed, open(slash ? path : ".", O_PATH | O_CLOEXEC)};
-    if (rule.folder < 0) return;
-    syscall(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0);
-    close(rule.folder);
+    allow_folder(rules, slash ? path : ".", allowed);
 }
 
-void cli_sandbox_limit(const char *file)
+/* Writes go to the folder of `file`, or to `folder`; NULL: none. */
+static void limit(const char *file, const char *folder, bool has_network)
 {
     const int version = cli_sandbox_facts().landlock;
     if (version == 0) return;
@@ -95,15 +101,26 @@ void cli_sandbox_limit(const char *file)
         .tcp = 3,
         .scoped = 1,
     };
-    const size_t size = version >= 6   ? sizeof set
-                        : version >= 4 ? offsetof(struct ruleset, scoped)
-                                       : offsetof(struct ruleset, tcp);
+    const size_t size = has_network || version < 4 ? offsetof(struct ruleset, tcp)
+                        : version < 6              ? offsetof(struct ruleset, scoped)
+                                                   : sizeof set;
     const int rules = (int)syscall(LANDLOCK_CREATE, &set, size, 0);
     if (rules < 0) return;
-    if (file && strcmp(file, "-") != 0)
-        allow_folder_of(rules, file, set.files & (WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE));
+    const uint64_t allowed = set.files & (WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE);
+    if (file && strcmp(file, "-") != 0) allow_folder_of(rules, file, allowed);
+    if (folder) allow_folder(rules, folder, allowed);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) syscall(LANDLOCK_RESTRICT, rules, 0);
     close(rules);
+}
+
+void cli_sandbox_limit(const char *file)
+{
+    limit(file, NULL, false);
+}
+
+void cli_sandbox_limit_to(const char *folder)
+{
+    limit(NULL, folder, true);
 }
 
 /* ---- seccomp ---- */
@@ -265,6 +282,19 @@ static void allow_if(struct filter *f, struct argument a, unsigned short test)
     load(f, offsetof(struct seccomp_data, nr));
 }
 
+/* The times of an open file, without a path: both halves of the second argument are 0. */
+static void allow_times(struct filter *f)
+{
+    const size_t path = offsetof(struct seccomp_data, args[1]);
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_utimensat, 0, 6);
+    load(f, path);
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+    load(f, path + sizeof(uint32_t));
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    end(f, SECCOMP_RET_ALLOW);
+    load(f, offsetof(struct seccomp_data, nr));
+}
+
 static void build(struct filter *f, unsigned allowed)
 {
     const uint32_t pid = (uint32_t)getpid();
@@ -277,6 +307,7 @@ static void build(struct filter *f, unsigned allowed)
     if (allowed & CLI_SANDBOX_RENAME) allow(f, renaming, sizeof renaming / sizeof *renaming);
     if (allowed == CLI_SANDBOX_FILES) allow(f, files, sizeof files / sizeof *files);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) allow_if(f, some[i], BPF_JEQ);
+    if (allowed & CLI_SANDBOX_RENAME) allow_times(f);
     allow_if(f, (struct argument){SYS_kill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_tgkill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_clone, 0, CLONE_THREAD}, BPF_JSET);
@@ -291,7 +322,7 @@ void cli_sandbox_close(unsigned allowed)
     struct filter f;
     build(&f, allowed);
     const struct sock_fprog program = {f.n, f.line};
-    tzset(); /* reads a file, for templates that tell the time */
+    tzset(); /* reads a file, for templates with the time */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                 SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);
@@ -309,6 +340,11 @@ struct cli_sandbox_facts cli_sandbox_facts(void)
 void cli_sandbox_limit(const char *file)
 {
     (void)file;
+}
+
+void cli_sandbox_limit_to(const char *folder)
+{
+    (void)folder;
 }
 
 void cli_sandbox_close(unsigned allowed)

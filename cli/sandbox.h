@@ -25,6 +25,9 @@ enum {
 /* `file`: the output, in its folder; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
+/* The same for a command that uses the network and writes below one folder: TCP stays. */
+void cli_sandbox_limit_to(const char *folder);
+
 /* `allowed`: 0, or one of the above. */
 void cli_sandbox_close(unsigned allowed);
 

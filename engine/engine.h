@@ -51,7 +51,8 @@ struct engine {
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* NULL is fine */
 
-/* *observer sees all later runs; NULL: nothing does. The caller owns it. Results do not change. */
+/* *observer is called in all later runs; NULL: nothing is. The caller owns it. Results do not
+ * change. */
 void engine_set_observer(struct engine *e, const struct engine_observer *observer);
 
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,

@@ -207,6 +207,9 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
 enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
+/* Row `from` of one group becomes row `to` of another; rows of `size` elements. */
+void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
+                        void *group, uint32_t to);
 struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, struct engine_tensor *x,
                                         struct engine_tensor *slots, enum quant_id as);

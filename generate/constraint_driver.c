@@ -11,9 +11,16 @@ enum {
     TRIES = 16                /* tokens that are drawn before the completion is used */
 };
 
+/* What tokens spell. */
+struct spelling {
+    const struct text_tokenizer *tokenizer;
+    const char *marks; /* control tokens that occur in it have text; NULL: none has */
+};
+
 struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
+    struct spelling spelling;
     uint32_t n_vocab, words;
     struct constrain_token_trie *own_trie; /* NULL: it is another's */
     struct constrain_masker *masker;
@@ -37,22 +44,31 @@ struct generate_driver {
 
 /* -- opening -- */
 
+static bool is_mark(const struct spelling *s, int32_t id)
+{
+    if (!s->marks || text_token_kind(s->tokenizer, id) != TEXT_TOKEN_CONTROL) return false;
+    const struct gguf_str raw = text_token_raw(s->tokenizer, id);
+    return raw.size && memmem(s->marks, strlen(s->marks), raw.data, raw.size);
+}
+
 /* Leaves out end-of-text tokens and tokens without text. */
 static void token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
-    const struct text_tokenizer *t = context;
-    if (!text_token_is_end(t, id)) text_token_bytes(t, id, false, out);
+    const struct spelling *s = context;
+    if (!text_token_is_end(s->tokenizer, id))
+        text_token_bytes(s->tokenizer, id, is_mark(s, id), out);
 }
 
 /* The same for the first token of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
+    const struct spelling *s = context;
     struct text_decoder d;
-    text_decoder_init(&d, context, false, false);
+    text_decoder_init(&d, s->tokenizer, false, false);
     size_t from = out->size;
     token_bytes(context, id, out);
     if (out->failed || !d.at_start || out->size == from || out->data[from] != ' ' ||
-        text_token_kind(context, id) == TEXT_TOKEN_USER)
+        text_token_kind(s->tokenizer, id) == TEXT_TOKEN_USER)
         return;
     memmove(out->data + from, out->data + from + 1, out->size - from - 1);
     out->size--;
@@ -99,18 +115,21 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
 struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
                                                uint32_t n_vocab, struct base_error *err)
 {
-    return constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
+    struct spelling plain = {.tokenizer = tokenizer};
+    return constrain_token_trie_new(n_vocab, token_bytes, &plain, err);
 }
 
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             const struct constrain_token_trie *trie,
-                                            uint32_t n_vocab, bool ends, struct base_error *err)
+                                            uint32_t n_vocab, const char *marks, bool ends,
+                                            struct base_error *err)
 {
     struct generate_driver *d = calloc(1, sizeof *d);
     if (!d) goto no_memory;
     d->constraint = constraint;
     d->tokenizer = tokenizer;
+    d->spelling = (struct spelling){tokenizer, marks};
     d->n_vocab = n_vocab;
     d->words = (n_vocab + 63) / 64;
     d->mask = calloc((size_t)d->words + 1, sizeof *d->mask);
@@ -119,7 +138,8 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     base_buffer_reserve(&d->completion, MAX_COMPLETION);
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
     if (ends && !find_ends(d, err)) goto fail;
-    if (!trie) trie = d->own_trie = generate_trie_new(tokenizer, n_vocab, err);
+    if (!trie || marks)
+        trie = d->own_trie = constrain_token_trie_new(n_vocab, token_bytes, &d->spelling, err);
     if (!trie) goto fail;
     d->masker = constrain_masker_new(constraint, trie, CACHE_BYTES, err);
     d->retokenizer = d->masker ? constrain_retokenizer_new(trie, err) : NULL;
@@ -162,6 +182,20 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
     return d->shown != NULL;
 }
 
+bool generate_driver_read(struct generate_driver *d, const char *bytes, size_t size,
+                          struct base_error *err)
+{
+    size_t used = 0;
+    d->at_start = false;
+    if (!constrain_state_feed(d->state, bytes, size, &used, err)) return false;
+    if (used < size)
+        return base_fail(err, BASE_USAGE,
+                         "the constraint does not allow the beginning of the answer from byte %zu "
+                         "on",
+                         used);
+    return generate_driver_show(d, bytes, size, err);
+}
+
 /* -- choosing -- */
 
 /* The first token of a text without a prompt loses its space, so the constraint reads other bytes:
@@ -169,14 +203,14 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =
-        constrain_token_trie_new(d->n_vocab, first_token_bytes, (void *)d->tokenizer, err);
+        constrain_token_trie_new(d->n_vocab, first_token_bytes, &d->spelling, err);
     struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
     /* A lone space gives no text: a text that begins with a space can begin with it. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
         base_buffer_clear(&d->bytes);
-        token_bytes((void *)d->tokenizer, (int32_t)id, &d->bytes);
+        token_bytes(&d->spelling, (int32_t)id, &d->bytes);
         if (d->bytes.size == 1 && d->bytes.data[0] == ' ' &&
             text_token_kind(d->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
             d->mask[id >> 6] |= 1ull << (id & 63);
@@ -217,9 +251,9 @@ static bool read_token(struct generate_driver *d, int32_t id, struct base_error 
     base_buffer_clear(&d->bytes);
     base_buffer_add(&d->bytes, "", 0);
     if (d->at_start)
-        first_token_bytes((void *)d->tokenizer, id, &d->bytes);
+        first_token_bytes(&d->spelling, id, &d->bytes);
     else
-        token_bytes((void *)d->tokenizer, id, &d->bytes);
+        token_bytes(&d->spelling, id, &d->bytes);
     return !d->bytes.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }
 

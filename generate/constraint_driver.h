@@ -16,17 +16,23 @@ struct generate_driver; /* opaque */
 struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
                                                uint32_t n_vocab, struct base_error *err);
 
-/* Constraint, tokenizer and `trie` must outlive it; with `trie` NULL it makes its own. `ends`:
- * end-of-text tokens may be chosen where the text is complete; otherwise a text continues as long
- * as the constraint allows it. */
+/* Constraint, tokenizer, `trie` and `marks` must outlive it; with `trie` NULL, or marks, it makes
+ * its own. `marks`: see struct generate_options. `ends`: end-of-text tokens may be chosen where the
+ * text is complete; otherwise a text continues as long as the constraint allows it. */
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             const struct constrain_token_trie *trie,
-                                            uint32_t n_vocab, bool ends, struct base_error *err);
+                                            uint32_t n_vocab, const char *marks, bool ends,
+                                            struct base_error *err);
 void generate_driver_free(struct generate_driver *d); /* NULL is fine */
 
 /* Begins a text; `continues` as for text_decoder_init. */
 bool generate_driver_begin(struct generate_driver *d, bool continues, struct base_error *err);
+
+/* Reads the beginning of the text; it may be shorter than a token. BASE_USAGE for one that the
+ * constraint does not allow. */
+bool generate_driver_read(struct generate_driver *d, const char *bytes, size_t size,
+                          struct base_error *err);
 
 /* How many tokens complete a text that is still empty, as far as is known without searching;
  * UINT64_MAX: not known. */

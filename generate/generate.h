@@ -39,10 +39,12 @@ struct generate_options {
     const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
     size_t n_stop;
     const struct constraint *constraint; /* of the answer; NULL: none */
-    int64_t max_thought;                 /* tokens of a thought; -1: see struct
-                                          * generate_thought_marks */
-    bool ignore_eos;                     /* end-of-text tokens are never chosen */
-    bool show_special;                   /* control tokens are part of the text */
+    const char *marks; /* under the constraint: control tokens whose letters occur in this text may
+                        * stand for them; NULL: none may */
+    int64_t max_thought; /* tokens of a thought; -1: see struct
+                          * generate_thought_marks */
+    bool ignore_eos;     /* end-of-text tokens are never chosen */
+    bool show_special;   /* control tokens are part of the text */
 };
 
 /* The objects that requests share; all must outlive them. */
@@ -66,8 +68,11 @@ struct generate_thought_marks {
 struct generate_prompt {
     const int32_t *ids; /* [n] all ids before the text, n > 0 */
     size_t n;
-    size_t n_held;  /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
-                     * holds what the request's last text left */
+    size_t n_held;     /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
+                        * holds what the request's last text left */
+    const char *begun; /* [n_begun] the beginning of the answer, which the ids end with: the
+                        * constraint judges it too. NULL: none */
+    size_t n_begun;
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
     const struct generate_thought_marks *thought; /* NULL: the text is all answer */
@@ -106,14 +111,25 @@ void generate_request_free(struct generate_request *r); /* NULL is fine */
 
 /* Begins a text with a fresh sampler. The sequence keeps the ids that it has in common with the
  * prompt, but never the prompt's last, and drops the others; prompt->ids are copied. BASE_TOO_LONG
- * when the prompt exceeds the context, BASE_USAGE for one without ids. */
+ * when the prompt exceeds the context, BASE_USAGE for one without ids and for a beginning that the
+ * constraint does not allow. */
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *prompt,
                             struct base_error *err);
 
 /* The ids [*n] to append to the sequence, with logits for the last; *n 0: the text has ended. */
 const int32_t *generate_request_next_ids(const struct generate_request *r, size_t *n);
 uint32_t generate_request_seq(const struct generate_request *r);
+/* The ids [*n] that the sequence holds. */
+const int32_t *generate_request_held(const struct generate_request *r, size_t *n);
 struct model_session *generate_request_session(const struct generate_request *r);
+
+/* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
+ * that follow those may be evaluated; whether the text has ended; and the sequence forgets what it
+ * holds behind the text, as if that had not been evaluated. */
+const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
+uint64_t generate_request_room(const struct generate_request *r);
+bool generate_request_is_over(const struct generate_request *r);
+void generate_request_cut(struct generate_request *r);
 
 /* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An
  * interruption or a constraint that allows no token gives a piece without a token. */
@@ -135,5 +151,12 @@ typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
 /* Drives one request to its end: evaluates, takes, calls the sink. */
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
+
+/* The same with guesses at the tokens (generate/draft.h; NULL: none): the same pieces and outcome.
+ * The sink must not use the session. */
+struct generate_draft;
+bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
+                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
+                       struct base_error *err);
 
 #endif

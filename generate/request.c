@@ -106,7 +106,7 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     if (!o->constraint) return true;
     r->driver = r->thought.driver =
         generate_driver_new(o->constraint, r->model.tokenizer, r->model.trie,
-                            model_facts(r->model.model)->n_vocab, !o->ignore_eos, err);
+                            model_facts(r->model.model)->n_vocab, o->marks, !o->ignore_eos, err);
     return r->driver != NULL;
 }
 
@@ -194,6 +194,8 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
     if (!make_sampler(r, p->seed, err) ||
         (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
         return false;
+    if (r->driver && p->n_begun && !generate_driver_read(r->driver, p->begun, p->n_begun, err))
+        return false;
     text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
     keep_common(r, p);
     for (size_t i = 0; i < p->n; i++) sample_accept(r->sampler, p->ids[i]);
@@ -214,6 +216,36 @@ const int32_t *generate_request_next_ids(const struct generate_request *r, size_
     const size_t length = seq_length(r);
     *n = r->over || length > r->n_held ? 0 : r->n_held - length;
     return r->held + (*n ? length : 0);
+}
+
+const int32_t *generate_request_held(const struct generate_request *r, size_t *n)
+{
+    const size_t length = seq_length(r);
+    *n = length < r->n_held ? length : r->n_held;
+    return r->held;
+}
+
+const int32_t *generate_request_ids(const struct generate_request *r, size_t *n)
+{
+    *n = r->n_held;
+    return r->held;
+}
+
+uint64_t generate_request_room(const struct generate_request *r)
+{
+    const uint64_t left = tokens_left(r);
+    return left ? left - 1 : 0;
+}
+
+bool generate_request_is_over(const struct generate_request *r)
+{
+    return r->over;
+}
+
+void generate_request_cut(struct generate_request *r)
+{
+    if (seq_length(r) >= r->n_held)
+        model_seq_truncate(r->model.session, r->seq, (uint32_t)(r->n_held - 1));
 }
 
 uint32_t generate_request_seq(const struct generate_request *r)
@@ -310,7 +342,7 @@ static bool go_on(struct generate_request *r, int32_t id, enum generate_phase be
         stop_with(r, GENERATE_END_CONSTRAINT);
     else if (r->outcome.n_generated == r->options->max_tokens)
         stop_with(r, GENERATE_END_LIMIT);
-    else if (seq_length(r) == r->n_ctx)
+    else if (r->n_held > r->n_ctx) /* this token would be one too many */
         stop_with(r, GENERATE_END_CONTEXT);
     return true;
 }

@@ -30,6 +30,7 @@ struct slot {
 struct generate_scheduler {
     struct generate_model model;
     struct constrain_token_trie *trie; /* from the first constraint on */
+    struct generate_store store;
     uint32_t n_slots, n_seq, n_ctx, n_step;
     struct sequence *sequence; /* [n_seq] */
     struct slot *slot;         /* [n_slots] */
@@ -72,6 +73,7 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
     s->n_ctx = model_session_n_ctx(model->session);
     s->n_slots = options->n_slots ? options->n_slots : s->n_seq;
     s->n_step = options->n_step ? options->n_step : DEFAULT_STEP;
+    s->store = options->store;
     s->end = &s->first;
     if (s->n_slots > s->n_seq)
         base_fail(err, BASE_USAGE, "%u slots of a session with %u sequences", s->n_slots, s->n_seq);
@@ -272,13 +274,24 @@ static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
     }
 }
 
+/* Sequence `to` gets more of the prompt where the store has more. */
+static void take_stored(struct generate_scheduler *s, uint32_t to, struct generate_prompt *p)
+{
+    const size_t n = s->store.load(s->store.user, s->model.session, to, p->ids, p->n, p->n_held);
+    if (n > 0) memcpy(s->sequence[to].id, p->ids, n * sizeof *p->ids);
+    p->n_held = length_of(s, to);
+}
+
 /* Once a slot holds just what others share. */
 static void keep_beginning(struct generate_scheduler *s, uint32_t i)
 {
     uint32_t to = s->n_slots;
     for (uint32_t k = to + 1; k < s->n_seq; k++)
         if (s->sequence[k].last_used < s->sequence[to].last_used) to = k;
-    fork_sequence(s, i, to, s->slot[i].mark);
+    const size_t n = fork_sequence(s, i, to, s->slot[i].mark);
+    if (s->store.save && n == s->slot[i].mark)
+        s->store.save(s->store.user, s->model.session, to, s->sequence[to].id, n,
+                      s->slot[i].job->prompt.n_held);
     s->slot[i].mark = 0;
 }
 
@@ -325,6 +338,7 @@ static bool begin_request(struct generate_scheduler *s, uint32_t i, struct gener
         return false;
     }
     job->prompt.n_held = take_beginning(s, i, &job->prompt);
+    if (s->store.load) take_stored(s, i, &job->prompt);
     return generate_request_begin(slot->request, &job->prompt, err);
 }
 

@@ -22,10 +22,24 @@
 
 struct generate_scheduler; /* opaque; the caller owns it */
 
+/* Beginnings that outlive the scheduler. Both may be NULL. */
+struct generate_store {
+    /* Sequence `seq` may become a longer beginning of ids[n] than the n_held ids that it holds of
+     * it, never all of it; returns its length, 0: it is what it was. */
+    size_t (*load)(void *user, struct model_session *session, uint32_t seq, const int32_t *ids,
+                   size_t n, size_t n_held);
+    /* Sequence `seq` is a beginning that several prompts share, ids[n]; the first n_held were
+     * found in a sequence or in the store. */
+    void (*save)(void *user, const struct model_session *session, uint32_t seq, const int32_t *ids,
+                 size_t n, size_t n_held);
+    void *user;
+};
+
 struct generate_scheduler_options {
     uint32_t n_slots; /* requests evaluated together; 0: as many as the session has sequences */
     uint32_t n_step; /* tokens of a step at most; 0: 512. Each text that grows and the oldest prompt
                       * that is read have one in any case */
+    struct generate_store store;
 };
 
 /* Called once for each job, as the last thing that the scheduler does with it: how its text ended,
@@ -44,7 +58,7 @@ struct generate_job {
     void *user; /* of both */
 
     struct generate_job *next; /* the scheduler's */
-    uint32_t n_passed;         /* jobs behind it that went before it */
+    uint32_t n_passed;         /* later jobs that were started before it */
     bool cancelled;
 };
 
@@ -55,7 +69,7 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
 /* Forgets jobs that are left, without their `end`. NULL is fine. */
 void generate_scheduler_free(struct generate_scheduler *s);
 
-/* Adds a job behind those that wait. Not while `end` of the same job runs. */
+/* Appends a job to those that wait. Not while `end` of the same job runs. */
 void generate_scheduler_add(struct generate_scheduler *s, struct generate_job *job);
 /* The next step ends the job (GENERATE_END_INTERRUPTED), wherever it is; what it has written
  * stays. */

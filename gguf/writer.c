@@ -314,7 +314,7 @@ static bool replace_values(struct gguf_writer *w)
     if (!gguf_index_init(&index, w->entry, w->entry_count, sizeof *w->entry, &w->error))
         return false;
     struct out_entry *first = NULL;
-    for (uint64_t i = 0; i < index.count; i++) { /* equal keys stand in the order of writing */
+    for (uint64_t i = 0; i < index.count; i++) { /* equal keys are in the order of writing */
         struct out_entry *entry = &w->entry[(const struct out_entry *)index.name[i] - w->entry];
         if (first && entry->name.size == first->name.size &&
             memcmp(entry->name.data, first->name.data, entry->name.size) == 0) {

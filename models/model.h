@@ -60,6 +60,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
 void model_session_free(struct model_session *s); /* NULL is fine */
 uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
+uint32_t model_session_n_vocab(const struct model_session *s); /* floats of a row of logits */
 /* Of all sequences. Memory that no token was written to is not resident. */
 uint64_t model_session_cache_bytes(const struct model_session *s);
 /* Bytes of all graphs that model_eval of a prompt of n_prompt tokens and then of single ones plans.
@@ -100,10 +101,47 @@ uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* token
  * recurrent states, the length of the nearest snapshot before (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 
+/* The next lengths at which the sequence is to stay able to be cut, beside those at which
+ * evaluations end; 0: none. Of use for models with recurrent states, which evaluate up to such a
+ * length first. Without an effect on bits. */
+enum { MODEL_MARKS = 2 };
+void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length[MODEL_MARKS]);
+
 /* `to` becomes the first `length` tokens of `from` (what it was before is forgotten) and shares
  * their cells: neither memory nor time. Returns the tokens that `to` now holds: `length` (at most
  * those of `from`), or fewer as with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
+
+/* ---- Saved sequences ----
+ *
+ * A sequence as bytes, for a session of the same model with the same cache types; what it goes on
+ * with is bit for bit what the saved one would have. The bytes are of this build of the program
+ * alone: they have no version and no names. */
+
+struct model_sink { /* the next n bytes */
+    bool (*write)(void *user, const void *bytes, uint64_t n, struct base_error *err);
+    void *user;
+};
+enum { MODEL_READERS_MAX = 8 };
+struct model_source { /* the next n bytes: copied, or passed over. Past the end both fail. */
+    bool (*read)(void *user, void *bytes, uint64_t n, struct base_error *err);
+    bool (*skip)(void *user, uint64_t n, struct base_error *err);
+    void *user[MODEL_READERS_MAX]; /* readers of the same bytes, each at their beginning: a thread
+                                    * has one */
+    unsigned n_users;              /* at least 1 */
+};
+
+/* Writes what the session keeps of a sequence that is not empty. Errors of the sink, and
+ * BASE_NO_MEMORY. */
+bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+                    struct base_error *err);
+
+/* `seq` becomes the first tokens of a sequence that was saved, as many as can be had of it and at
+ * most `most`; returns their number. 0: there are fewer than `least`, and `seq` is what it was; or
+ * an error, after which `seq` may be empty. Any bytes are safe to read; what they are is for the
+ * source to check. */
+uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
+                        const struct model_source *from, struct base_error *err);
 
 /* ---- Sequence 0 alone ---- */
 

@@ -11,7 +11,10 @@
 enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
-    KEPT_GRAPHS = 4,               /* decode, full batch without and with output, a rest */
+    KEPT_GRAPHS = 9, /* decode, full batch without and with output, a rest, a token
+                      * with 1, 2, 4, 8, 16 guesses */
+    KEPT_HEADS = 6,  /* one of many rows, the others of few */
+    MANY_ROWS = 32,
     HEAD_BYTES = 64 * 1024 * 1024, /* logits held at once at most (but one row) */
     HEAD_ROWS = 64
 };
@@ -23,8 +26,10 @@ struct model_session {
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
+    uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_graph body[KEPT_GRAPHS];
-    struct model_head head, head_one; /* many rows; one row */
+    struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
+    uint64_t head_used[KEPT_HEADS];               /* by `clock` */
     uint32_t head_rows;
     uint64_t clock;
     const float *last_logits; /* in a head's graph; NULL before the first */
@@ -58,11 +63,12 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->wanted = calloc(n_seq, sizeof *s->wanted);
     s->before = calloc(n_seq, sizeof *s->before);
+    s->mark = calloc(n_seq, MODEL_MARKS * sizeof *s->mark);
     const struct model_state_options state = {n_seq,  n_ctx,  s->n_batch,
                                               type_k, type_v, m->engine->options.plan_only};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
-    if (!s->batch || !s->wanted || !s->before) {
+    if (!s->batch || !s->wanted || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
         return NULL;
@@ -80,12 +86,13 @@ void model_session_free(struct model_session *s)
 {
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) engine_graph_free(s->body[i].graph);
-    engine_graph_free(s->head.graph);
+    for (int i = 0; i < KEPT_HEADS; i++) engine_graph_free(s->head[i].graph);
     engine_graph_free(s->head_one.graph);
     model_state_free(&s->state);
     free(s->batch);
     free(s->wanted);
     free(s->before);
+    free(s->mark);
     free(s);
 }
 
@@ -97,6 +104,11 @@ uint32_t model_session_n_seq(const struct model_session *s)
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
     return s->state.n_ctx;
+}
+
+uint32_t model_session_n_vocab(const struct model_session *s)
+{
+    return s->m->params.n_vocab;
 }
 
 uint64_t model_session_cache_bytes(const struct model_session *s)
@@ -115,11 +127,29 @@ uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t leng
     return model_state_truncate(&s->state, seq, length);
 }
 
+void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length[MODEL_MARKS])
+{
+    memcpy(s->mark + (size_t)seq * MODEL_MARKS, length, MODEL_MARKS * sizeof *length);
+}
+
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
     s->last_logits = NULL;
     return model_state_fork(&s->state, from, to, length);
+}
+
+bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+                    struct base_error *err)
+{
+    return model_state_save(&s->state, seq, to, err);
+}
+
+uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
+                        const struct model_source *from, struct base_error *err)
+{
+    s->last_logits = NULL;
+    return model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
 }
 
 uint32_t model_session_length(const struct model_session *s)
@@ -185,18 +215,26 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
 }
 
 /* How many of the n tokens are of the first one's sequence, without a break. */
-static uint32_t span_length(const struct model_token *tokens, uint32_t n)
+static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 {
     uint32_t i = 1;
     while (i < n && tokens[i].seq == tokens[0].seq) i++;
     return i;
 }
 
-/* The first span of n tokens: where states need none, each token is one. */
+/* The first span of n tokens, which ends at the next mark of its sequence; where states need none,
+ * each token is one. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
-    return model_state_needs_spans(&s->state) ? span_length(tokens, n) : 1;
+    if (!model_state_needs_spans(&s->state)) return 1;
+    const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
+    uint32_t i = same_sequence(tokens, n);
+    for (int k = 0; k < MODEL_MARKS; k++) {
+        const uint32_t mark = s->mark[(size_t)seq * MODEL_MARKS + (size_t)k];
+        if (mark > length && mark - length < i) i = mark - length;
+    }
+    return i;
 }
 
 /* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
@@ -222,14 +260,24 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     }
 }
 
-/* The output product for `rows` rows at once: one row has a graph that always stays. */
+/* The output product for `rows` rows at once; the one that was not used for longest makes room. One
+ * row has a graph that always stays. */
 static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
 {
     if (rows == 1) return &s->head_one;
-    if (s->head.n_rows == rows) return &s->head;
-    engine_graph_free(s->head.graph);
-    s->head = (struct model_head){0};
-    return model_head_build(&s->head, s->m, rows, err) ? &s->head : NULL;
+    int oldest = rows > MANY_ROWS ? 0 : 1;
+    for (int i = oldest; i < (rows > MANY_ROWS ? 1 : KEPT_HEADS); i++) {
+        if (s->head[i].n_rows == rows) {
+            s->head_used[i] = s->clock;
+            return &s->head[i];
+        }
+        if (s->head_used[i] < s->head_used[oldest]) oldest = i;
+    }
+    struct model_head *h = &s->head[oldest];
+    engine_graph_free(h->graph);
+    *h = (struct model_head){0};
+    s->head_used[oldest] = s->clock;
+    return model_head_build(h, s->m, rows, err) ? h : NULL;
 }
 
 /* Logits of g's n_out rows to the sink, a few rows at a time. The last piece reaches back over rows
@@ -277,7 +325,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        span = next_span(s, tokens + i, n - i);
+        span = model_state_needs_spans(&s->state) ? same_sequence(tokens + i, n - i) : 1;
         model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
@@ -300,7 +348,7 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
     if (!model_state_needs_spans(&s->state)) return n;
     uint32_t used = 0;
     for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
-        used += span_length(tokens + used, n - used);
+        used += next_span(s, tokens + used, n - used);
     return used;
 }
 

@@ -7,6 +7,8 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
 {
     if (from->decode) to->decode = from->decode;
     if (from->encode || !to->encode) to->encode = from->encode ? from->encode : type->encode;
+    if (from->encode_by || !to->encode_by)
+        to->encode_by = from->encode_by ? from->encode_by : type->encode_by;
     if (from->unpack) {
         to->unpack = from->unpack;
         to->panel = from->panel ? from->panel : &type->panel;

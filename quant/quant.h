@@ -211,6 +211,8 @@ struct quant_kernel {
 
     /* The bytes of the type's encode; NULL: that one. In a filled table NULL only without one. */
     void (*encode)(int64_t k, const float *in, void *row);
+    /* Likewise of its encode_by; in a filled table NULL in types that have none. */
+    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
 
     /* Of 16 rows, n_blocks blocks of the activation form (32 or 256 elements, whatever the type's
      * own block is) from number `first` on into n_blocks panel structs (64-byte aligned). A row

@@ -24,7 +24,7 @@ int32_t sample_ring_at(const struct sample_ring *r, uint32_t back);
 struct sample_penalties {
     struct sample_ring ring;
     uint32_t *count; /* [n_vocab] occurrences in the ring */
-    uint32_t *place; /* [n_vocab] where in `ids` it stands, if count > 0 */
+    uint32_t *place; /* [n_vocab] its index in `ids`, if count > 0 */
     int32_t *ids;    /* [ring.size] */
     uint32_t n_ids;
 };

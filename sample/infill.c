@@ -1,5 +1,5 @@
 /* sample/infill.c: the rule for filling a gap: prefers to end, and merges candidates of which one
- * is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c sees to that). */
+ * is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c ensures that). */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@ void support_generate_open(struct support_generate *s, const char *arch, uint32_
     session.n_seq = n_seq;
     session.n_ctx = n_ctx;
     s->n_vocab = m.n_vocab;
-    assert_true(support_model_write(&m, path, &err));
+    if (!support_model_write(&m, path, &err)) fail_msg("%s: %s", arch, err.text);
     s->file = gguf_open(path, &err);
     unlink(path);
     s->engine = engine_new(&engine, &err);

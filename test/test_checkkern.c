@@ -305,6 +305,7 @@ typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QU
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
 typedef void encode_fn(int64_t k, const float *in, void *row);
+typedef void encode_by_fn(int64_t k, const float *in, const float *importance, void *row);
 
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
@@ -356,6 +357,21 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type, enc
     type->encode(k, x, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
     encode(k, x, out);
+    return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
+}
+
+static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
+                                encode_by_fn *encode_by, int64_t k)
+{
+    static float x[MAX_K], importance[MAX_K];
+    static uint8_t expected[MAX_K * sizeof(float)];
+    const size_t bytes = (size_t)quant_row_size(type, k);
+    fill_floats(&bed->rng, (enum float_kind)support_random_below(&bed->rng, N_FLOAT_KINDS), k, x);
+    for (int64_t i = 0; i < k; i++) importance[i] = (float)support_random_below(&bed->rng, 1000);
+    const float *by = support_random_below(&bed->rng, 2) ? importance : NULL;
+    type->encode_by(k, x, by, expected);
+    uint8_t *out = canary_place(&bed->out, bytes);
+    encode_by(k, x, by, out);
     return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
 }
 
@@ -464,6 +480,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             if (kernel->encode != type->encode)
                 report("encode", type->name, kernels->level, k, 1,
                        encode_mismatches(bed, type, kernel->encode, k));
+            if (kernel->encode_by != type->encode_by && n <= 4)
+                report("encode_by", type->name, kernels->level, k, 1,
+                       encode_by_mismatches(bed, type, kernel->encode_by, k));
             if (kernel->unpack && n <= last)
                 report("unpack", type->name, kernels->level, k, 16,
                        unpack_mismatches(bed, type, kernel->panel, kernel->unpack, k));

@@ -415,6 +415,85 @@ static void grammar_equals_naive(void **state)
 
 /* -- masks -- */
 
+/* Takes `c`. */
+static void check_masks(struct constraint *c, const char *source, struct support_tokens *words,
+                        struct constrain_token_trie *v, struct sample_random *r,
+                        struct base_error *err)
+{
+    struct constrain_masker *m = constrain_masker_new(c, v, 1 << 16, err); /* small: entries move */
+    struct constrain_state *s = constrain_state_new(c, err);
+    for (int step = 0; step < (support_quick() ? 30 : 120); step++) {
+        uint64_t mask[64];
+        const uint64_t *made = constrain_masker_mask(m, s, err);
+        uint32_t chosen = 0, seen = 0;
+        assert_non_null(made);
+        memcpy(mask, made, (words->count + 63) / 64 * 8);
+        for (uint32_t id = 0; id < words->count; id++) {
+            size_t used, size = words->at[id + 1] - words->at[id];
+            struct constrain_state *copy = constrain_state_clone(s, err);
+            assert_true(
+                constrain_state_feed(copy, words->text.data + words->at[id], size, &used, err));
+            if ((used == size) != (mask[id >> 6] >> (id & 63) & 1))
+                fail_msg("%s: token '%.*s' at step %d", source, (int)size,
+                         words->text.data + words->at[id], step);
+            if (used == size && pick(r, ++seen) == 0) chosen = id;
+            constrain_state_free(copy);
+        }
+        if (!seen || step % 30 == 29) { /* begin again */
+            constrain_state_free(s);
+            s = constrain_state_new(c, err);
+            continue;
+        }
+        size_t used, size = words->at[chosen + 1] - words->at[chosen];
+        assert_true(
+            constrain_state_feed(s, words->text.data + words->at[chosen], size, &used, err));
+    }
+    constrain_state_free(s);
+    constrain_masker_free(m);
+    constraint_free(c);
+}
+
+/* JSON values between texts, which tokens may span. */
+static struct constraint *compile_parts(struct base_error *err)
+{
+    static const char schemas[] =
+        "{\"anyOf\":[{\"$id\":\"urn:a\",\"$defs\":{\"n\":{\"type\":\"integer\",\"maximum\":40}},"
+        "\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"}},"
+        "{\"$id\":\"urn:b\",\"$defs\":{\"n\":{\"maxLength\":9,\"type\":\"string\"}},"
+        "\"$ref\":\"#/$defs/n\"}]}";
+    static const struct constrain_around around[] = {{"an [", "] an\"}"}, {"anve", ""}};
+    const struct constrain_schema_options o = {.generate = true};
+    struct constraint *c = constraint_from_schemas(schemas, sizeof schemas - 1, around, 2, &o, err);
+    if (!c) fail_msg("%s", err->text);
+    return c;
+}
+
+static void texts_around_values(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = compile_parts(&err);
+    assert_int_equal(support_accepts(c, "an [[1, 40]] an\"}", 17), 1);
+    assert_int_equal(support_accepts(c, "an [[1, 41]] an\"}", 17), 0);
+    assert_int_equal(support_accepts(c, "an [[]] an\"}", 12), 1);
+    assert_int_equal(support_accepts(c, "an [[]] an\"", 11), 0);
+    assert_int_equal(support_accepts(c, "an [\"a\"] an\"}", 14), 0);
+    assert_int_equal(support_accepts(c, "anve\"abc\"", 9), 1);
+    assert_int_equal(support_accepts(c, "anve7", 5), 0);
+    struct constrain_state *s = constrain_state_new(c, &err);
+    struct constrain_finisher *f = constrain_finisher_new(c, NULL, &err);
+    struct base_buffer end = BASE_BUFFER_INIT;
+    bool found;
+    assert_true(constrain_finisher_text(f, s, "an ", 3, 100, &end, &found, &err));
+    assert_true(found);
+    assert_int_equal(end.size, strlen("[[]] an\"}"));
+    assert_memory_equal(end.data, "[[]] an\"}", end.size);
+    base_buffer_free(&end);
+    constrain_finisher_free(f);
+    constrain_state_free(s);
+    constraint_free(c);
+}
+
 static void masks_equal_reading(void **state)
 {
     (void)state;
@@ -461,39 +540,9 @@ static void masks_equal_reading(void **state)
         struct constraint *c =
             support_compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
         if (!c) fail_msg("%s: %s", cases[i].source, err.text);
-        struct constrain_masker *m =
-            constrain_masker_new(c, v, 1 << 16, &err); /* small: entries move */
-        struct constrain_state *s = constrain_state_new(c, &err);
-        for (int step = 0; step < (support_quick() ? 30 : 120); step++) {
-            uint64_t mask[64];
-            const uint64_t *made = constrain_masker_mask(m, s, &err);
-            uint32_t chosen = 0, seen = 0;
-            assert_non_null(made);
-            memcpy(mask, made, (words.count + 63) / 64 * 8);
-            for (uint32_t id = 0; id < words.count; id++) {
-                size_t used, size = words.at[id + 1] - words.at[id];
-                struct constrain_state *copy = constrain_state_clone(s, &err);
-                assert_true(
-                    constrain_state_feed(copy, words.text.data + words.at[id], size, &used, &err));
-                if ((used == size) != (mask[id >> 6] >> (id & 63) & 1))
-                    fail_msg("%s: token '%.*s' at step %d", cases[i].source, (int)size,
-                             words.text.data + words.at[id], step);
-                if (used == size && pick(&r, ++seen) == 0) chosen = id;
-                constrain_state_free(copy);
-            }
-            if (!seen || step % 30 == 29) { /* begin again */
-                constrain_state_free(s);
-                s = constrain_state_new(c, &err);
-                continue;
-            }
-            size_t used, size = words.at[chosen + 1] - words.at[chosen];
-            assert_true(
-                constrain_state_feed(s, words.text.data + words.at[chosen], size, &used, &err));
-        }
-        constrain_state_free(s);
-        constrain_masker_free(m);
-        constraint_free(c);
+        check_masks(c, cases[i].source, &words, v, &r, &err);
     }
+    check_masks(compile_parts(&err), "schemas in texts", &words, v, &r, &err);
     constrain_token_trie_free(v);
     support_tokens_free(&words);
 }
@@ -596,6 +645,7 @@ int main(void)
         cmocka_unit_test(choices_are_exactly_their_texts),
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),
+        cmocka_unit_test(texts_around_values),
         cmocka_unit_test(masks_equal_reading),
         cmocka_unit_test(ends_are_made_of_usable_bytes),
         cmocka_unit_test(splits_are_shortest_again_and_again),

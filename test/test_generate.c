@@ -365,6 +365,58 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
     support_generate_close(&s);
 }
 
+/* A control token stands for its letters where they are marks of the constraint, and nowhere else;
+ * a text that is begun must be one that the constraint allows. */
+static void marks_are_tokens_and_begun_texts_go_on(void **state)
+{
+    enum { MOST_TOKENS = 40 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    static const char pattern[] = "<\\|im_(start|end)\\|>[a-c]{2}";
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct constraint *c = constraint_from_regex(pattern, strlen(pattern), &err);
+    struct text_ids mark = TEXT_IDS_INIT, ids = ids_of(&s, "x");
+    assert_true(text_encode(s.tokenizer, "<|im_start|>", 12, TEXT_PARSE_SPECIAL, &mark, &err));
+    assert_int_equal(mark.count, 1);
+    int tokens[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        struct generate_options o = options(MOST_TOKENS, c);
+        o.marks = k ? "<|im_start|>" : NULL;
+        o.sample.temp = 20;
+        struct generate_request *r = support_request(&s, &o, 0);
+        for (uint64_t seed = 0; seed < 400; seed++) {
+            const struct generate_prompt p = prompt_of(&ids, seed, NULL);
+            run(r, &p, &text);
+            assert_true(text.outcome.complete);
+            tokens[k] += text.id[0] == mark.id[0];
+            for (size_t i = 0; i < text.n; i++)
+                if (text.id[i] != mark.id[0])
+                    assert_int_not_equal(text_token_kind(s.tokenizer, text.id[i]),
+                                         TEXT_TOKEN_CONTROL);
+        }
+        struct generate_prompt begun = prompt_of(&ids, 1, NULL);
+        begun.begun = "<|im_end|>a";
+        begun.n_begun = 11;
+        run(r, &begun, &text);
+        assert_true(text.outcome.complete);
+        assert_int_equal(text.bytes.size, 1);
+        begun.begun = "<|im_end|>d";
+        assert_false(generate_request_begin(r, &begun, &err));
+        assert_int_equal(err.code, BASE_USAGE);
+        err = BASE_ERROR_INIT;
+        generate_request_free(r);
+    }
+    assert_int_equal(tokens[0], 0);
+    assert_true(tokens[1] > 0);
+    constraint_free(c);
+    text_ids_free(&mark);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
 static void an_interruption_is_an_ending(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -402,6 +454,7 @@ int main(void)
         cmocka_unit_test(the_answer_keeps_its_share_of_the_limit),
         cmocka_unit_test(a_thought_that_the_model_opens_is_a_thought),
         cmocka_unit_test(a_mark_that_turns_out_to_be_text_is_text),
+        cmocka_unit_test(marks_are_tokens_and_begun_texts_go_on),
         cmocka_unit_test(an_interruption_is_an_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -506,6 +506,30 @@ static void names_are_checked(void **state)
     assert_non_null(strstr(err.text, "'frobnicate'"));
 }
 
+/* The error for an unknown name lists all stages. */
+static void every_stage_has_a_naive_version(void **state)
+{
+    (void)state;
+    struct sample_options o = sample_options_default();
+    struct base_error err = BASE_ERROR_INIT;
+    o.samplers = "frobnicate";
+    assert_false(sample_options_check(&o, &err));
+    const char *name = strstr(err.text, "the samplers are ");
+    assert_non_null(name);
+    name += strlen("the samplers are ");
+    int n = 0;
+    for (; *name; n++) {
+        const size_t size = strcspn(name, ",");
+        bool found = false;
+        for (int i = 0; i < SUPPORT_STAGES; i++)
+            found |= strlen(support_stage_name[i]) == size &&
+                     memcmp(support_stage_name[i], name, size) == 0;
+        if (!found) fail_msg("%.*s has no naive version", (int)size, name);
+        name += size + strspn(name + size, ", ");
+    }
+    assert_int_equal(n, SUPPORT_STAGES);
+}
+
 static void options_that_could_not_act_are_refused(void **state)
 {
     (void)state;
@@ -692,6 +716,7 @@ int main(void)
         cmocka_unit_test(certainty_is_greedy),
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(every_stage_has_a_naive_version),
         cmocka_unit_test(options_that_could_not_act_are_refused),
         cmocka_unit_test(biases_move_and_forbid),
         cmocka_unit_test(the_order_is_honoured),

@@ -7,6 +7,7 @@
 #include "test/support_folder.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -155,6 +156,25 @@ static long remove_outside(const struct place *p)
 {
     return unlink(path_of(p->outside, "old"));
 }
+static long set_times(const struct place *p)
+{
+    return utimensat(AT_FDCWD, path_of(p->outside, "old"), NULL, 0);
+}
+/* A path whose address ends in 32 zero bits. */
+static long set_times_by_a_round_address(const struct place *p)
+{
+    char *path = mmap((void *)(UINT64_C(1) << 32), 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (path != (char *)(UINT64_C(1) << 32))
+        path = path_of(p->outside, "old");
+    else
+        strcpy(path, path_of(p->outside, "old"));
+    const long got = utimensat(AT_FDCWD, path, NULL, 0);
+    const int was = errno;
+    munmap((void *)(UINT64_C(1) << 32), 4096);
+    errno = was;
+    return got;
+}
 static long rename_inside(const struct place *p)
 {
     return rename(path_of(p->inside, "old"), path_of(p->inside, "moved"));
@@ -186,6 +206,8 @@ static const struct trial never[] = {
     TRIAL(change_rights),
     TRIAL(make_a_link),
     TRIAL(make_another_name),
+    TRIAL(set_times),
+    TRIAL(set_times_by_a_round_address),
 };
 static const struct trial no_file[] = {
     TRIAL(open_to_read),  TRIAL(open_to_write), TRIAL(make_a_file),
@@ -259,6 +281,7 @@ static void works(const struct job *j, int log)
     signal(SIGUSR2, SIG_IGN);
     if (raise(SIGUSR2) != 0 || kill(getpid(), SIGUSR2) != 0) _exit(7);
     if (j->place.terminal >= 0 && !isatty(j->place.terminal)) _exit(8);
+    if ((j->allowed & CLI_SANDBOX_RENAME) && futimens(log, NULL) != 0) _exit(12);
 }
 
 static void child(struct job *j)
@@ -335,6 +358,55 @@ static void with_files_no_program_is_started(void **state)
     in_a_sandbox(CLI_SANDBOX_FILES, NULL);
 }
 
+/* What a command that fetches files may do: returns the number of the first line that is wrong. */
+static int below_one_folder(const struct place *p, const struct sockaddr_in *here)
+{
+    char *const none[] = {NULL};
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(s, (const struct sockaddr *)here, sizeof *here) != 0) return 1;
+    if (open(path_of(p->inside, "new"), O_WRONLY | O_CREAT, 0600) < 0) return 2;
+    if (rename(path_of(p->inside, "new"), path_of(p->inside, "named")) != 0) return 3;
+    if (unlink(path_of(p->inside, "named")) != 0) return 4;
+    if (open(path_of(p->outside, "old"), O_RDONLY) < 0) return 5;
+    if (open(path_of(p->outside, "old"), O_WRONLY) >= 0 || errno != EACCES) return 6;
+    if (open(path_of(p->outside, "new"), O_WRONLY | O_CREAT, 0600) >= 0 || errno != EACCES)
+        return 7;
+    if (unlink(path_of(p->outside, "old")) == 0 || errno != EACCES) return 8;
+    if (mkdir(path_of(p->inside, "folder"), 0700) == 0 || errno != EACCES) return 9;
+    if (symlink("old", path_of(p->inside, "link")) == 0 || errno != EACCES) return 10;
+    if (execve("/bin/true", none, none) == 0 || errno != EACCES) return 11;
+    return 0;
+}
+
+static void a_fetching_command_writes_below_its_folder(void **state)
+{
+    struct place p = {.terminal = -1};
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    (void)state;
+    if (!cli_sandbox_facts().landlock) skip();
+    const char *const folders[] = {support_folder_path("inside", p.inside),
+                                   support_folder_path("outside", p.outside)};
+    for (int i = 0; i < 2; i++) {
+        assert_true(mkdir(folders[i], 0700) == 0 || errno == EEXIST);
+        support_write_file(path_of(folders[i], "old"), "old", 3);
+    }
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (struct sockaddr *)&here, size), 0);
+    assert_int_equal(listen(s, 1), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&here, &size), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        cli_sandbox_limit_to(p.inside);
+        _exit(below_one_folder(&p, &here));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(s);
+}
+
 static double seconds(void)
 {
     struct timespec t;
@@ -372,6 +444,7 @@ int main(void)
         cmocka_unit_test(nothing_can_be_opened_started_or_reached),
         cmocka_unit_test(an_output_gets_its_name_and_no_other_file_is_touched),
         cmocka_unit_test(with_files_no_program_is_started),
+        cmocka_unit_test(a_fetching_command_writes_below_its_folder),
         cmocka_unit_test(entering_takes_less_than_a_millisecond),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);

@@ -233,7 +233,8 @@ static void every_text_is_what_it_is_alone(void **state)
             struct set *set = make_set(&random);
             support_generate_open(&s, archs[a], cases[c].n_slots + cases[c].n_kept, N_CTX);
             support_generate_open(&lone, archs[a], 1, N_CTX);
-            const struct generate_scheduler_options o = {cases[c].n_slots, cases[c].n_step};
+            const struct generate_scheduler_options o = {.n_slots = cases[c].n_slots,
+                                                         .n_step = cases[c].n_step};
             run_all(&s, &o, set, &random);
             assert_int_equal(check(&lone, set, archs[a]), 0);
             support_generate_close(&s);
@@ -253,7 +254,7 @@ static void another_seed_is_seen(void **state)
     (void)state;
     support_generate_open(&s, "llama", 4, N_CTX);
     support_generate_open(&lone, "llama", 1, N_CTX);
-    const struct generate_scheduler_options o = {4, 64};
+    const struct generate_scheduler_options o = {.n_slots = 4, .n_step = 64};
     run_all(&s, &o, set, &random);
     for (int k = 0; k < N_JOBS; k++) {
         run_alone(&lone, &set->entry[k], set->entry[k].job.prompt.seed + 1, &alone);
@@ -277,7 +278,7 @@ static uint64_t read_of(const char *arch, uint32_t n_slots, uint32_t n_kept, siz
     struct set *set = make_set(&random);
     uint64_t n_read = 0;
     support_generate_open(&s, arch, n_slots + n_kept, N_CTX);
-    const struct generate_scheduler_options o = {n_slots, 512};
+    const struct generate_scheduler_options o = {.n_slots = n_slots, .n_step = 512};
     struct generate_scheduler *scheduler = generate_scheduler_new(&s.parts, &o, &err);
     for (int k = 0; k < N_JOBS; k++) {
         struct entry *e = &set->entry[k];
@@ -326,7 +327,7 @@ static void a_failure_is_the_jobs_own(void **state)
     for (int k = 3; k <= 7; k += 2) set->entry[k].cancel_at = UINT64_MAX;
     support_generate_open(&s, "llama", 4, N_CTX);
     support_generate_open(&lone, "llama", 1, N_CTX);
-    const struct generate_scheduler_options o = {3, 64};
+    const struct generate_scheduler_options o = {.n_slots = 3, .n_step = 64};
     run_all(&s, &o, set, &random);
     static const enum base_code codes[] = {BASE_USAGE, BASE_TOO_LONG, BASE_USAGE};
     for (int k = 3; k <= 7; k += 2) {
@@ -334,7 +335,7 @@ static void a_failure_is_the_jobs_own(void **state)
         assert_int_equal(set->entry[k].text.n_ends, 1);
     }
     assert_int_equal(check(&lone, set, "beside failures"), 3);
-    const struct generate_scheduler_options more = {5, 64};
+    const struct generate_scheduler_options more = {.n_slots = 5, .n_step = 64};
     assert_null(generate_scheduler_new(&s.parts, &more, &err));
     assert_int_equal(err.code, BASE_USAGE);
     support_generate_close(&s);

@@ -417,6 +417,53 @@ static void judge(const struct judged *j, const struct constrain_schema_options 
     constraint_free(c);
 }
 
+/* Cases that are written with single quotes. */
+static void judge_quoted(const struct judged *cases, size_t n_cases)
+{
+    for (size_t i = 0; i < n_cases; i++) {
+        struct judged j = cases[i];
+        char text[16][512];
+        int n = 0;
+        const char **parts[13] = {&j.schema};
+        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
+        for (int k = 0; k < 13; k++) { /* quotes */
+            if (!*parts[k]) continue;
+            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
+            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
+            *parts[k] = text[n++];
+        }
+        judge(&j, &(struct constrain_schema_options){.generate = false});
+        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
+    }
+}
+
+static void id_of_draft_4_names_a_schema_or_a_place_in_it(void **state)
+{
+    (void)state;
+    static const struct judged cases[] = {
+        {"{'$schema':'http://json-schema.org/draft-04/schema#','id':'http://x/root.json',"
+         "'definitions':{'a':{'id':'a.json','enum':[1]},'b':{'id':'#b','enum':[2]},"
+         "'c':{'id':'c.json','definitions':{'b':{'enum':[3]}},'anyOf':[{'$ref':'#/definitions/"
+         "b'}]}},"
+         "'anyOf':[{'$ref':'a.json'},{'$ref':'#b'},{'$ref':'c.json'},"
+         "{'id':'ignored.json','$ref':'http://x/a.json'}]}",
+         {"1", "2", "3"},
+         {"4"}},
+        {"{'id':'http://x/y','definitions':{'a':{'enum':[1]}},'$ref':'#/definitions/a'}",
+         {"1"},
+         {"2"}},
+        {"{'id':'http://x/y','items':{'$ref':'http://x/y#/definitions/a'},'definitions':{'a':{"
+         "'enum':[1]}}}",
+         {"[1]"},
+         {"[2]"}},
+        {"{'$id':'http://x/y','$defs':{'a':{'$id':'#a','enum':[1]}},'items':{'$ref':'#a'}}",
+         {"[1]"},
+         {"[2]"}},
+        {"{'properties':{'id':{'const':1}}}", {"{'id':1}"}, {"{'id':2}"}},
+    };
+    judge_quoted(cases, sizeof cases / sizeof cases[0]);
+}
+
 static void older_drafts_and_wrappers_mean_what_they_say(void **state)
 {
     (void)state;
@@ -475,21 +522,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
          {"1"},
          {"2"}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct judged j = cases[i];
-        char text[16][512];
-        int n = 0;
-        const char **parts[13] = {&j.schema};
-        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
-        for (int k = 0; k < 13; k++) { /* quotes */
-            if (!*parts[k]) continue;
-            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
-            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
-            *parts[k] = text[n++];
-        }
-        judge(&j, &(struct constrain_schema_options){.generate = false});
-        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
-    }
+    judge_quoted(cases, sizeof cases / sizeof cases[0]);
 }
 
 /* Lengths are counted, so that a large one costs no more than a small one. */
@@ -503,7 +536,8 @@ static void large_lengths_are_exact(void **state)
                  {"{\"minLength\":65535,\"maxLength\":65535}", 65535, 65535},
                  {"{\"minLength\":10000,\"not\":{\"minLength\":10003}}", 10000, 10002},
                  {"{\"minLength\":20000}", 20000, 0},
-                 {"{\"maxLength\":10000,\"pattern\":\"^[^y]*$\"}", 0, 10000}};
+                 {"{\"maxLength\":10000,\"pattern\":\"^[^y]*$\"}", 0, 10000},
+                 {"{\"maxLength\":65000,\"pattern\":\"^[\u00e9x\\n]+$\"}", 1, 65000}};
     static char text[4 * 65536];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int generate = 0; generate < 2; generate++) {
@@ -553,14 +587,17 @@ static void many_texts_and_repetitions_are_exact(void **state)
         assert_false(accepts(c, text.data, text.size));
     }
     constraint_free(c);
-    c = constraint_from_regex("[a-z]{0,65535}!", 15, &err);
-    if (!c) fail_msg("%s", err.text);
-    base_buffer_clear(&text);
-    for (int i = 0; i < 65536; i++) base_buffer_add_text(&text, "q");
-    base_buffer_add_text(&text, "!");
-    assert_true(accepts(c, text.data + 1, text.size - 1));
-    assert_false(accepts(c, text.data, text.size));
-    constraint_free(c);
+    static const char *const expressions[] = {"[a-z]{0,65535}!", ".{0,65535}!"};
+    for (int e = 0; e < 2; e++) {
+        c = constraint_from_regex(expressions[e], strlen(expressions[e]), &err);
+        if (!c) fail_msg("%s", err.text);
+        base_buffer_clear(&text);
+        for (int i = 0; i < 65536; i++) base_buffer_add_text(&text, "q");
+        base_buffer_add_text(&text, "!");
+        assert_true(accepts(c, text.data + 1, text.size - 1));
+        assert_false(accepts(c, text.data, text.size));
+        constraint_free(c);
+    }
     base_buffer_free(&schema);
     base_buffer_free(&text);
 }
@@ -661,6 +698,7 @@ int main(void)
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
+        cmocka_unit_test(id_of_draft_4_names_a_schema_or_a_place_in_it),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
         cmocka_unit_test(large_lengths_are_exact),
         cmocka_unit_test(many_properties_are_exact),

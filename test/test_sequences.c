@@ -1,11 +1,13 @@
 /* test/test_sequences.c: several sequences in one session are each what they would be alone, byte
- * for byte: random interleavings, forks, truncations and failed batches, on tiny models of every
- * architecture, against a session that evaluates one sequence's tokens from the start.
+ * for byte: random interleavings, forks, truncations, saving, loading and failed batches, on tiny
+ * models of every architecture, against a session that evaluates one sequence's tokens from the
+ * start.
  *
  * The sequences' ids are kept beside the session; whatever the session says it still holds must
  * give the logits that those ids give. */
 #include "test/support.h"
 
+#include "base/buffer.h"
 #include "base/interrupt.h"
 #include "models/model.h"
 #include "test/support_files.h"
@@ -48,6 +50,12 @@ struct world {
     uint64_t rows_seen;
     float rows[MOST_TOKENS][N_VOCAB]; /* of the latest batch */
     float expected[N_CTX][N_VOCAB];
+    struct base_buffer saved; /* a sequence */
+};
+
+struct reader {
+    const struct world *w;
+    size_t read; /* bytes */
 };
 
 static uint32_t below(struct world *w, uint32_t n)
@@ -103,6 +111,7 @@ static void close_world(struct world *w)
     model_close(w->m);
     engine_free(w->engine);
     gguf_close(w->file);
+    base_buffer_free(&w->saved);
     free(w);
 }
 
@@ -217,16 +226,97 @@ static void fork_step(struct world *w)
     w->length[to] = left;
 }
 
+static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
+{
+    struct world *w = user;
+    (void)err;
+    base_buffer_add(&w->saved, bytes, n);
+    return true;
+}
+
+static bool skip_bytes(void *user, uint64_t n, struct base_error *err)
+{
+    struct reader *r = user;
+    if (n > r->w->saved.size - r->read) return base_fail(err, BASE_FAILED, "past the end");
+    r->read += n;
+    return true;
+}
+
+static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
+{
+    struct reader *r = user;
+    const char *from = r->w->saved.data + r->read;
+    if (!skip_bytes(user, n, err)) return false;
+    memcpy(bytes, from, n);
+    return true;
+}
+
+static void save(struct world *w, const struct model_session *s, uint32_t seq)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct model_sink sink = {keep_bytes, w};
+    base_buffer_clear(&w->saved);
+    if (!model_seq_save(s, seq, &sink, &err)) fail_msg("%s", err.text);
+    assert_false(w->saved.failed);
+}
+
+static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uint32_t least,
+                     uint32_t most, struct base_error *err)
+{
+    struct model_source source = {.read = read_bytes, .skip = skip_bytes};
+    struct reader reader[MODEL_READERS_MAX];
+    source.n_users = 1 + below(w, MODEL_READERS_MAX);
+    for (unsigned i = 0; i < source.n_users; i++) {
+        reader[i] = (struct reader){w, 0};
+        source.user[i] = &reader[i];
+    }
+    return model_seq_load(s, seq, least, most, &source, err);
+}
+
+/* A sequence that is saved and loaded, whole or its beginning, is that of a fork; and another
+ * session saves the same bytes of it. */
+static void save_step(struct world *w)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const uint32_t from = below(w, N_SEQ), to = below(w, N_SEQ), length = w->length[from];
+    const uint32_t most = below(w, 3) ? length : below(w, length + 1);
+    if (length == 0) return;
+    save(w, w->many, from);
+    const uint32_t left = load(w, w->many, to, 0, most, &err);
+    assert_int_equal(err.code, BASE_OK);
+    assert_true(left <= most && (most < length || left == length));
+    if (left > 0) { /* else `to` is as it was */
+        memmove(w->ids[to], w->ids[from], left * sizeof w->ids[0][0]);
+        w->length[to] = left;
+        assert_int_equal(load(w, w->many, to, left + 1, left, &err), 0);
+    }
+    struct base_buffer first = w->saved;
+    assert_int_equal(load(w, w->one, 0, 0, length, &err), length);
+    w->saved = BASE_BUFFER_INIT;
+    save(w, w->one, 0);
+    assert_int_equal(w->saved.size, first.size);
+    assert_memory_equal(w->saved.data, first.data, first.size);
+    base_buffer_free(&first);
+    w->saved.size = below(w, (uint32_t)w->saved.size);
+    assert_int_equal(load(w, w->one, 0, 1, length, &err), 0);
+    assert_int_equal(err.code, BASE_FAILED);
+}
+
 static void random_walk(const struct variant *v, const struct setting *s)
 {
     struct world *w = open_world(v, s);
     for (int step = 0; step < STEPS; step++) {
-        switch (below(w, 5)) {
+        switch (below(w, 6)) {
         case 0:
             fork_step(w);
             break;
+        case 5:
+            save_step(w);
+            break;
         case 1:
             truncate_step(w);
+            model_seq_mark(w->many, below(w, N_SEQ),
+                           (uint32_t[]){below(w, N_CTX), below(w, N_CTX)});
             break;
         default:
             eval_step(w, v->name);
@@ -333,6 +423,23 @@ static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
     close_world(w);
 }
 
+/* A sequence can be cut at a mark in the middle of a prompt, of one batch. */
+static void recurrent_states_are_held_at_marks(void **state)
+{
+    const struct setting s = {2, 512, QUANT_F16};
+    struct world *w = open_world(&recurrent, &s);
+    (void)state;
+    model_seq_mark(w->many, 0, (const uint32_t[]){19, 7});
+    eval_more(w, 0, 20);
+    go_back(w, 0, 19, 19);
+    eval_more(w, 0, 1);
+    go_back(w, 0, 18, 7);
+    model_seq_mark(w->many, 0, (const uint32_t[]){0, 0});
+    eval_more(w, 0, 10);
+    go_back(w, 0, 16, 7);
+    close_world(w);
+}
+
 /* Many prompts: the snapshots thin out, and the latest stay. */
 static void recurrent_states_of_many_prompts_thin_out(void **state)
 {
@@ -382,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrent_states_are_held_at_the_borders_of_prompts),
+        cmocka_unit_test(recurrent_states_are_held_at_marks),
         cmocka_unit_test(recurrent_states_of_many_prompts_thin_out),
         cmocka_unit_test(a_batch_of_several_runs_that_fails_leaves_no_trace),
         cmocka_unit_test(sequences_together_are_each_what_they_are_alone),

@@ -109,19 +109,36 @@ static const char *const hostile[][2] = {
 /* Operations in a loop whose work is the length of their values: the limit of steps ends each soon.
  */
 static const char *const long_values[] = {
-    "set a = range(100000)|list", "if a == a",
-    "set a = range(100000)|list", "if a|sort",
-    "set a = ' ' * 1000000",      "if a|trim",
-    "set a = ' ' * 1000000",      "if a.strip()",
-    "set a = 'ab' * 50000",       "if a.strip('xyzwvutsrqponmba')",
-    "set a = 'ab' * 500000",      "if a|upper",
-    "set a = 'ab' * 5000000",     "if a.startswith(a)",
-    "set a = 'ab' * 5000000",     "if a.replace(a ~ a, 'x')",
-    "set a = 'ab' * 500000",      "if 'x' in {a: 1} or a in {a: 1}",
-    "set a = 'ab' * 5000000",     "if a < a or a == a",
-    "set a = 'ab' * 500000",      "if a|title",
-    "set a = '\u03a3' * 100000",  "if a|lower",
-    "set a = range(100000)|list", "if 'x' in a",
+    "set a = range(100000)|list",
+    "if a == a",
+    "set a = range(100000)|list",
+    "if a|sort",
+    "set a = ' ' * 1000000",
+    "if a|trim",
+    "set a = ' ' * 1000000",
+    "if a.strip()",
+    "set a = 'ab' * 50000",
+    "if a.strip('xyzwvutsrqponmba')",
+    "set a = 'ab' * 500000",
+    "if a|upper",
+    "set a = 'ab' * 5000000",
+    "if a.startswith(a)",
+    "set a = 'ab' * 5000000",
+    "if a.replace(a ~ a, 'x')",
+    "set a = 'ab' * 500000",
+    "if 'x' in {a: 1} or a in {a: 1}",
+    "set a = 'ab' * 5000000",
+    "if a < a or a == a",
+    "set a = 'ab' * 500000",
+    "if a|title",
+    "set a = '\u03a3' * 100000",
+    "if a|lower",
+    "set a = range(100000)|list",
+    "if 'x' in a",
+    "set a = 1.2345678901234567e300",
+    "if a|string",
+    "set a = '1.2345678901234567e300'",
+    "if a|float",
 };
 
 static void work_on_long_values_is_limited(void **state)
@@ -298,12 +315,15 @@ static void each_limit_is_a_limit_of_its_own(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct base_buffer out = BASE_BUFFER_INIT;
+        bool exhausted = false;
         const struct jinja_template_options options = {.max_steps = cases[i].steps,
                                                        .max_output = cases[i].output,
                                                        .max_memory = cases[i].memory,
-                                                       .max_depth = cases[i].depth};
+                                                       .max_depth = cases[i].depth,
+                                                       .exhausted = &exhausted};
         const bool ok = render(source, strlen(source), &options, &out, &err);
         assert_int_equal(ok, cases[i].word == NULL);
+        assert_int_equal(exhausted, i >= 1 && i <= 3);
         if (!ok && !strstr(err.text, cases[i].word))
             fail_msg("'%s' has no '%s'", err.text, cases[i].word);
         assert_int_equal(out.size, ok ? 100000 : 0);

@@ -334,6 +334,9 @@ static void spm_merges_by_score(void **state)
     CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, 1, 263);
     CHECK_IDS(t, "aab ab", 0, 259, 260, 262, 263);
     CHECK_IDS(t, "a<user>ab", 0, 259, 260, 264, 263); /* a space after a special token, too */
+    CHECK_IDS(t, "ab", TEXT_CONTINUES, 262);
+    CHECK_IDS(t, " ab", TEXT_CONTINUES, 263);
+    CHECK_IDS(t, "a<user>ab", TEXT_CONTINUES, 260, 264, 263); /* only the beginning goes on */
     CHECK_IDS(t, "c\xff", 0, 259, 3 + 'c', 3 + 0xff);
     CHECK_IDS(t, "<s>ab", TEXT_ADD_SPECIAL | TEXT_PARSE_SPECIAL, 1, 263);
     support_vocab_free(&v);
@@ -495,6 +498,9 @@ static void unigram_takes_the_best_sum(void **state)
     CHECK_IDS(t, "aqq\xff\xe2\x82", 0, 3, 4, 2); /* unknown ones become one */
     CHECK_IDS(t, "a<x>b", 0, 3, 4, 9, 3, 5);
     CHECK_IDS(t, "   ", TEXT_ADD_SPECIAL, 1);
+    CHECK_IDS(t, "ab", TEXT_CONTINUES, 6);
+    CHECK_IDS(t, " ab ab", TEXT_CONTINUES, 7, 7);
+    CHECK_IDS(t, "a<x>b", TEXT_CONTINUES, 4, 9, 3, 5);
     text_decoder_init(&d, t, false, false);
     for (int32_t id = 7; id <= 9; id++) text_decoder_add(&d, id, &out);
     assert_string_equal(out.data, "ababab<x>");

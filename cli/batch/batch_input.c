@@ -44,7 +44,7 @@ static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, stru
     }
 }
 
-/* Hands out what ends at `end`, and goes on at `next`. */
+/* Returns what ends at `end`; the next piece starts at `next`. */
 static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t next,
                                 const char **line, size_t *size)
 {

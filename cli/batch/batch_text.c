@@ -2,6 +2,7 @@
 #include "cli/batch/batch_text.h"
 #include "cli/batch/batch_input.h"
 #include "cli/chat/messages.h"
+#include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
 #include <math.h>
@@ -160,9 +161,15 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
     const bool special = p->values.special || p->values.chat;
-    return cli_generation_prepare(&p->generation, &p->values, special, err) &&
-           cli_sampler_finish(&p->values, c->model, &p->generation.parts,
-                              &p->generation.options.sample, err);
+    if (!cli_generation_prepare(&p->generation, &p->values, special, err) ||
+        !cli_sampler_finish(&p->values, c->model, &p->generation.parts,
+                            &p->generation.options.sample, err))
+        return false;
+    if (!p->values.chat) return true;
+    if (c->template.template)
+        return cli_tool_choice_open(&p->values, &c->template, c->model, &p->generation, err);
+    *err = c->no_template;
+    return false;
 }
 
 /* Makes room by those that were not used for longest, but for the latest. */
@@ -240,14 +247,7 @@ bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values
     c->values = values;
     c->model = model;
     c->no_template = BASE_ERROR_INIT;
-    if (values->each && values->escape)
-        cli_input_unescape(values->each, &c->each);
-    else if (values->each)
-        base_buffer_add_text(&c->each, values->each);
-    if (!cli_buffer_check(&c->each, err)) return false;
-    if (values->each && !(c->each.size && strstr(c->each.data, "{}")))
-        return base_fail_at(err, BASE_USAGE, "--each", -1,
-                            "has no {} where the text of a line would stand");
+    if (values->each && !cli_each_read(values, &c->each, err)) return false;
     json_t *none = json_object();
     if (!none) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
     const bool ok = open_template(c, err) && profile_of(c, none, err) != NULL;
@@ -267,21 +267,6 @@ void cli_batch_context_close(struct cli_batch_context *c)
 }
 
 /* ---- From a line to a prompt ---- */
-
-/* The prompt of a plain line: --each with the line for each {}. A CR before the line's end is part
- * of that. */
-static void fill_each(const struct cli_batch_context *c, const char *line, size_t size,
-                      struct base_buffer *out)
-{
-    if (size > 0 && line[size - 1] == '\r') size--;
-    const char *from = c->each.data, *hole;
-    while ((hole = strstr(from, "{}")) != NULL) {
-        base_buffer_add(out, from, (size_t)(hole - from));
-        base_buffer_add(out, line, size);
-        from = hole + 2;
-    }
-    base_buffer_add_text(out, from);
-}
 
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
@@ -326,16 +311,17 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
         return false;
     }
     json_t *messages = read_messages(t, prompt, asks, err);
-    const bool ok = messages && cli_chat_template_render(&c->template, &t->profile->values,
-                                                         c->model, messages, &t->prompt, err);
+    const bool ok = messages &&
+                    cli_chat_prompt_begin(&t->prompt, &t->profile->values, messages, err) &&
+                    cli_chat_template_render(&c->template, &t->profile->values, c->model, messages,
+                                             &t->prompt, err);
     json_decref(messages);
     t->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
     if (!ok || !cli_chat_reply_open(&t->reply, &c->template, c->model, &t->prompt, err))
         return false;
     t->ids = t->prompt.ids;
     t->prompt.ids = TEXT_IDS_INIT;
-    if (cli_chat_reply_thought(&t->reply, &t->marks)) t->job.prompt.thought = &t->marks;
-    return true;
+    return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
 }
 
 /* The members that are options, a new object; NULL without memory. The seed is no part of a
@@ -344,6 +330,11 @@ static json_t *options_of(const json_t *line, bool chat)
 {
     json_t *options = line ? json_copy((json_t *)(uintptr_t)line) : json_object();
     static const char *const others[] = {"id", "prompt", "messages", "seed"};
+    /* Without memory jansson's copy is incomplete. */
+    if (options && json_object_size(options) != json_object_size(line)) {
+        json_decref(options);
+        return NULL;
+    }
     for (size_t i = 0; options && i < sizeof others / sizeof *others; i++)
         json_object_del(options, others[i]);
     if (options && chat && json_object_set_new(options, "chat", json_true()) != 0) {
@@ -421,7 +412,7 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
     bool ok = true;
     *t = (struct cli_batch_text){.context = c, .number = number};
     if (c->values->each)
-        fill_each(c, line, size, &prompt);
+        cli_each_fill(&c->each, line, size, &prompt);
     else
         ok = parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
     const bool asks = c->values->each || json_object_get(t->line, "prompt");

@@ -5,7 +5,7 @@
 
 enum { PARTS_MAX = 1 << 30 };
 
-/* A whole number below PARTS_MAX at the start of a text, which goes on at *rest; -1: none. */
+/* A whole number below PARTS_MAX at the start of a text; *rest is what follows it. -1: none. */
 static int64_t number(const char *text, const char **rest)
 {
     const size_t n = text ? strspn(text, "0123456789") : 0;

@@ -6,6 +6,7 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
+#include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_reply.h"
 #include "cli/chat/chat_wrap.h"
 #include "cli/generation.h"
@@ -25,6 +26,9 @@ struct cli_chat {
     size_t n_dropped;                /* messages after the system message that are left out */
     uint64_t n_answers;
     struct cli_progress progress;
+    struct cli_prefix_cache *cache; /* NULL: none; else sequence 1 keeps the prompt meanwhile */
+    size_t n_stored;                /* ids that sequence 0 holds and the cache too */
+    bool has_stored;                /* a prompt of this conversation */
     /* State of the answer on the terminal. */
     struct cli_wrap wrap;
     struct base_buffer piece;
@@ -32,7 +36,7 @@ struct cli_chat {
     char last_byte; /* 0: nothing was shown */
 };
 
-/* All but the messages: model, template, session. */
+/* All but the messages and the prefix cache: model, template, session. */
 bool cli_chat_open(struct cli_chat *c, struct base_error *err);
 void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
 
@@ -41,6 +45,9 @@ void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
  * After BASE_USAGE and BASE_TOO_LONG nothing was evaluated and the conversation can continue
  * without that message. */
 bool cli_chat_answer(struct cli_chat *c, struct base_error *err);
+
+/* Stores the conversation in the prefix cache, at its end. */
+void cli_chat_store(struct cli_chat *c);
 
 /* To be called after any change of the conversation other than a new message at its end. */
 void cli_chat_changed(struct cli_chat *c);

@@ -25,7 +25,8 @@ bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_templat
     const struct text_reply_options options = {.template_text = t->source.data,
                                                .tokenizer = model->tokenizer,
                                                .prompt = prompt->text.data,
-                                               .prompt_size = prompt->text.size,
+                                               .prompt_size =
+                                                   prompt->text.size - prompt->begun.size,
                                                .tools = json_is_array(tools) ? tools : NULL};
     cli_chat_reply_close(r);
     r->tokenizer = model->tokenizer;
@@ -42,14 +43,6 @@ void cli_chat_reply_close(struct cli_chat_reply *r)
     r->calls = NULL;
     base_buffer_free(&r->content);
     base_buffer_free(&r->reasoning);
-}
-
-bool cli_chat_reply_thought(const struct cli_chat_reply *r, struct generate_thought_marks *marks)
-{
-    struct text_reply_marks found;
-    if (!text_reply_thought_marks(r->parts, &found)) return false;
-    *marks = (struct generate_thought_marks){found.open, found.close, found.opened};
-    return true;
 }
 
 static bool add_call(struct cli_chat_reply *r, const struct text_reply_part *part,
@@ -102,6 +95,43 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
         if (!take_part(r, &part, err)) return false;
     }
     return true;
+}
+
+/* Of the answer's beginning, `begun` has its answer part: all behind its last thought or call. */
+static bool read_begun(struct cli_chat_reply *r, const struct base_buffer *begun, size_t *answer_at,
+                       struct base_error *err)
+{
+    struct text_reply_part part;
+    size_t at = 0;
+    if (!text_reply_feed(r->parts, begun->data, begun->size, err)) return false;
+    while (text_reply_next(r->parts, &part)) {
+        at += part.size;
+        if (part.kind != TEXT_REPLY_TEXT) *answer_at = at;
+        if (!take_part(r, &part, err)) return false;
+    }
+    return true;
+}
+
+bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt *rendered,
+                          struct generate_thought_marks *marks, struct generate_prompt *prompt,
+                          struct base_error *err)
+{
+    const struct base_buffer *begun = &rendered->begun;
+    cli_chat_show_fn *show = r->show;
+    struct text_reply_marks found;
+    size_t answer_at = 0;
+    r->show = NULL;
+    const bool ok = begun->size == 0 || read_begun(r, begun, &answer_at, err);
+    r->show = show;
+    const bool thinks = text_reply_thought_marks(r->parts, &found);
+    if (thinks && (found.opened || begun->size == 0)) {
+        *marks = (struct generate_thought_marks){found.open, found.close, found.opened};
+        prompt->thought = marks;
+    } else if (begun->size) {
+        prompt->begun = begun->data + answer_at;
+        prompt->n_begun = begun->size - answer_at;
+    }
+    return ok;
 }
 
 bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err)

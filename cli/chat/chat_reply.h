@@ -34,8 +34,12 @@ bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_templat
                          const struct cli_model *model, const struct cli_chat_prompt *prompt,
                          struct base_error *err);
 void cli_chat_reply_close(struct cli_chat_reply *r);
-/* Before the first piece: the marks of thoughts; false when the model is not known to think. */
-bool cli_chat_reply_thought(const struct cli_chat_reply *r, struct generate_thought_marks *marks);
+/* Before the first piece: reads the beginning of the answer in the prompt, which is a part of the
+ * message and not shown, and gives `prompt` what the request must know of it: that beginning, and
+ * `marks` filled with the marks of thoughts if one may come. */
+bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt *rendered,
+                          struct generate_thought_marks *marks, struct generate_prompt *prompt,
+                          struct base_error *err);
 
 bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct base_error *err);

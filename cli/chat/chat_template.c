@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
+#include "text/chat/json_load.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,10 +155,13 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
 
 /* ---- Rendering ---- */
 
+/* *exhausted (NULL: not needed): set when a limit of time or memory ends it. */
 static bool render(const struct cli_chat_template *t, const json_t *messages,
-                   struct base_buffer *text, struct base_buffer *own, struct base_error *err)
+                   struct base_buffer *text, struct base_buffer *own, bool *exhausted,
+                   struct base_error *err)
 {
     struct jinja_template_options options = jinja_template_options_default();
+    options.exhausted = exhausted;
     errno = 0; /* without memory jansson's copy is incomplete */
     json_t *context = json_copy(t->variables);
     options.own = own;
@@ -175,16 +179,20 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 /* ---- Forms of messages ---- */
 
 /* Whether the text of a trial conversation contains `needle` and not `spoilt`. Takes `messages`. An
- * error of the template counts as false; only a lack of memory is an error. */
+ * error of the template counts as false; a lack of memory is an error, and so is a limit of time or
+ * memory: it would be reached again, in each trial and in the rendering of the conversation. */
 static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error refused = BASE_ERROR_INIT;
+    bool exhausted = false;
     if (!messages) no_memory(err);
-    const bool ok = messages && render(t, messages, &text, NULL, &refused) && text.size &&
+    const bool ok = messages && !err->code &&
+                    render(t, messages, &text, NULL, &exhausted, &refused) && text.size &&
                     strstr(text.data, needle) && !strstr(text.data, spoilt);
     if (refused.code == BASE_NO_MEMORY) no_memory(err);
+    if (exhausted && !err->code) *err = refused;
     base_buffer_free(&text);
     json_decref(messages);
     return ok;
@@ -240,9 +248,8 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     const json_t *arguments = json_object_get(holder, "arguments");
     json_t *other = NULL;
     if (json_is_string(arguments) && !t->wants_encoded) {
-        errno = 0;
-        other = json_loadb(json_string_value(arguments), json_string_length(arguments),
-                           JSON_ALLOW_NUL, NULL);
+        other = text_json_load(json_string_value(arguments), json_string_length(arguments),
+                               JSON_ALLOW_NUL, NULL);
         if (!other) return errno != ENOMEM; /* not JSON: it remains a text */
     } else if (json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
@@ -330,7 +337,7 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
-    if (trial && render(t, trial, &text, NULL, &ignored))
+    if (trial && render(t, trial, &text, NULL, NULL, &ignored))
         for (size_t i = 0; i < text.size; i++) {
             const char *mark = text.data + i;
             const size_t size = mark_size(mark, i);
@@ -393,12 +400,14 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
     base_buffer_clear(&out->own);
     out->ids.count = 0;
     json_t *list = convert(t, messages, err);
-    bool ok = list && render(t, list, &out->text, &out->own, err);
+    bool ok = list && render(t, list, &out->text, &out->own, NULL, err);
     if (ok && out->text.size == 0) {
         base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
         ok = blame(t, err);
     }
-    ok = ok &&
+    for (size_t i = 0; ok && i < out->begun.size; i++) base_buffer_add(&out->own, "", 1);
+    if (ok && out->begun.size) base_buffer_add(&out->text, out->begun.data, out->begun.size);
+    ok = ok && (!(out->text.failed || out->own.failed) || no_memory(err)) &&
          cli_encode(values, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
                     &out->ids, err) &&
          (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
@@ -409,8 +418,32 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
     return ok;
 }
 
+bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *messages,
+                           struct base_buffer *text, struct base_error *err)
+{
+    json_t *list = convert(t, messages, err);
+    base_buffer_clear(text);
+    base_buffer_add_text(text, "");
+    const bool ok = list && render(t, list, text, NULL, NULL, err);
+    json_decref(list);
+    return ok && (!text->failed || no_memory(err));
+}
+
+bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
+                           json_t *messages, struct base_error *err)
+{
+    base_buffer_clear(&p->begun);
+    if (!cli_messages_take_begun(messages, &p->begun, err)) return false;
+    if (values->continues && values->escape)
+        cli_input_unescape(values->continues, &p->begun);
+    else if (values->continues)
+        base_buffer_add_text(&p->begun, values->continues);
+    return !p->begun.failed || no_memory(err);
+}
+
 void cli_chat_prompt_free(struct cli_chat_prompt *p)
 {
+    base_buffer_free(&p->begun);
     base_buffer_free(&p->text);
     base_buffer_free(&p->own);
     text_ids_free(&p->ids);

@@ -22,6 +22,7 @@ struct cli_chat_template {
 
 /* A rendered conversation. */
 struct cli_chat_prompt {
+    struct base_buffer begun; /* by the caller: the answer's beginning, without control tokens */
     struct base_buffer text, own; /* own: see struct jinja_template_options */
     struct text_ids ids;
 };
@@ -33,12 +34,21 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
                             const struct cli_model *model, json_t *tools, struct base_error *err);
 void cli_chat_template_close(struct cli_chat_template *t); /* a zeroed one is fine */
 
-/* Renders the messages up to where the answer begins, and tokenizes; replaces the content of `out`.
+/* Renders the messages up to where the answer begins, and out->begun after that; tokenizes;
+ * replaces the other content of `out`.
  * BASE_USAGE with the line of the template, or the text that it gave to raise_exception, and for a
  * prompt without a single id. */
 bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
                               const struct cli_model *model, const json_t *messages,
                               struct cli_chat_prompt *out, struct base_error *err);
+/* The text alone, of a trial conversation. BASE_USAGE as above. */
+bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *messages,
+                           struct base_buffer *text, struct base_error *err);
+/* The beginning of the answer: that of an assistant's message at the end of `messages`, which is
+ * taken off, and --continue. To be called before rendering. BASE_USAGE for a message that cannot be
+ * continued. */
+bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
+                           json_t *messages, struct base_error *err);
 void cli_chat_prompt_free(struct cli_chat_prompt *p);
 
 #endif

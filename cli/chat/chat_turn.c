@@ -27,7 +27,8 @@ static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *e
         return false;
     uint32_t n_ctx = (uint32_t)c->values->ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, CTX_DEFAULT);
-    return cli_model_open_session(&c->model, c->values, 1, n_ctx, err) &&
+    cli_prefix_choose(c->cache, &c->model);
+    return cli_model_open_session(&c->model, c->values, c->cache ? 2 : 1, n_ctx, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err);
 }
 
@@ -48,6 +49,7 @@ void cli_chat_close(struct cli_chat *c)
     cli_chat_template_close(&c->template);
     cli_wrap_free(&c->wrap);
     base_buffer_free(&c->piece);
+    cli_prefix_close(c->cache);
     cli_model_close(&c->model);
     json_decref(c->messages);
 }
@@ -147,6 +149,8 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
 {
     struct cli_chat *c = user;
     cli_progress_end(&c->progress);
+    if (c->cache && !c->has_stored && piece->id >= 0 && piece->index == 0)
+        model_seq_fork(c->model.session, 0, 1, (uint32_t)c->prompt.ids.count);
     return cli_chat_reply_take(&c->reply, piece, err);
 }
 
@@ -185,6 +189,36 @@ static void note_turn(const struct cli_chat *c)
 
 /* ---- A turn ---- */
 
+/* Takes from the prefix cache what the session lacks of the prompt; returns its length, or 0. */
+static size_t load_prompt(struct cli_chat *c, const struct generate_prompt *p)
+{
+    size_t n, common = 0;
+    const int32_t *ids = generate_request_held(c->generation.request, &n);
+    while (common < n && common < p->n && ids[common] == p->ids[common]) common++;
+    const size_t loaded = cli_prefix_load(c->cache, c->model.session, 0, p->ids, p->n, common);
+    if (loaded > 0)
+        c->n_stored = loaded;
+    else if (c->n_stored > common)
+        c->n_stored = common;
+    return loaded;
+}
+
+/* The first prompt that is worth it is stored at once: the session may end early. */
+static void store_prompt(struct cli_chat *c, const struct generate_prompt *p)
+{
+    if (!c->cache || c->has_stored || model_seq_length(c->model.session, 1) != p->n) return;
+    c->has_stored = cli_prefix_save(c->cache, c->model.session, 1, p->ids, p->n, c->n_stored);
+    if (c->has_stored) c->n_stored = p->n;
+}
+
+void cli_chat_store(struct cli_chat *c)
+{
+    size_t n;
+    if (!c->generation.request) return;
+    const int32_t *ids = generate_request_held(c->generation.request, &n);
+    cli_prefix_save(c->cache, c->model.session, 0, ids, n, c->n_stored < n ? c->n_stored : n);
+}
+
 /* Evaluates the new part of the prompt and generates. */
 static bool generate(struct cli_chat *c, struct base_error *err)
 {
@@ -193,14 +227,18 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     struct generate_prompt prompt = {
         .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
     if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
-    if (cli_chat_reply_thought(&c->reply, &marks)) prompt.thought = &marks;
+    if (!cli_chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
+    prompt.n_held = load_prompt(c, &prompt);
     if (!generate_request_begin(request, &prompt, err)) return false;
     cli_progress_begin(&c->progress, c->model.session, prompt.n);
-    const bool ok = generate_run(request, take_piece, c, &c->outcome, err);
+    const bool ok =
+        generate_run_with(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
     cli_progress_end(&c->progress);
     if (!ok || !cli_chat_reply_end(&c->reply, err)) return false;
     cli_wrap_flush(&c->wrap, &c->piece);
-    return write_piece(c, err);
+    if (!write_piece(c, err)) return false;
+    store_prompt(c, &prompt);
+    return true;
 }
 
 /* Appends the answer, or removes the question when Ctrl-C came before any text. */

@@ -2,6 +2,7 @@
 #include "cli/chat/messages.h"
 #include "base/utf8.h"
 #include "cli/system.h"
+#include "text/chat/json_load.h"
 #include <errno.h>
 #include <string.h>
 
@@ -15,11 +16,9 @@ static bool no_memory(struct base_error *err)
 json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
 {
     json_error_t error;
-    errno = 0; /* jansson reports a failed allocation as wrong JSON, if at all */
-    json_t *json =
-        json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (json && errno != ENOMEM) return json;
-    json_decref(json); /* its scanner continues with a truncated text */
+    json_t *json = text_json_load(
+        text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (json) return json;
     if (errno == ENOMEM)
         base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
     else if (error.line > 0)
@@ -248,6 +247,30 @@ size_t cli_messages_last_turn(const json_t *list)
     for (size_t i = size; i-- > 0;)
         if (strcmp(cli_messages_role(list, i), "user") == 0) return i;
     return size;
+}
+
+bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct base_error *err)
+{
+    static const char *const others[] = {"tool_calls", "reasoning_content"};
+    const size_t n = json_array_size(list);
+    if (strcmp(cli_messages_role(list, n - 1), "assistant") != 0) return true;
+    const json_t *last = json_array_get(list, n - 1), *content = json_object_get(last, "content");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const json_t *other = json_object_get(last, others[i]);
+        if (other && !json_is_null(other))
+            return base_fail(err, BASE_USAGE,
+                             "message %zu, the last one, is the assistant's: only a text can be "
+                             "continued, and it has %s",
+                             n, others[i]);
+    }
+    if (json_is_string(content))
+        base_buffer_add(begun, json_string_value(content), json_string_length(content));
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *text = json_object_get(json_array_get(content, i), "text");
+        base_buffer_add(begun, json_string_value(text), json_string_length(text));
+    }
+    cli_messages_cut(list, n - 1);
+    return !begun->failed || no_memory(err);
 }
 
 void cli_messages_cut(json_t *list, size_t size)

@@ -40,6 +40,10 @@ const char *cli_messages_role(const json_t *list, size_t i);
 size_t cli_messages_last_turn(const json_t *list);
 void cli_messages_cut(json_t *list, size_t size); /* keeps the first `size` messages */
 
+/* Takes the assistant's message at the end, if there is one, off the list; its text, the beginning
+ * of an answer, is appended to `begun`. BASE_USAGE for one with calls or thoughts. */
+bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct base_error *err);
+
 /* Writes the list, one message a line. */
 bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err);
 

@@ -3,8 +3,8 @@
 #include "cli/batch/batch_output.h"
 #include "cli/batch/batch_text.h"
 #include "cli/batch/shard.h"
+#include "cli/cache/prefix_cache.h"
 #include "cli/commands.h"
-#include "cli/hwinfo.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -16,7 +16,8 @@
 
 enum {
     STANDARD_SLOTS = 16,
-    KEPT = 2,          /* beginnings that are kept beside the texts */
+    SHARED_STORED = 4, /* beginnings that go to the prefix cache */
+    KEPT = 2,          /* beginnings that are kept in addition to the texts */
     AHEAD = 64,        /* lines that are read before they have a slot, and 4 more for each slot: */
     AHEAD_OF_SLOT = 4, /*   what they have in common is seen only then */
     AHEAD_BYTES = CLI_BATCH_LINE_MAX
@@ -39,6 +40,7 @@ struct batch {
     struct cli_model model;
     struct cli_batch_context context;
     struct generate_scheduler *scheduler;
+    struct cli_prefix_cache *cache; /* NULL: none */
     struct cli_batch_input input;
     struct cli_batch_output output;
     struct cli_shard shard;
@@ -123,37 +125,16 @@ static bool open_streams(struct batch *b, struct base_error *err)
 
 /* ---- The session ---- */
 
-static bool open_session(struct batch *b, uint32_t n_slots, struct base_error *err)
-{
-    uint32_t n_ctx = (uint32_t)b->values.ctx_size;
-    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&b->model, 0);
-    return cli_model_open_session(&b->model, &b->values, n_slots + KEPT, n_ctx, err);
-}
-
-/* As many texts as asked for, or as fit into half of the memory that is free. */
-static bool open_slots(struct batch *b, uint32_t *n_slots, struct base_error *err)
-{
-    *n_slots = b->values.n_slots ? (uint32_t)b->values.n_slots : STANDARD_SLOTS;
-    if (!open_session(b, *n_slots, err)) return false;
-    struct cli_machine machine = {0};
-    cli_machine_read(&machine);
-    const uint64_t bytes = model_session_cache_bytes(b->model.session);
-    const uint64_t room = machine.memory_free / 2;
-    if (b->values.n_slots || room == 0 || bytes <= room) return true;
-    const uint64_t fit = room / (bytes / (*n_slots + KEPT) + 1);
-    *n_slots = fit > KEPT + 1 ? (uint32_t)fit - KEPT : 1;
-    model_session_free(b->model.session);
-    b->model.session = NULL;
-    return open_session(b, *n_slots, err);
-}
-
 static bool open_scheduler(struct batch *b, struct base_error *err)
 {
     uint32_t n_slots;
-    if (!open_slots(b, &n_slots, err)) return false;
+    if (!cli_model_open_slots(&b->model, &b->values, STANDARD_SLOTS, KEPT, &n_slots, err))
+        return false;
     const struct generate_model model = {
         .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
-    const struct generate_scheduler_options o = {n_slots, (uint32_t)b->values.batch_size};
+    const struct generate_scheduler_options o = {.n_slots = n_slots,
+                                                 .n_step = (uint32_t)b->values.batch_size,
+                                                 .store = cli_prefix_store(b->cache)};
     b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
         cli_model_note(&b->model);
@@ -167,15 +148,18 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
 {
     b->values = *values;
+    if (values->lines && !values->each) b->values.each = "{}";
     if (!check_constraint(values, err) || !own_texts(b, err) || !open_streams(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;
-    if (!values->no_sandbox) cli_sandbox_limit(NULL);
+    b->cache = cli_prefix_open(&b->values, SHARED_STORED);
+    if (!values->no_sandbox) cli_sandbox_limit(cli_prefix_file(b->cache));
+    cli_prefix_choose(b->cache, &b->model);
     if (!cli_model_open_weights(&b->model, &b->values, err) ||
         !cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
-    if (!values->no_sandbox) cli_sandbox_close(0);
+    if (!values->no_sandbox) cli_sandbox_close(cli_prefix_allows(b->cache));
     return true;
 }
 
@@ -368,6 +352,7 @@ static void close_all(struct batch *b)
 {
     while (b->first) free_entry(b, b->first);
     generate_scheduler_free(b->scheduler);
+    cli_prefix_close(b->cache);
     cli_batch_context_close(&b->context);
     cli_batch_input_free(&b->input);
     cli_batch_output_close(&b->output);

@@ -105,7 +105,8 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     c.colour = wants_colour();
     /* Commands that the user types may name files. */
     const bool obeys = c.interactive || values->commands;
-    if (!obeys && !values->no_sandbox) cli_sandbox_limit(NULL);
+    c.cache = cli_prefix_open(values, 2);
+    if (!obeys && !values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c.cache));
     bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
@@ -114,8 +115,10 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
         cli_interrupt_reset();
         cli_note("%s; /help lists commands, Ctrl-D ends", c.model.name.data);
     }
-    if (ok && lines && !values->no_sandbox) cli_sandbox_close(obeys ? CLI_SANDBOX_FILES : 0);
+    if (ok && lines && !values->no_sandbox)
+        cli_sandbox_close(obeys ? CLI_SANDBOX_FILES : cli_prefix_allows(c.cache));
     ok = ok && lines && talk(&c, lines, err);
+    if (ok) cli_chat_store(&c);
     cli_lines_close(lines);
     cli_chat_close(&c);
     return ok;

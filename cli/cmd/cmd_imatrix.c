@@ -126,7 +126,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Matrices of layers; of the output only where it is asked for. */
+/* Matrices of layers; of the output only with the option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
     static const char output[] = "output.weight";
@@ -194,7 +194,7 @@ static bool was_used(const struct collected *c)
     return false;
 }
 
-/* Opens the output before the text is evaluated; the sums are announced behind it. */
+/* Opens the output before the text is evaluated; the sums are announced after it. */
 static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
 {
     struct cli_imatrix_sums *items = calloc(m->n_items + 1, sizeof *items);
@@ -221,9 +221,12 @@ static bool open_all(struct imatrix *m, struct base_error *err)
         !cli_model_open_weights(&m->model, v, err))
         return false;
     m->chunk = (uint32_t)v->chunk;
-    return cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
-                           &m->chunk, &m->n_chunks, err) &&
-           make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
+    if (!cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
+                         err) ||
+        !cli_chunks_cut(v, &m->ids, &m->chunk, &m->n_chunks, err))
+        return false;
+    cli_chunks_begin(v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
 bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)

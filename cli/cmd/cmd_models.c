@@ -1,4 +1,5 @@
-/* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone.
+/* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone; and
+ * removing one of the user's folder.
  *
  * Damaged files are listed with their error; of a split model only the first file is listed. Lines
  * contain texts of files as cli/terminal.h shows them, also in a pipe. */
@@ -12,6 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 struct row {
     struct base_buffer path;
@@ -190,6 +193,98 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
     base_buffer_add_text(out, "]\n");
 }
 
+/* ---- Removing ---- */
+
+/* Removes folder/name; a file that is not there is none of the model's if `optional`. */
+static bool remove_file(const char *folder, const char *name, bool optional,
+                        struct base_buffer *removed, struct base_error *err)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    base_buffer_add_format(&path, "%s/%s", folder, name);
+    bool ok = cli_buffer_check(&path, err);
+    if (ok && unlink(path.data) == 0) {
+        cli_show(removed, path.data, path.size, false);
+        base_buffer_add_text(removed, "\n");
+    } else if (ok && !(optional && errno == ENOENT)) {
+        ok = base_fail(err, BASE_FAILED, "cannot remove: %s", strerror(errno));
+        base_error_set_file(err, path.data);
+    }
+    base_buffer_free(&path);
+    return ok;
+}
+
+/* A model's file, or all parts, of those that are there. */
+static bool remove_files(const char *folder, const char *name, struct base_buffer *removed,
+                         struct base_error *err)
+{
+    struct base_buffer part = BASE_BUFFER_INIT;
+    const char *tail = strstr(name, "-00001-of-");
+    int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;
+    bool ok = true;
+    if (count < 2) return remove_file(folder, name, false, removed, err);
+    for (int i = 1; ok && i <= count; i++) {
+        base_buffer_clear(&part);
+        base_buffer_add_format(&part, "%.*s-%05d%s", (int)(tail - name), name, i, tail + 6);
+        ok = cli_buffer_check(&part, err) && remove_file(folder, part.data, i > 1, removed, err);
+    }
+    base_buffer_free(&part);
+    return ok;
+}
+
+/* What `infer pull` left of a file. *there says whether there was something. */
+static bool remove_partial(const char *folder, const char *name, struct base_buffer *removed,
+                           bool *there, struct base_error *err)
+{
+    static const char *const endings[] = {".part", ".part.state"};
+    const char *dot = strrchr(name, '.');
+    struct base_buffer file = BASE_BUFFER_INIT;
+    bool ok = true;
+    const size_t before = removed->size;
+    for (size_t i = 0; ok && i < 2; i++) {
+        base_buffer_clear(&file);
+        base_buffer_add_format(&file, "%s%s%s", name,
+                               dot && strcasecmp(dot, ".gguf") == 0 ? "" : ".gguf", endings[i]);
+        ok = cli_buffer_check(&file, err) && remove_file(folder, file.data, true, removed, err);
+    }
+    base_buffer_free(&file);
+    *there = removed->size > before;
+    return ok;
+}
+
+static bool remove_model(const struct cli_values *values, struct base_error *err)
+{
+    struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    struct base_error none = BASE_ERROR_INIT;
+    const char *name = values->remove;
+    if (!*name || *name == '.' || strchr(name, '/'))
+        return base_fail_at(err, BASE_USAGE, "--remove", -1,
+                            "'%s' is no name of a model in the folder that `infer models` lists",
+                            name);
+    if (values->n_arguments > 0)
+        return base_fail_at(err, BASE_USAGE, "--remove", -1,
+                            "removes from the folder of models alone: name no other");
+    bool there, ok = cli_model_folder(&folder) ||
+                     base_fail(err, BASE_USAGE, "neither HOME nor XDG_DATA_HOME is set");
+    base_buffer_add(&path, folder.data, folder.size);
+    ok = ok && cli_buffer_check(&folder, err) && cli_buffer_check(&path, err);
+    if (ok && cli_model_find(name, &path, &none)) {
+        ok = cli_buffer_check(&path, err) &&
+             remove_files(folder.data, path.data + folder.size + 1, &out, err);
+    } else if (ok) {
+        ok = remove_partial(folder.data, name, &out, &there, err);
+        if (ok && !there) {
+            *err = none;
+            ok = false;
+        }
+    }
+    /* What was removed is said, also when the rest could not be. */
+    ok = cli_write_buffer(&out, ok ? err : NULL) && ok;
+    base_buffer_free(&folder);
+    base_buffer_free(&path);
+    base_buffer_free(&out);
+    return ok;
+}
+
 /* ---- The command ---- */
 
 bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
@@ -198,6 +293,7 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
     struct base_error ignored = BASE_ERROR_INIT; /* no default model: nothing is marked */
     bool ok = true;
+    if (values->remove) return remove_model(values, err);
     cli_model_path(values, &chosen, &ignored);
     const bool has_folder = cli_model_folder(&folder);
     ok = cli_buffer_check(&chosen, err) && cli_buffer_check(&folder, err);

@@ -1,10 +1,14 @@
-/* cli/cmd/cmd_perplexity.c: `infer perplexity`: how well a model predicts a text, and how far its
- * predictions are from logits that were saved before (KL divergence).
+/* cli/cmd/cmd_perplexity.c: `infer perplexity`: how well a model predicts a text, how far its
+ * predictions are from those that were saved before (KL divergence), how many tasks it solves
+ * (cli/cmd/perplexity_tasks.c).
  *
  * The ids are cut into chunks; each is evaluated from an empty context (its first id replaced by
  * the beginning-of-text token where the model adds one) and the predictions of its second half are
  * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is left
- * out. Sums are double, in the order of the text; rows are shared among the engine's threads. */
+ * out. With --stride N chunks begin every N ids, the text is as it is, and of each the last N
+ * predictions but for that of the id behind it are scored. Rows are shared among the engine's
+ * threads. */
+#include "cli/cmd/perplexity_tasks.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -12,94 +16,33 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "generate/judge.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct score { /* of one position */
-    double nll;
-    double kl;
-    bool same_top;
-};
-
-/* Sum and sum of squares: mean and the standard error of the mean. */
-struct mean {
-    double sum, squares;
-    uint64_t count;
-};
 
 struct perplexity {
     const struct cli_values *values;
     struct cli_model model;
     struct text_ids ids;
-    uint32_t chunk, n_vocab;
+    uint32_t chunk, step, first, rows; /* rows: scored of each chunk, from position `first` on */
+    uint32_t n_vocab;
     uint64_t n_chunks;
 
     struct cli_saved_writer save; /* --save-logits */
     struct cli_saved_reader saved;
-    const int32_t *target; /* of the present chunk: [rows] */
-    struct score *score;   /* [chunk] */
-    struct mean nll, kl, same;
-    double max_kl;
+    const int32_t *target;            /* of the present chunk: [rows] */
+    struct generate_row_score *score; /* [rows] */
+    struct generate_judge judge;
 };
 
-static void mean_add(struct mean *m, double x)
-{
-    m->sum += x;
-    m->squares += x * x;
-    m->count++;
-}
-
-static double mean_of(const struct mean *m)
-{
-    return m->sum / (double)m->count;
-}
-
-static double mean_error(const struct mean *m)
-{
-    if (m->count < 2) return 0;
-    double variance = m->squares / (double)m->count - mean_of(m) * mean_of(m);
-    return variance > 0 ? sqrt(variance / (double)(m->count - 1)) : 0;
-}
-
-/* ---- One row ---- */
-
-static uint32_t best_id(const float *logits, uint32_t n)
-{
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return best;
-}
-
-static double log_sum_exp(const float *logits, uint32_t n, float highest)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += exp((double)logits[i] - (double)highest);
-    return (double)highest + log(sum);
-}
-
-/* `base` is the saved row, or NULL. */
-static struct score score_row(const float *logits, const float *base, uint32_t n, int32_t target)
-{
-    const uint32_t top = best_id(logits, n);
-    const double total = log_sum_exp(logits, n, logits[top]);
-    struct score s = {.nll = total - (double)logits[target]};
-    if (!base) return s;
-    const uint32_t base_top = best_id(base, n);
-    const double base_total = log_sum_exp(base, n, base[base_top]);
-    for (uint32_t i = 0; i < n; i++) {
-        double log_p = (double)base[i] - base_total, p = exp(log_p);
-        if (p > 0) s.kl += p * (log_p - ((double)logits[i] - total));
-    }
-    s.same_top = top == base_top;
-    return s;
-}
+/* ---- Rows ---- */
 
 struct rows_job {
     const float *logits, *base;
+    bool base_is_log;
     const int32_t *target;
-    struct score *score;
+    struct generate_row_score *score;
     int64_t rows;
     uint32_t n_vocab;
 };
@@ -107,10 +50,12 @@ struct rows_job {
 static void score_rows(const struct engine_worker *w, void *user)
 {
     const struct rows_job *j = user;
-    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();)
+    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
+        const struct generate_base_row base = {j->base ? j->base + r * j->n_vocab : NULL,
+                                               j->base_is_log};
         j->score[r] =
-            score_row(j->logits + r * j->n_vocab, j->base ? j->base + r * j->n_vocab : NULL,
-                      j->n_vocab, j->target[r]);
+            generate_row_compare(j->logits + r * j->n_vocab, base, j->n_vocab, j->target[r]);
+    }
 }
 
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
@@ -118,6 +63,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
 {
     struct perplexity *p = user;
     struct rows_job job = {.logits = logits,
+                           .base_is_log = p->saved.is_log,
                            .target = p->target + first,
                            .score = p->score + first,
                            .rows = (int64_t)rows,
@@ -132,77 +78,165 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
 
 static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *err)
 {
-    const int32_t *ids = p->ids.id + index * p->chunk;
-    const uint32_t first = p->chunk / 2, rows = p->chunk - 1 - first;
-    p->target = ids + first + 1;
+    const int32_t *ids = p->ids.id + index * p->step;
+    p->target = ids + p->first + 1;
     model_session_truncate(p->model.session, 0);
-    if (!model_eval(p->model.session, ids, first, MODEL_LOGITS_NONE, NULL, NULL, err) ||
-        !model_eval(p->model.session, ids + first, rows, MODEL_LOGITS_ALL, take_rows, p, err))
+    if (!model_eval(p->model.session, ids, p->first, MODEL_LOGITS_NONE, NULL, NULL, err) ||
+        !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;
-    for (uint32_t r = 0; r < rows; r++) {
-        mean_add(&p->nll, p->score[r].nll);
-        mean_add(&p->kl, p->score[r].kl);
-        mean_add(&p->same, p->score[r].same_top);
-        if (p->score[r].kl > p->max_kl) p->max_kl = p->score[r].kl;
-    }
+    for (uint32_t r = 0; r < p->rows; r++) generate_judge_add(&p->judge, &p->score[r]);
     if (p->values->verbose)
         cli_note("chunk %llu of %llu: perplexity so far %.4f", (unsigned long long)index + 1,
-                 (unsigned long long)p->n_chunks, exp(mean_of(&p->nll)));
+                 (unsigned long long)p->n_chunks, generate_judge_perplexity(&p->judge).value);
     return true;
+}
+
+static bool open_save(struct perplexity *p, struct base_error *err)
+{
+    const struct cli_values *v = p->values;
+    return !v->save_logits ||
+           (cli_output_open(&p->save.file, v->save_logits, v, p->model.file, err) &&
+            cli_saved_begin(&p->save, strcmp(v->logits_format, "u16") == 0, p->n_vocab, p->chunk,
+                            p->ids.id, p->n_chunks * p->chunk, err));
 }
 
 static bool eval_all(struct perplexity *p, struct base_error *err)
 {
-    p->score = calloc(p->chunk, sizeof *p->score);
+    p->score = calloc(p->rows, sizeof *p->score);
     if (!p->score) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    bool ok =
-        !p->values->save_logits ||
-        (cli_output_open(&p->save.file, p->values->save_logits, p->values, p->model.file, err) &&
-         cli_saved_begin(&p->save, p->n_vocab, p->chunk, p->ids.id, p->n_chunks * p->chunk, err));
+    bool ok = generate_judge_begin(&p->judge, p->n_chunks * p->rows, err) && open_save(p, err);
     const bool renames = p->values->save_logits && p->save.file.unfinished;
     if (ok && !p->values->no_sandbox) cli_sandbox_close(renames ? CLI_SANDBOX_RENAME : 0);
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
     if (p->values->save_logits) ok = cli_output_close(&p->save.file, ok, err);
+    if (ok) generate_judge_end(&p->judge);
     return ok;
+}
+
+/* ---- The result ---- */
+
+static const struct {
+    double fraction;
+    const char *name, *json;
+} quantiles[] = {{0.001, "0.1 %", "0.001"}, {0.01, "1 %", "0.01"},     {0.05, "5 %", "0.05"},
+                 {0.1, "10 %", "0.1"},      {0.25, "25 %", "0.25"},    {0.5, "median", "0.5"},
+                 {0.75, "75 %", "0.75"},    {0.9, "90 %", "0.9"},      {0.95, "95 %", "0.95"},
+                 {0.99, "99 %", "0.99"},    {0.999, "99.9 %", "0.999"}};
+enum { N_QUANTILES = sizeof quantiles / sizeof quantiles[0] };
+
+static void print_quantiles(const struct generate_judge *j, struct base_buffer *out)
+{
+    const uint64_t n = j->nll.count;
+    base_buffer_add_text(out, "             KL divergence  probability shift\n");
+    base_buffer_add_format(out, "smallest     %13.6f  %15.3f %%\n", j->kl_value[0],
+                           100 * j->shift_value[0]);
+    for (size_t i = 0; i < N_QUANTILES; i++)
+        base_buffer_add_format(out, "%-12s %13.6f  %15.3f %%\n", quantiles[i].name,
+                               generate_quantile(j->kl_value, n, quantiles[i].fraction),
+                               100 * generate_quantile(j->shift_value, n, quantiles[i].fraction));
+    base_buffer_add_format(out, "largest      %13.6f  %15.3f %%\n", j->kl_value[n - 1],
+                           100 * j->shift_value[n - 1]);
+}
+
+static void print_comparison(const struct generate_judge *j, struct base_buffer *out)
+{
+    const struct generate_estimate base = generate_judge_base_perplexity(j);
+    const struct generate_estimate ratio = generate_judge_log_ratio(j);
+    const struct generate_estimate difference = generate_judge_difference(j);
+    const struct generate_estimate rms = generate_judge_rms_shift(j);
+    const struct generate_estimate same = generate_judge_same_top(j);
+    const double correlation = generate_judge_correlation(j);
+    base_buffer_add_format(out,
+                           "KL divergence %.6f +/- %.6f, largest %.6f\n"
+                           "same top token %.3f %% +/- %.3f %%\n"
+                           "probability shift %.3f %% +/- %.3f %%, RMS %.3f %% +/- %.3f %%\n",
+                           generate_moments_mean(&j->kl), generate_moments_error(&j->kl),
+                           j->kl_value[j->nll.count - 1], 100 * same.value, 100 * same.error,
+                           100 * generate_moments_mean(&j->shift),
+                           100 * generate_moments_error(&j->shift), 100 * rms.value,
+                           100 * rms.error);
+    base_buffer_add_format(out,
+                           "base perplexity %.4f +/- %.4f, ratio %.6f +/- %.6f, "
+                           "difference %.6f +/- %.6f",
+                           base.value, base.error, exp(ratio.value), exp(ratio.value) * ratio.error,
+                           difference.value, difference.error);
+    if (isfinite(correlation))
+        base_buffer_add_format(out, ", correlation %.2f %%", 100 * correlation);
+    base_buffer_add_text(out, "\n");
+    print_quantiles(j, out);
 }
 
 static void print_text(const struct perplexity *p, struct base_buffer *out)
 {
-    const double ppl = exp(mean_of(&p->nll));
-    base_buffer_add_format(out, "perplexity %.4f +/- %.4f (%llu positions)\n", ppl,
-                           ppl * mean_error(&p->nll), (unsigned long long)p->nll.count);
-    if (p->values->kl)
-        base_buffer_add_format(out,
-                               "KL divergence %.6f +/- %.6f, largest %.6f\n"
-                               "same top token %.3f %% +/- %.3f %%\n",
-                               mean_of(&p->kl), mean_error(&p->kl), p->max_kl,
-                               100 * mean_of(&p->same), 100 * mean_error(&p->same));
+    const struct generate_estimate ppl = generate_judge_perplexity(&p->judge);
+    base_buffer_add_format(out, "perplexity %.4f +/- %.4f (%llu positions)\n", ppl.value, ppl.error,
+                           (unsigned long long)p->judge.nll.count);
+    if (p->values->kl) print_comparison(&p->judge, out);
+}
+
+static void add_quantiles(const double *sorted, uint64_t n, const char *name,
+                          struct base_buffer *out)
+{
+    base_buffer_add_format(out, ",\"%s\":{", name);
+    for (size_t i = 0; i < N_QUANTILES; i++)
+        base_buffer_add_format(out, "%s\"%s\":%.8f", i ? "," : "", quantiles[i].json,
+                               generate_quantile(sorted, n, quantiles[i].fraction));
+    base_buffer_add_text(out, "}");
+}
+
+static void add_comparison(const struct generate_judge *j, struct base_buffer *out)
+{
+    const uint64_t n = j->nll.count;
+    const struct generate_estimate base = generate_judge_base_perplexity(j);
+    const struct generate_estimate ratio = generate_judge_log_ratio(j);
+    const struct generate_estimate rms = generate_judge_rms_shift(j);
+    const struct generate_estimate same = generate_judge_same_top(j);
+    const double correlation = generate_judge_correlation(j);
+    base_buffer_add_format(out,
+                           ",\"kl\":%.8f,\"kl_standard_error\":%.8f,\"kl_largest\":%.8f,"
+                           "\"kl_smallest\":%.8f",
+                           generate_moments_mean(&j->kl), generate_moments_error(&j->kl),
+                           j->kl_value[n - 1], j->kl_value[0]);
+    add_quantiles(j->kl_value, n, "kl_quantiles", out);
+    base_buffer_add_format(out, ",\"same_top\":%.6f,\"same_top_standard_error\":%.6f", same.value,
+                           same.error);
+    base_buffer_add_format(out,
+                           ",\"shift\":%.8f,\"shift_standard_error\":%.8f,\"shift_rms\":%.8f,"
+                           "\"shift_rms_standard_error\":%.8f,\"shift_largest\":%.8f,"
+                           "\"shift_smallest\":%.8f",
+                           generate_moments_mean(&j->shift), generate_moments_error(&j->shift),
+                           rms.value, rms.error, j->shift_value[n - 1], j->shift_value[0]);
+    add_quantiles(j->shift_value, n, "shift_quantiles", out);
+    base_buffer_add_format(out,
+                           ",\"base_perplexity\":%.6f,\"base_standard_error\":%.6f,"
+                           "\"log_ratio\":%.8f,\"log_ratio_standard_error\":%.8f,",
+                           base.value, base.error, ratio.value, ratio.error);
+    base_buffer_add_format(
+        out, isfinite(correlation) ? "\"correlation\":%.6f" : "\"correlation\":null", correlation);
 }
 
 static void print_json(const struct perplexity *p, struct base_buffer *out)
 {
-    const double ppl = exp(mean_of(&p->nll));
+    const struct generate_judge *j = &p->judge;
+    const struct generate_estimate ppl = generate_judge_perplexity(j);
+    const uint64_t used = (p->n_chunks - 1) * p->step + p->chunk;
     base_buffer_add_text(out, "{\"model\":");
     base_buffer_add_json(out, p->model.name.data, p->model.name.size);
-    base_buffer_add_format(out,
-                           ",\"perplexity\":%.6f,\"standard_error\":%.6f,\"nll\":%.8f,"
-                           "\"positions\":%llu,\"chunk\":%u,\"chunks\":%llu,\"unused_ids\":%llu",
-                           ppl, ppl * mean_error(&p->nll), mean_of(&p->nll),
-                           (unsigned long long)p->nll.count, p->chunk,
-                           (unsigned long long)p->n_chunks,
-                           (unsigned long long)(p->ids.count - p->n_chunks * p->chunk));
-    if (p->values->kl)
-        base_buffer_add_format(out,
-                               ",\"kl\":%.8f,\"kl_standard_error\":%.8f,\"kl_largest\":%.8f,"
-                               "\"same_top\":%.6f",
-                               mean_of(&p->kl), mean_error(&p->kl), p->max_kl, mean_of(&p->same));
+    base_buffer_add_format(
+        out,
+        ",\"perplexity\":%.6f,\"standard_error\":%.6f,\"nll\":%.8f,"
+        "\"positions\":%llu,\"chunk\":%u,\"chunks\":%llu,\"unused_ids\":%llu",
+        ppl.value, ppl.error, generate_moments_mean(&j->nll), (unsigned long long)j->nll.count,
+        p->chunk, (unsigned long long)p->n_chunks, (unsigned long long)(p->ids.count - used));
+    if (p->values->stride) base_buffer_add_format(out, ",\"stride\":%u", p->step);
+    if (p->values->kl) add_comparison(j, out);
     base_buffer_add_text(out, "}\n");
 }
 
 static bool print(const struct perplexity *p, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    bool ok = isfinite(p->nll.sum) ||
+    bool ok = (isfinite(p->judge.nll.sum) && isfinite(p->judge.kl.sum)) ||
               base_fail(err, BASE_FAILED, "the model gave logits that are no numbers");
     if (ok && p->values->json)
         print_json(p, &out);
@@ -215,18 +249,43 @@ static bool print(const struct perplexity *p, struct base_error *err)
 
 /* ---- Ids ---- */
 
+/* Chunks that overlap. The last one ends at the text's end or less than a stride before it. */
+static bool cut_strides(struct perplexity *p, struct base_error *err)
+{
+    const struct cli_values *v = p->values;
+    const uint64_t stride = (uint64_t)v->stride;
+    if (stride >= p->chunk)
+        return base_fail_at(err, BASE_USAGE, "--stride", -1, "%llu is not below --chunk %u",
+                            (unsigned long long)stride, p->chunk);
+    if (p->ids.count <= p->chunk)
+        return base_fail(err, BASE_USAGE,
+                         "the text has %zu tokens; with --stride it takes more than --chunk %u",
+                         p->ids.count, p->chunk);
+    p->step = p->rows = (uint32_t)stride;
+    p->first = p->chunk - p->step - 1;
+    p->n_chunks = (p->ids.count - p->chunk + stride - 1) / stride;
+    if (v->chunks > 0 && p->n_chunks > (uint64_t)v->chunks) p->n_chunks = (uint64_t)v->chunks;
+    return true;
+}
+
 static bool read_ids(struct perplexity *p, struct base_error *err)
 {
     const struct cli_values *v = p->values;
     p->chunk = (uint32_t)v->chunk;
-    if (!v->kl)
-        return cli_chunks_read(v, p->model.tokenizer, p->n_vocab, &p->ids, &p->chunk, &p->n_chunks,
-                               err);
-    return cli_saved_open(&p->saved, v->kl, p->n_vocab, &p->ids, &p->chunk, err) &&
-           cli_chunks_cut(&p->ids, &p->chunk, &p->n_chunks, err);
+    if (!(v->kl ? cli_saved_open(&p->saved, v->kl, p->n_vocab, &p->ids, &p->chunk, err)
+                : cli_chunks_read(v, p->model.tokenizer, p->n_vocab, &p->ids, err)))
+        return false;
+    if (v->stride) return cut_strides(p, err);
+    if (!cli_chunks_cut(v, &p->ids, &p->chunk, &p->n_chunks, err)) return false;
+    p->step = p->chunk;
+    p->first = p->chunk / 2;
+    p->rows = p->chunk - 1 - p->first;
+    if (!v->kl || p->saved.is_log)
+        cli_chunks_begin(v, p->model.tokenizer, &p->ids, p->chunk, p->n_chunks);
+    return true;
 }
 
-static bool open_all(struct perplexity *p, struct base_error *err)
+static bool open_model(struct perplexity *p, struct base_error *err)
 {
     const struct cli_values *v = p->values;
     if (!v->no_sandbox) cli_sandbox_limit(v->save_logits);
@@ -234,7 +293,15 @@ static bool open_all(struct perplexity *p, struct base_error *err)
         !cli_model_open_weights(&p->model, v, err))
         return false;
     p->n_vocab = model_facts(p->model.model)->n_vocab;
-    return read_ids(p, err) && cli_model_open_session(&p->model, v, 1, p->chunk, err);
+    return true;
+}
+
+static bool open_text(struct perplexity *p, struct base_error *err)
+{
+    if (!read_ids(p, err) || !cli_model_open_session(&p->model, p->values, 1, p->chunk, err))
+        return false;
+    if (p->values->verbose) cli_model_note(&p->model);
+    return true;
 }
 
 bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
@@ -243,10 +310,14 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,
                             "needs a file: standard output has the result");
     struct perplexity p = {.values = values};
-    bool ok = open_all(&p, err);
-    if (ok && values->verbose) cli_model_note(&p.model);
-    ok = ok && eval_all(&p, err) && print(&p, err);
+    bool ok = open_model(&p, err);
+    if (ok && cli_tasks_asked(values))
+        ok = cli_tasks_run(values, &p.model, err);
+    else
+        ok = ok && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
     free(p.score);
+    generate_judge_free(&p.judge);
+    cli_saved_end(&p.save);
     cli_saved_close(&p.saved);
     text_ids_free(&p.ids);
     cli_model_close(&p.model);

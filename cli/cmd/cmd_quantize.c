@@ -6,6 +6,7 @@
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/imatrix.h"
+#include "cli/model_path.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -56,11 +57,13 @@ static bool is_finite(const float *row, uint64_t n)
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
 {
+    const struct quant_kernel *kernel = &j->q->engine->quant.type[j->to->id];
     const uint64_t matrix = (j->first + r) / j->per_matrix;
-    if (j->importance && j->to->encode_by)
-        j->to->encode_by((int64_t)j->len, row, j->importance + matrix * j->len, out);
+    if (kernel->encode_by)
+        kernel->encode_by((int64_t)j->len, row,
+                          j->importance ? j->importance + matrix * j->len : NULL, out);
     else
-        j->to->encode((int64_t)j->len, row, out);
+        kernel->encode((int64_t)j->len, row, out);
 }
 
 static void convert_rows(const struct engine_worker *w, void *user)
@@ -191,11 +194,13 @@ static bool open_input(struct quantize *q, struct base_error *err)
     if (!q->out && !v->dry_run)
         return base_fail(err, BASE_USAGE, "quantize: missing argument. Usage: %s",
                          cli_command_table[CLI_QUANTIZE].usage);
-    q->in = gguf_open(in, err);
-    if (!q->in) {
-        base_error_set_file(err, in);
-        return false;
+    struct base_buffer path = BASE_BUFFER_INIT;
+    if (cli_model_path_of(in, &path, err)) {
+        q->in = gguf_open(path.data, err);
+        if (!q->in) base_error_set_file(err, path.data);
     }
+    base_buffer_free(&path);
+    if (!q->in) return false;
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, type, v->imatrix != NULL, err) &&
            choose_types(q, err);

@@ -1,5 +1,7 @@
 /* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
+#include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
+#include "cli/chat/tool_choice.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
@@ -21,8 +23,11 @@ struct completion {
     struct cli_chat_once chat; /* with --chat */
     struct cli_result result;  /* with --json or --jsonl */
     struct cli_progress progress;
-    char sha256[BASE_SHA256_HEX]; /* of the model file; "": not known */
-    double start, loaded;         /* cli_seconds() when each was over */
+    struct cli_prefix_cache *cache; /* NULL: none */
+    double cache_seconds;           /* in which it was read */
+    bool kept;                      /* sequence 1 is the prompt, to be stored */
+    char sha256[BASE_SHA256_HEX];   /* of the model file; "": not known */
+    double start, loaded;           /* cli_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -35,6 +40,8 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
         c->chat.prompt.ids = TEXT_IDS_INIT;
+        if (!cli_tool_choice_open(c->values, &c->chat.template, &c->model, &c->generation, err))
+            return false;
     } else if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) {
         return false;
     }
@@ -55,7 +62,7 @@ static bool open_session(struct completion *c, struct base_error *err)
                          (unsigned long long)n_prompt, n_ctx,
                          c->values->ctx_size ? ": shorten it or raise --ctx-size"
                                              : ", all that the model was trained with: shorten it");
-    return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
+    return cli_model_open_session(&c->model, c->values, c->cache ? 2 : 1, n_ctx, err);
 }
 
 /* The steps that need the vocabulary only. */
@@ -79,7 +86,9 @@ static bool find_hash(struct completion *c, struct base_error *err)
 static bool open_rest(struct completion *c, struct base_error *err)
 {
     if (!find_hash(c, err)) return false;
-    if (!c->values->no_sandbox) cli_sandbox_limit(NULL);
+    if (!c->values->plan) c->cache = cli_prefix_open(c->values, 1);
+    if (!c->values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c->cache));
+    cli_prefix_choose(c->cache, &c->model);
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->chat ||
@@ -88,10 +97,18 @@ static bool open_rest(struct completion *c, struct base_error *err)
 
 /* ---- Results ---- */
 
+/* The prompt was read: sequence 1 keeps it while the text grows. */
+static void keep_prompt(struct completion *c)
+{
+    const uint32_t n = (uint32_t)c->prompt.count;
+    c->kept = model_seq_fork(c->model.session, 0, 1, n) == n;
+}
+
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
     cli_progress_end(&c->progress);
+    if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
     if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
     return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
@@ -131,14 +148,20 @@ static void note_timings(const struct completion *c)
     char part[32] = "";
     if (o->n_read < o->n_prompt)
         snprintf(part, sizeof part, "%llu of ", (unsigned long long)o->n_read);
-    cli_note("prompt: %s%llu tokens, %.1f ms, %.1f tokens/s", part, (unsigned long long)o->n_prompt,
-             o->read_seconds * 1e3, rate(o->n_read, o->read_seconds));
+    char cached[400] = "";
+    if (o->n_cached)
+        snprintf(cached, sizeof cached, " (%llu from the cache in %.1f ms)",
+                 (unsigned long long)o->n_cached, c->cache_seconds * 1e3);
+    cli_note("prompt: %s%llu tokens%s, %.1f ms, %.1f tokens/s", part,
+             (unsigned long long)o->n_prompt, cached, o->read_seconds * 1e3,
+             rate(o->n_read, o->read_seconds));
     cli_note("generated: %llu tokens, %.1f ms (%.1f ms to choose them), %.1f tokens/s; seed %llu; "
              "ended by %s",
              (unsigned long long)o->n_generated, o->generate_seconds * 1e3, o->choose_seconds * 1e3,
              rate(o->n_generated, o->generate_seconds),
              (unsigned long long)c->generation.options.sample.seed,
              generate_ending_name[o->ending]);
+    cli_draft_note(&c->generation.draft);
 }
 
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
@@ -149,20 +172,27 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
                                      .continues = text->size > 0 && !c->values->chat,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
-    if (c->values->chat && cli_chat_reply_thought(&c->chat.reply, &marks)) prompt.thought = &marks;
+    if (c->values->chat &&
+        !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
+        return false;
     c->loaded = cli_seconds();
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
     if (!start_result(c, err)) return false;
-    if (!c->values->no_sandbox) cli_sandbox_close(0);
+    prompt.n_held = cli_prefix_load(c->cache, c->model.session, 0, prompt.ids, prompt.n, 0);
+    c->cache_seconds = cli_seconds() - c->loaded;
+    if (!c->values->no_sandbox) cli_sandbox_close(cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* After an echo the terminal's line is in use. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
-    const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
+    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
+                                      c, &c->outcome, err);
     cli_progress_end(&c->progress);
     if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);
+    if (c->kept)
+        cli_prefix_save(c->cache, c->model.session, 1, prompt.ids, prompt.n, c->outcome.n_cached);
     if (c->outcome.ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");
     return cli_outcome_check(&c->outcome, err);
@@ -191,6 +221,7 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     cli_chat_once_close(&c.chat);
     cli_generation_close(&c.generation);
     text_ids_free(&c.prompt);
+    cli_prefix_close(c.cache);
     cli_model_close(&c.model);
     return ok;
 }

@@ -25,7 +25,7 @@ struct cli_result {
     struct sample_logprob *best;      /* [--logprobs] */
 };
 
-/* Whether --json or --jsonl was asked for. */
+/* Whether --json or --jsonl is given. */
 bool cli_result_wanted(const struct cli_values *values);
 
 /* The members above must be set. Before the first token, at each piece, after the last. */

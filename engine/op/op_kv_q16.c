@@ -14,6 +14,15 @@ int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size)
     return what == ENGINE_KV_Q16_KEYS ? engine_attn_key_bytes(size) : engine_attn_value_bytes(size);
 }
 
+void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
+                        void *group, uint32_t to)
+{
+    if (what == ENGINE_KV_Q16_KEYS)
+        engine_attn_key_copy(size, source, from, group, to);
+    else
+        engine_attn_value_copy(size, source, from, group, to);
+}
+
 /* x [KH][T][D], cache [KH][groups][bytes], slots [T]. */
 static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
 {

@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "models/state/state.h"
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t min_u32(uint32_t a, uint64_t b)
 {
@@ -105,6 +106,8 @@ static bool init(struct model_state *s, const struct model_params *p,
         const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
+        layer->size_k = shape->size_k;
+        layer->size_v = shape->size_v;
         if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
                                             shape->n_head, shape->size_k, count, err) ||
                                !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v,
@@ -252,6 +255,245 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     }
 }
 
+/* ---- Saved ----
+ *
+ * Of layers that see all positions, then of those with a window:
+ *
+ *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
+ *
+ * so that the beginning of a sequence is the beginning of what is saved. Positions are rows as in
+ * the cache; of an int16-quantized one groups of ENGINE_KV_Q16_GROUP positions from a multiple of
+ * that on, in which rows of positions that the sequence does not keep are zero. */
+
+enum { BLOCK = 32 };
+
+/* The rows of one head of a layer's keys or values. */
+struct rows {
+    char *data;     /* of slot 0 */
+    uint32_t n;     /* rows of a unit: consecutive slots from a multiple of n on */
+    uint64_t bytes; /* of a unit */
+    enum engine_kv_q16 what;
+    uint32_t size;        /* elements of a row of a group */
+    const int32_t *table; /* the sequence's slots by position */
+};
+
+static char *unit_at(const struct rows *r, int32_t slot)
+{
+    return r->data + (uint64_t)slot / r->n * r->bytes;
+}
+
+static uint64_t n_units(const struct rows *r, uint32_t first, uint32_t end)
+{
+    return first < end ? (uint64_t)(end - 1) / r->n - first / r->n + 1 : 0;
+}
+
+/* Positions from `first` on, below `end`, that are whole units one after another in memory. */
+static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
+{
+    uint32_t n = 1;
+    if (first % r->n || (uint32_t)r->table[first] % r->n) return 0;
+    while (first + n < end && r->table[first + n] == r->table[first + n - 1] + 1) n++;
+    return n / r->n * r->n;
+}
+
+/* Rows of the positions [first, end), of one unit, from or to an image of it. */
+static void copy_rows(const struct rows *r, uint32_t first, uint32_t end, char *image, bool saves)
+{
+    for (uint32_t p = first; p < end; p++) {
+        const uint32_t row = (uint32_t)r->table[p] % r->n;
+        char *unit = unit_at(r, r->table[p]);
+        if (saves)
+            engine_kv_q16_copy(r->what, r->size, unit, row, image, p % r->n);
+        else
+            engine_kv_q16_copy(r->what, r->size, image, p % r->n, unit, row);
+    }
+}
+
+static bool save_rows(const struct rows *r, uint32_t first, uint32_t end, char *image,
+                      const struct model_sink *to, struct base_error *err)
+{
+    while (first < end) {
+        const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
+        const uint32_t stop = whole ? first + whole : next < end ? next : end;
+        const char *from = whole ? unit_at(r, r->table[first]) : image;
+        if (!whole) memset(image, 0, (size_t)r->bytes);
+        if (!whole) copy_rows(r, first, stop, image, true);
+        if (!to->write(to->user, from, n_units(r, first, stop) * r->bytes, err)) return false;
+        first = stop;
+    }
+    return true;
+}
+
+static bool load_rows(const struct rows *r, uint32_t first, uint32_t end, char *image,
+                      const struct model_state_reader *from, struct base_error *err)
+{
+    while (first < end) {
+        const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
+        const uint32_t stop = whole ? first + whole : next < end ? next : end;
+        char *to = whole ? unit_at(r, r->table[first]) : image;
+        if (!model_state_read(from, to, n_units(r, first, stop) * r->bytes, err)) return false;
+        if (!whole) copy_rows(r, first, stop, image, false);
+        first = stop;
+    }
+    return true;
+}
+
+/* Positions that are saved, and those of them that are loaded. */
+struct part {
+    uint32_t first, end, from, to;
+};
+
+static struct part in_block(struct part p, uint32_t block)
+{
+    const uint32_t end = p.end - block < BLOCK ? p.end : block + BLOCK;
+    struct part b = {p.first > block ? p.first : block, end, p.from > block ? p.from : block,
+                     p.to < end ? p.to : end};
+    if (b.from >= b.to) b.from = b.to = b.first;
+    return b;
+}
+
+static bool load_part(const struct rows *r, struct part p, char *image,
+                      const struct model_state_reader *from, struct base_error *err)
+{
+    const uint64_t all = n_units(r, p.first, p.end), read = n_units(r, p.from, p.to);
+    const uint64_t before = read ? p.from / r->n - p.first / r->n : 0;
+    return (before == 0 || model_state_skip(from, before * r->bytes, err)) &&
+           load_rows(r, p.from, p.to, image, from, err) &&
+           (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
+}
+
+/* Keys or values of one layer and block. */
+static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
+                        enum engine_kv_q16 what, struct rows r, struct part p, char *image,
+                        const struct model_sink *to, const struct model_state_reader *from,
+                        struct base_error *err)
+{
+    const bool keys = what == ENGINE_KV_Q16_KEYS;
+    const struct engine_tensor *t = keys ? &layer->k : &layer->v;
+    r.n = (keys ? s->kv.int16_k : s->kv.int16_v) ? ENGINE_KV_Q16_GROUP : 1;
+    r.bytes = (uint64_t)t->nb[1];
+    r.what = what;
+    r.size = keys ? layer->size_k : layer->size_v;
+    for (int64_t head = 0; head < t->ne[2]; head++) {
+        r.data = t->data + head * t->nb[2];
+        if (!(from ? load_part(&r, p, image, from, err)
+                   : save_rows(&r, p.first, p.end, image, to, err)))
+            return false;
+    }
+    return true;
+}
+
+/* Writes or reads (`from` not NULL) the layers of a kind. */
+static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
+                      struct part p, char *image, const struct model_sink *to,
+                      const struct model_state_reader *from, struct base_error *err)
+{
+    const struct rows r = {.table = table};
+    for (uint32_t block = p.first / BLOCK * BLOCK; block < p.end; block += BLOCK)
+        for (uint32_t i = 0; i < s->kv.n_layer; i++) {
+            const struct model_kv_layer *layer = &s->kv.layer[i];
+            const struct part b = in_block(p, block);
+            if (layer->present && layer->kind == kind &&
+                (!move_tensor(s, layer, ENGINE_KV_Q16_KEYS, r, b, image, to, from, err) ||
+                 !move_tensor(s, layer, ENGINE_KV_Q16_VALUES, r, b, image, to, from, err)))
+                return false;
+        }
+    return true;
+}
+
+/* Memory for a unit of any layer; NULL: none. */
+static char *new_image(const struct model_kv *kv)
+{
+    int64_t bytes = 64;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_layer *layer = &kv->layer[i];
+        if (layer->present && layer->k.nb[1] > bytes) bytes = layer->k.nb[1];
+        if (layer->present && layer->v.nb[1] > bytes) bytes = layer->v.nb[1];
+    }
+    return aligned_alloc(64, ((size_t)bytes + 63) / 64 * 64);
+}
+
+static void outline(const struct model_state *s, uint32_t seq, struct model_state_outline *o)
+{
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
+        o->oldest[kind] = s->kv.slots[kind].count ? s->kv.slots[kind].oldest[seq] : 0;
+}
+
+static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
+                         uint32_t length)
+{
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
+        if (o->oldest[kind] > o->length || (kind == MODEL_KV_FULL && o->oldest[kind])) return 0;
+    if (s->kv.slots[MODEL_KV_SLIDING].count == 0) return o->oldest[MODEL_KV_SLIDING] ? 0 : length;
+    return first_seen(&s->kv, length) >= o->oldest[MODEL_KV_SLIDING] ? length : 0;
+}
+
+static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                 struct base_error *err)
+{
+    char *image = new_image(&s->kv);
+    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to save a sequence");
+    for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
+        const struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        const struct part p = {.first = slots->oldest[seq], .end = s->length[seq]};
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, image, to, NULL, err);
+    }
+    free(image);
+    return ok;
+}
+
+/* Which positions of those that are saved are loaded. */
+static struct part loaded(const struct model_kv_slots *slots, const struct model_state_outline *o,
+                          enum model_kv_kind kind, uint32_t length)
+{
+    struct part p = {.first = o->oldest[kind], .end = o->length, .to = length};
+    p.from = length > slots->capacity ? length - slots->capacity : 0;
+    if (p.from < p.first) p.from = p.first;
+    return p;
+}
+
+/* A reader's share of them: whole blocks, one after another. */
+static struct part share_of(struct part p, const struct model_state_reader *r)
+{
+    if (p.from >= p.to) return p;
+    const uint64_t first = p.from / BLOCK, n = (p.to - 1) / BLOCK - first + 1;
+    const uint64_t from = (first + n * r->part / r->n_parts) * BLOCK;
+    const uint64_t to = (first + n * (r->part + 1) / r->n_parts) * BLOCK;
+    if (p.from < from) p.from = (uint32_t)from;
+    if (p.to > to) p.to = (uint32_t)to;
+    return p;
+}
+
+static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
+                      const struct model_state_outline *o)
+{
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        int32_t *table = table_of(s, slots, seq);
+        const uint32_t first = slots->oldest[seq] = loaded(slots, o, kind, length).from;
+        for (uint32_t p = first; p < length; p++)
+            table[p] = (int32_t)take(slots, seq, p, p > first ? table[p - 1] : -1);
+    }
+}
+
+static bool load(struct model_state *s, uint32_t seq, uint32_t length,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
+                 struct base_error *err)
+{
+    char *image = new_image(&s->kv);
+    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
+    for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
+        const struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        const struct part p = share_of(loaded(slots, o, kind, length), from);
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, image, NULL, from, err);
+    }
+    free(image);
+    return ok;
+}
+
 const struct model_state_kind model_state_kv = {.name = "kv",
                                                 .init = init,
                                                 .free = free_kv,
@@ -260,4 +502,9 @@ const struct model_state_kind model_state_kv = {.name = "kv",
                                                 .truncate = truncate_kv,
                                                 .fork = fork_kv,
                                                 .add_inputs = add_inputs,
-                                                .fill_inputs = fill_inputs};
+                                                .fill_inputs = fill_inputs,
+                                                .outline = outline,
+                                                .loadable = loadable,
+                                                .save = save,
+                                                .make_room = make_room,
+                                                .load = load};

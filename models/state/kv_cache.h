@@ -26,6 +26,7 @@ enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
 struct model_kv_layer {
     /* [KH][slots][D] and [KH][slots][DV]: a head's keys are one stream; or int16-quantized */
     struct engine_tensor k, v;
+    uint32_t size_k, size_v; /* D, DV */
     enum model_kv_kind kind;
     bool present; /* the layer keeps keys and values */
 };

@@ -6,7 +6,7 @@
 
 /* A sequence's snapshots: as many as fit into SNAPSHOT_BYTES, in these bounds. The present state
  * and the one before it are two of them. */
-enum { MIN_SNAPSHOTS = 4, MAX_SNAPSHOTS = 16, SNAPSHOT_BYTES = 256 * 1024 * 1024 };
+enum { MIN_SNAPSHOTS = 4, SNAPSHOT_BYTES = 256 * 1024 * 1024 };
 
 /* ---- Life ---- */
 
@@ -55,9 +55,9 @@ static bool init(struct model_state *s, const struct model_params *p,
     if (!size_slot(p, &slot, err)) return false;
     if (slot == 0) return true;
     const uint64_t fit = SNAPSHOT_BYTES / slot;
-    r->capacity = fit < MIN_SNAPSHOTS   ? MIN_SNAPSHOTS
-                  : fit > MAX_SNAPSHOTS ? MAX_SNAPSHOTS
-                                        : (uint32_t)fit;
+    r->capacity = fit < MIN_SNAPSHOTS         ? MIN_SNAPSHOTS
+                  : fit > MODEL_SNAPSHOTS_MAX ? MODEL_SNAPSHOTS_MAX
+                                              : (uint32_t)fit;
     if (!base_mul(o->n_seq, r->capacity, &list) || list >= INT32_MAX)
         return base_fail(err, BASE_NO_MEMORY, "%u sequences are too many", o->n_seq);
     r->count = (uint32_t)list + 1;
@@ -215,6 +215,89 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     span[3] = now->slot;
 }
 
+/* ---- Saved ---- */
+
+static uint64_t slot_bytes(const struct model_recurrent *r, const struct engine_tensor *t)
+{
+    return t->data ? (uint64_t)engine_tensor_bytes(t) / r->count : 0;
+}
+
+static void outline(const struct model_state *s, uint32_t seq, struct model_state_outline *o)
+{
+    const struct model_recurrent *r = &s->recurrent;
+    o->n_snapshot = r->capacity ? r->n_snapshot[seq] : 0;
+    for (uint32_t i = 0; i < o->n_snapshot; i++) o->snapshot[i] = list_of(r, seq)[i].length;
+}
+
+static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
+                         uint32_t length)
+{
+    if (s->recurrent.capacity == 0) return o->n_snapshot ? 0 : length;
+    for (uint32_t i = o->n_snapshot; i-- > 0;)
+        if (o->snapshot[i] <= length) return o->snapshot[i];
+    return 0;
+}
+
+/* Writes or reads (`from` not NULL) what a slot holds of all layers. */
+static bool move_slot(const struct model_recurrent *r, int32_t slot, const struct model_sink *to,
+                      const struct model_state_reader *from, struct base_error *err)
+{
+    for (uint32_t i = 0; i < r->n_layer; i++) {
+        const struct engine_tensor *t[] = {&r->layer[i].conv, &r->layer[i].state};
+        for (int k = 0; k < 2; k++) {
+            const uint64_t bytes = slot_bytes(r, t[k]);
+            char *data = bytes ? t[k]->data + (uint64_t)slot * bytes : NULL;
+            if (bytes && !(from ? model_state_read(from, data, bytes, err)
+                                : to->write(to->user, data, bytes, err)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                 struct base_error *err)
+{
+    const struct model_recurrent *r = &s->recurrent;
+    for (uint32_t i = 0; r->capacity && i < r->n_snapshot[seq]; i++)
+        if (!move_slot(r, list_of(r, seq)[i].slot, to, NULL, err)) return false;
+    return true;
+}
+
+/* Snapshots that are saved up to `length`. */
+static uint32_t count_saved(const struct model_state_outline *o, uint32_t length)
+{
+    uint32_t n = 0;
+    while (n < o->n_snapshot && o->snapshot[n] <= length) n++;
+    return n;
+}
+
+static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
+                      const struct model_state_outline *o)
+{
+    struct model_recurrent *r = &s->recurrent;
+    const uint32_t n = count_saved(o, length);
+    for (uint32_t i = n > r->capacity ? n - r->capacity : 0; r->capacity && i < n; i++)
+        list_of(r, seq)[r->n_snapshot[seq]++] =
+            (struct model_snapshot){.length = o->snapshot[i], .slot = take(r), .border = true};
+}
+
+static bool load(struct model_state *s, uint32_t seq, uint32_t length,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
+                 struct base_error *err)
+{
+    const struct model_recurrent *r = &s->recurrent;
+    uint64_t bytes = 0;
+    if (r->capacity == 0 || from->part > 0) return true; /* the first reads all */
+    for (uint32_t i = 0; i < r->n_layer; i++)
+        bytes += slot_bytes(r, &r->layer[i].conv) + slot_bytes(r, &r->layer[i].state);
+    for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)
+        if (!model_state_skip(from, bytes, err)) return false;
+    for (uint32_t i = 0; i < r->n_snapshot[seq]; i++)
+        if (!move_slot(r, list_of(r, seq)[i].slot, NULL, from, err)) return false;
+    return true;
+}
+
 const struct model_state_kind model_state_recurrent = {.name = "recurrent",
                                                        .init = init,
                                                        .free = free_recurrent,
@@ -224,4 +307,9 @@ const struct model_state_kind model_state_recurrent = {.name = "recurrent",
                                                        .truncate = truncate_recurrent,
                                                        .fork = fork_recurrent,
                                                        .add_inputs = add_inputs,
-                                                       .fill_inputs = fill_inputs};
+                                                       .fill_inputs = fill_inputs,
+                                                       .outline = outline,
+                                                       .loadable = loadable,
+                                                       .save = save,
+                                                       .make_room = make_room,
+                                                       .load = load};

@@ -27,6 +27,8 @@ struct model_recurrent_layer {
     struct engine_tensor state; /* F32 [slots][heads][rows][cols]; likewise */
 };
 
+enum { MODEL_SNAPSHOTS_MAX = 16 }; /* of a sequence */
+
 struct model_snapshot {
     uint32_t length; /* tokens */
     int32_t slot;

@@ -95,6 +95,86 @@ uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uin
     return length;
 }
 
+/* ---- Saved ---- */
+
+bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                      struct base_error *err)
+{
+    struct model_state_outline o = {.length = s->length[seq]};
+    EACH (kind) kind->outline(s, seq, &o);
+    bool ok = to->write(to->user, &o, sizeof o, err);
+    EACH (kind) ok = ok && kind->save(s, seq, to, err);
+    return ok;
+}
+
+/* The largest length <= `most` that all kinds can be cut back to; 0 for an outline that is wrong.
+ */
+static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
+                         uint32_t most)
+{
+    uint32_t length = most < o->length ? most : o->length, before;
+    if (o->length > INT32_MAX || length > s->n_ctx || o->n_snapshot > MODEL_SNAPSHOTS_MAX) return 0;
+    for (uint32_t i = 0; i < o->n_snapshot; i++)
+        if (o->snapshot[i] > o->length || o->snapshot[i] <= (i ? o->snapshot[i - 1] : 0)) return 0;
+    do {
+        before = length;
+        EACH (kind) length = kind->loadable(s, o, length);
+    } while (length != before);
+    return length;
+}
+
+struct loading {
+    struct model_state *s;
+    uint32_t seq, length;
+    const struct model_state_outline *o;
+    const struct model_source *from;
+    unsigned n_parts;
+    struct base_error error[MODEL_READERS_MAX]; /* of each part */
+};
+
+static void load_part(struct loading *l, unsigned part)
+{
+    const struct model_state_reader r = {l->from, part, l->n_parts};
+    struct base_error *err = &l->error[part];
+    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* which the first has read */
+    EACH (kind) ok = ok && kind->load(l->s, l->seq, l->length, l->o, &r, err);
+}
+
+static void load_parts(const struct engine_worker *w, void *user)
+{
+    struct loading *l = user;
+    for (unsigned part = (unsigned)w->ith; part < l->n_parts; part += (unsigned)w->nth)
+        load_part(l, part);
+}
+
+uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
+                          const struct model_source *from, struct engine_pool *pool,
+                          struct base_error *err)
+{
+    struct model_state_outline o;
+    if (!from->read(from->user[0], &o, sizeof o, err)) return 0;
+    const uint32_t length = loadable(s, &o, most);
+    if (length == 0 || length < least) return 0;
+    model_state_truncate(s, seq, 0);
+    EACH (kind) kind->make_room(s, seq, length, &o);
+    s->length[seq] = length;
+    struct loading l = {s, seq, length, &o, from, from->n_users, {{0}}};
+    for (unsigned i = 0; i < l.n_parts; i++) l.error[i] = BASE_ERROR_INIT;
+    if (pool)
+        engine_pool_run(pool, load_parts, &l);
+    else
+        load_parts(&(struct engine_worker){.nth = 1}, &l);
+    for (unsigned i = 0; i < l.n_parts; i++) {
+        if (l.error[i].code == BASE_OK) continue;
+        model_state_truncate(s, seq, 0);
+        if (err && err->code == BASE_OK) *err = l.error[i];
+        return 0;
+    }
+    return length;
+}
+
+/* ---- Inputs of a graph ---- */
+
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
                             uint32_t n_span, struct model_state_inputs *in)
 {

@@ -5,6 +5,7 @@
 #ifndef MODELS_STATE_STATE_H
 #define MODELS_STATE_STATE_H
 
+#include "models/model.h"
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
@@ -36,6 +37,32 @@ struct model_place {
     uint32_t t, span, seq, position;
 };
 
+/* What is saved of a sequence, before the data of all kinds. Every number of one that was read from
+ * a file may be wrong. */
+struct model_state_outline {
+    uint32_t length;
+    uint32_t oldest[MODEL_KV_KINDS];                    /* the first position that is kept */
+    uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
+};
+
+/* One reader of what is saved, of part `part` of n_parts of it; the other parts are passed over. */
+struct model_state_reader {
+    const struct model_source *source;
+    unsigned part, n_parts;
+};
+
+static inline bool model_state_read(const struct model_state_reader *r, void *bytes, uint64_t n,
+                                    struct base_error *err)
+{
+    return r->source->read(r->source->user[r->part], bytes, n, err);
+}
+
+static inline bool model_state_skip(const struct model_state_reader *r, uint64_t n,
+                                    struct base_error *err)
+{
+    return n == 0 || r->source->skip(r->source->user[r->part], n, err);
+}
+
 /* A kind of state. Each function does nothing for a model without this kind. */
 struct model_state_kind {
     const char *name;
@@ -60,6 +87,22 @@ struct model_state_kind {
                        uint32_t n_span, struct model_state_inputs *in);
     void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
                         const struct model_place *at);
+    /* Its part of the outline of a sequence. */
+    void (*outline)(const struct model_state *s, uint32_t seq, struct model_state_outline *o);
+    /* The largest length' <= length to which what is saved can be cut back; 0: to none. */
+    uint32_t (*loadable)(const struct model_state *s, const struct model_state_outline *o,
+                         uint32_t length);
+    /* Writes what it keeps of the sequence. */
+    bool (*save)(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                 struct base_error *err);
+    /* Makes room in an empty sequence for what is saved, cut back to `length`, which `loadable` has
+     * returned. */
+    void (*make_room)(struct model_state *s, uint32_t seq, uint32_t length,
+                      const struct model_state_outline *o);
+    /* Then reads what `save` has written: a part of it, while other threads read the others. */
+    bool (*load)(struct model_state *s, uint32_t seq, uint32_t length,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
+                 struct base_error *err);
 };
 
 /* All kinds together. On failure *s is empty. */
@@ -77,6 +120,13 @@ uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t leng
 /* `to` becomes the first tokens of `from`, as many as every kind holds and at most `length`;
  * returns their number. */
 uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
+/* Writes a sequence; see model_seq_save. */
+bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
+                      struct base_error *err);
+/* Reads one on all workers of the pool (NULL: on this thread); see model_seq_load. */
+uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
+                          const struct model_source *from, struct engine_pool *pool,
+                          struct base_error *err);
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
                             uint32_t n_span, struct model_state_inputs *in);
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,

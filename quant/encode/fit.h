@@ -12,7 +12,7 @@
 
 enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
 
-/* The values that a code stands for before it is scaled: the integers low .. high, or a codebook of
+/* The values of a code before it is scaled: the integers low .. high, or a codebook of
  * 16 in ascending order (low and high then are its ends). */
 struct quant_fit_grid {
     int low, high;

@@ -2,27 +2,67 @@
  *
  * A sub-block alone: some scales, for each the best entries, then the scale that suits these best,
  * as long as that helps. Then the super-block: scales become small odd integers times d, each
- * sub-block takes the best of the neighbouring integers, and d is solved for again. */
+ * sub-block takes the best of the neighbouring integers, and d is solved for again.
+ *
+ * The error of values v under a scale s is w (x - s v)^2 = w x^2 - 2 s (w x v) + s^2 (w v^2),
+ * summed over the elements. For each group (elements of one entry) the sums of w x v and w v^2 are
+ * tabled by half an entry, for all combinations of levels that a half may have; then a scale costs
+ * two multiplications a combination. The best entry is found exactly: entries are listed by their
+ * first half, and a list is read only if its half with the best second half beats the best entry so
+ * far, at the beginning the one that was best for the scale before. */
 #include "quant/encode/grid_fit.h"
+#include <float.h>
 #include <math.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
-enum { MAX_SUB = 32, MAX_GROUPS = 8, ROUNDS = 2, REFITS = 2 };
+enum { MAX_GROUPS = 8 /* of a sub-block */, ROUNDS = 2, REFITS = 2 };
 
-void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form)
+/* Combinations of levels in half an entry, and those in a quarter (or, of an entry of 4, in one
+ * element): half = quarter + quarters * next quarter. */
+static int count_quarters(const struct quant_grid_form *form)
 {
-    const int per_half = form->entry_len / 2, bits = 8 / per_half < 3 ? 2 : 3;
-    grid->form = form;
+    return form->entry_len == 8 ? form->n_levels * form->n_levels : form->n_levels;
+}
+
+static int level_of(const struct quant_grid_form *form, int entry, int i)
+{
+    const uint64_t levels = form->grid8 ? form->grid8[entry] : form->grid4[entry];
+    return (int8_t)(levels >> 8 * i & 0xff);
+}
+
+static uint8_t half_of(const struct quant_grid_form *form, int entry, int half)
+{
+    const int per_half = form->entry_len / 2;
+    int combination = 0;
+    for (int i = per_half - 1; i >= 0; i--) {
+        const int level = level_of(form, entry, half * per_half + i);
+        int number = 0;
+        while (number < form->n_levels - 1 && form->level[number] != level) number++;
+        combination = combination * form->n_levels + number;
+    }
+    return (uint8_t)combination;
+}
+
+void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
+                        quant_grid_search_fn *search)
+{
+    const int quarters = count_quarters(form);
+    uint16_t next[QUANT_GRID_HALVES];
+    *grid = (struct quant_grid){.form = form, .search = search, .n_halves = quarters * quarters};
     for (int e = 0; e < form->n_entries; e++) {
-        const uint64_t entry = form->grid8 ? form->grid8[e] : form->grid4[e];
-        for (int h = 0; h < 2; h++) {
-            grid->half[h][e] = 0;
-            for (int i = 0; i < per_half; i++) {
-                const int8_t level = (int8_t)(entry >> 8 * (h * per_half + i) & 0xff);
-                int number = 0;
-                while (number < form->n_levels - 1 && form->level[number] != level) number++;
-                grid->half[h][e] |= (uint8_t)(number << bits * i);
-            }
-        }
+        for (int h = 0; h < 2; h++) grid->half[h][e] = half_of(form, e, h);
+        grid->first[grid->half[0][e] + 1]++;
+    }
+    for (int i = 0; i < grid->n_halves; i++) {
+        grid->first[i + 1] = (uint16_t)(grid->first[i + 1] + grid->first[i]);
+        next[i] = grid->first[i];
+    }
+    for (int e = 0; e < form->n_entries; e++) {
+        const uint16_t at = next[grid->half[0][e]]++;
+        grid->listed[at] = (uint16_t)e;
+        grid->second[at] = grid->half[1][e];
     }
 }
 
@@ -30,6 +70,19 @@ void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *f
 struct elements {
     float x[FIT_LEN], w[FIT_LEN];
 };
+
+/* A super-block. */
+struct tables {
+    struct quant_grid_sums
+        sums[64]; /* by group; where there are shifts, of each group those of +1 and of -1 */
+    float xx[64]; /* by group: sum of w x^2 */
+};
+
+static const struct quant_grid_sums *sums_of(const struct quant_grid_form *form,
+                                             const struct tables *t, int group, bool down)
+{
+    return &t->sums[form->signs == QUANT_GRID_SHIFTS ? 2 * group + down : group];
+}
 
 /* What is chosen for a sub-block. */
 struct choice {
@@ -39,135 +92,210 @@ struct choice {
     bool down[MAX_GROUPS];
 };
 
-/* Errors of the elements' levels, added up for all combinations in half an entry of 8 or 4. */
-static void half_errors_8(const float one[4][8], float error[256])
+static void fill_sums(const struct quant_grid_form *form, const float *x, const float *w, int shift,
+                      struct quant_grid_sums *out)
 {
-    float pair[2][16];
-    for (int p = 0; p < 2; p++)
-        for (int i = 0; i < 16; i++) pair[p][i] = one[2 * p][i & 3] + one[2 * p + 1][i >> 2];
-    for (int i = 0; i < 256; i++) error[i] = pair[0][i & 15] + pair[1][i >> 4];
-}
-
-static void half_errors_4(const float one[2][8], float error[256])
-{
-    for (int i = 0; i < 64; i++) error[i] = one[0][i & 7] + one[1][i >> 3];
-}
-
-/* The best entry for a group and its error. */
-static float best_entry(const struct quant_grid *grid, const float *x, const float *w, float scale,
-                        int shift, uint16_t *entry)
-{
-    const struct quant_grid_form *form = grid->form;
-    const int per_half = form->entry_len / 2;
-    float error[2][256];
+    const int per_half = form->entry_len / 2, n = form->n_levels, quarters = count_quarters(form);
     for (int h = 0; h < 2; h++) {
-        float one[4][8] = {{0}};
-        for (int i = 0; i < per_half; i++) {
-            const int at = h * per_half + i;
-            for (int l = 0; l < form->n_levels; l++) {
-                const float off = x[at] - scale * (float)(form->level[l] + shift);
-                one[i][l] = w[at] * off * off;
+        float xv[4][8], vv[4][8], quarter_xv[2][16], quarter_vv[2][16];
+        for (int i = 0; i < per_half; i++)
+            for (int l = 0; l < n; l++) {
+                const float v = (float)(form->level[l] + shift);
+                const float wv = w[h * per_half + i] * v;
+                xv[i][l] = wv * x[h * per_half + i];
+                vv[i][l] = wv * v;
             }
+        for (int q = 0; q < 2; q++)
+            for (int i = 0; i < quarters; i++) {
+                const bool alone = per_half == 2;
+                quarter_xv[q][i] = alone ? xv[q][i] : xv[2 * q][i % n] + xv[2 * q + 1][i / n];
+                quarter_vv[q][i] = alone ? vv[q][i] : vv[2 * q][i % n] + vv[2 * q + 1][i / n];
+            }
+        for (int j = 0; j < quarters; j++)
+            for (int i = 0; i < quarters; i++) {
+                out->xv[h][j * quarters + i] = quarter_xv[0][i] + quarter_xv[1][j];
+                out->vv[h][j * quarters + i] = quarter_vv[0][i] + quarter_vv[1][j];
+            }
+        /* What pads the table to whole lanes is no good choice. */
+        for (int i = quarters * quarters; i < QUANT_GRID_HALVES; i++) {
+            out->xv[h][i] = 0.0f;
+            out->vv[h][i] = FLT_MAX;
         }
-        if (per_half == 4)
-            half_errors_8(one, error[h]);
-        else
-            half_errors_4(one, error[h]);
     }
-    float best = INFINITY;
-    *entry = 0;
-    for (int e = 0; e < form->n_entries; e++) {
-        const float sum = error[0][grid->half[0][e]] + error[1][grid->half[1][e]];
-        if (sum < best) {
-            best = sum;
-            *entry = (uint16_t)e;
-        }
+}
+
+static void fill_tables(const struct quant_grid_form *form, const struct elements *e,
+                        struct tables *t)
+{
+    const bool shifts = form->signs == QUANT_GRID_SHIFTS;
+    for (int g = 0; g < FIT_LEN / form->entry_len; g++) {
+        const float *x = e->x + g * form->entry_len, *w = e->w + g * form->entry_len;
+        fill_sums(form, x, w, shifts ? 1 : 0, &t->sums[shifts ? 2 * g : g]);
+        if (shifts) fill_sums(form, x, w, -1, &t->sums[2 * g + 1]);
+        t->xx[g] = 0.0f;
+        for (int i = 0; i < form->entry_len; i++) t->xx[g] += w[i] * x[i] * x[i];
+    }
+}
+
+QUANT_INLINE float error_of(const struct quant_grid_sums *t, int half, int i, float twice,
+                            float square)
+{
+    return square * t->vv[half][i] - twice * t->xv[half][i];
+}
+
+QUANT_INLINE float error_of_entry(const struct quant_grid *grid, const struct quant_grid_sums *t,
+                                  uint16_t entry, float twice, float square)
+{
+    return error_of(t, 0, grid->half[0][entry], twice, square) +
+           error_of(t, 1, grid->half[1][entry], twice, square);
+}
+
+/* Reads the list of first half h for entries that are better than *best. */
+QUANT_INLINE void search_list(const struct quant_grid *grid, int h, float first,
+                              const float *second, float *best, uint16_t *entry)
+{
+    for (int at = grid->first[h]; at < grid->first[h + 1]; at++) {
+        const float sum = first + second[grid->second[at]];
+        if (!(sum < *best)) continue;
+        *best = sum;
+        *entry = grid->listed[at];
+    }
+}
+
+float quant_grid_search(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
+                        uint16_t *entry)
+{
+    const float twice = 2.0f * scale, square = scale * scale;
+    float second[QUANT_GRID_HALVES], least = INFINITY;
+    for (int i = 0; i < grid->n_halves; i++) {
+        second[i] = error_of(t, 1, i, twice, square);
+        least = second[i] < least ? second[i] : least;
+    }
+    float best = error_of_entry(grid, t, *entry, twice, square);
+    for (int h = 0; h < grid->n_halves; h++) {
+        const float first = error_of(t, 0, h, twice, square);
+        if (first + least < best) search_list(grid, h, first, second, &best, entry);
     }
     return best;
 }
 
-static int level_of(const struct quant_grid_form *form, int entry, int i)
+#if defined(__x86_64__)
+CPU_TARGET_AVX2 static inline __m256 errors_of(const struct quant_grid_sums *t, int half, int i,
+                                               __m256 twice, __m256 square)
 {
-    const uint64_t levels = form->grid8 ? form->grid8[entry] : form->grid4[entry];
-    return (int8_t)(levels >> 8 * i & 0xff);
+    return _mm256_sub_ps(_mm256_mul_ps(square, _mm256_loadu_ps(t->vv[half] + i)),
+                         _mm256_mul_ps(twice, _mm256_loadu_ps(t->xv[half] + i)));
 }
 
-/* The best entries of a sub-block for a scale, with one shift for all where it is not NULL. */
-static void choose_with(const struct quant_grid *grid, const float *x, const float *w,
-                        const int *shift, struct choice *c)
+/* Which of eight lists are read is decided together, by the best entry so far: a list that a later
+ * best entry excludes has none that is better. */
+CPU_TARGET_AVX2 float quant_grid_search_avx2(const struct quant_grid *grid,
+                                             const struct quant_grid_sums *t, float scale,
+                                             uint16_t *entry)
+{
+    const __m256 twice = _mm256_set1_ps(2.0f * scale), square = _mm256_set1_ps(scale * scale);
+    float first[8], second[QUANT_GRID_HALVES];
+    __m256 least = _mm256_set1_ps(INFINITY);
+    for (int i = 0; i < grid->n_halves; i += 8) {
+        const __m256 e = errors_of(t, 1, i, twice, square);
+        _mm256_storeu_ps(second + i, e);
+        least = _mm256_min_ps(e, least);
+    }
+    least = _mm256_min_ps(least, _mm256_permute2f128_ps(least, least, 1));
+    least = _mm256_min_ps(least, _mm256_shuffle_ps(least, least, 0x4e));
+    least = _mm256_min_ps(least, _mm256_shuffle_ps(least, least, 0xb1));
+    float best = error_of_entry(grid, t, *entry, 2.0f * scale, scale * scale);
+    for (int i = 0; i < grid->n_halves; i += 8) {
+        const __m256 e = errors_of(t, 0, i, twice, square);
+        unsigned lists = (unsigned)_mm256_movemask_ps(
+            _mm256_cmp_ps(_mm256_add_ps(e, least), _mm256_set1_ps(best), _CMP_LT_OQ));
+        if (!lists) continue;
+        _mm256_storeu_ps(first, e);
+        for (; lists; lists &= lists - 1) {
+            const int l = __builtin_ctz(lists);
+            search_list(grid, i + l, first[l], second, &best, entry);
+        }
+    }
+    return best;
+}
+#endif
+
+/* The best entries of sub-block s for a scale, all with one shift where `down` is not NULL. The
+ * search begins with those of *c. */
+static void choose_with(const struct quant_grid *grid, const struct tables *t, int s,
+                        const bool *down, struct choice *c)
 {
     const struct quant_grid_form *form = grid->form;
+    const int groups = form->sub_len / form->entry_len;
     c->error = 0.0f;
-    for (int g = 0; g < form->sub_len / form->entry_len; g++) {
-        const int at = g * form->entry_len;
-        const bool shifts = form->signs == QUANT_GRID_SHIFTS;
-        const int first = shift ? *shift : shifts ? 1 : 0;
-        float best = best_entry(grid, x + at, w + at, c->scale, first, &c->entry[g]);
-        c->down[g] = first < 0;
-        if (shifts && !shift) {
-            uint16_t entry;
-            const float error = best_entry(grid, x + at, w + at, c->scale, -1, &entry);
+    for (int i = 0; i < groups; i++) {
+        const int group = s * groups + i;
+        uint16_t other = c->entry[i];
+        c->down[i] = down && *down;
+        float best =
+            grid->search(grid, sums_of(form, t, group, c->down[i]), c->scale, &c->entry[i]);
+        if (form->signs == QUANT_GRID_SHIFTS && !down) {
+            const float error = grid->search(grid, sums_of(form, t, group, true), c->scale, &other);
             if (error < best) {
                 best = error;
-                c->entry[g] = entry;
-                c->down[g] = true;
+                c->entry[i] = other;
+                c->down[i] = true;
             }
         }
-        c->error += best;
+        c->error += best + t->xx[group];
     }
 }
 
-static void add_sums(const struct quant_grid_form *form, const float *x, const float *w,
-                     struct choice *c)
+static void add_sums(const struct quant_grid *grid, const struct tables *t, int s, struct choice *c)
 {
+    const int groups = grid->form->sub_len / grid->form->entry_len;
     c->xv = c->vv = 0.0f;
-    for (int i = 0; i < form->sub_len; i++) {
-        const int g = i / form->entry_len;
-        const int shift = form->signs != QUANT_GRID_SHIFTS ? 0 : c->down[g] ? -1 : 1;
-        const float v = (float)(level_of(form, c->entry[g], i % form->entry_len) + shift);
-        c->xv += w[i] * x[i] * v;
-        c->vv += w[i] * v * v;
+    for (int i = 0; i < groups; i++) {
+        const struct quant_grid_sums *sums = sums_of(grid->form, t, s * groups + i, c->down[i]);
+        const int first = grid->half[0][c->entry[i]], second = grid->half[1][c->entry[i]];
+        c->xv += sums->xv[0][first] + sums->xv[1][second];
+        c->vv += sums->vv[0][first] + sums->vv[1][second];
     }
 }
 
-/* The best entries of a sub-block for a scale; c->scale is set. */
-static void choose(const struct quant_grid *grid, const float *x, const float *w, struct choice *c)
+/* The best entries of sub-block s for c->scale; the search begins with those of *c. */
+static void choose(const struct quant_grid *grid, const struct tables *t, int s, struct choice *c)
 {
     const struct quant_grid_form *form = grid->form;
     if (form->signs == QUANT_GRID_SHIFTS && form->shift_len == form->sub_len) {
         struct choice other = *c;
-        const int up = 1, down = -1;
-        choose_with(grid, x, w, &up, c);
-        choose_with(grid, x, w, &down, &other);
+        choose_with(grid, t, s, &(const bool){false}, c);
+        choose_with(grid, t, s, &(const bool){true}, &other);
         if (other.error < c->error) *c = other;
     } else {
-        choose_with(grid, x, w, NULL, c);
+        choose_with(grid, t, s, NULL, c);
     }
-    add_sums(form, x, w, c);
+    add_sums(grid, t, s, c);
 }
 
-/* The scale of a sub-block alone. */
-static float fit_sub(const struct quant_grid *grid, const float *x, const float *w)
+/* Sub-block s alone: its best scale and entries. */
+static struct choice fit_sub(const struct quant_grid *grid, const float *x, const struct tables *t,
+                             int s)
 {
     const struct quant_grid_form *form = grid->form;
     float largest = 0.0f;
     for (int i = 0; i < form->sub_len; i++)
         if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
-    struct choice best = {.error = INFINITY};
-    if (largest == 0.0f) return 0.0f;
-    float scale = largest / (float)form->level[form->n_levels - 1] / form->first;
-    for (int i = 0; i < form->n_scales; i++, scale /= form->ratio) {
-        struct choice c = {.scale = scale};
-        choose(grid, x, w, &c);
+    struct choice best = {.error = INFINITY}, c = {0};
+    if (largest == 0.0f) return c;
+    c.scale = largest / (float)form->level[form->n_levels - 1] / form->first;
+    for (int i = 0; i < form->n_scales; i++, c.scale /= form->ratio) {
+        choose(grid, t, s, &c);
         if (c.error < best.error) best = c;
     }
     for (int i = 0; i < REFITS && best.vv > 0.0f && best.xv > 0.0f; i++) {
-        struct choice c = {.scale = best.xv / best.vv};
-        choose(grid, x, w, &c);
+        c = best;
+        c.scale = best.xv / best.vv;
+        choose(grid, t, s, &c);
         if (!(c.error < best.error)) break;
         best = c;
     }
-    return best.scale;
+    return best;
 }
 
 /* ---- The super-block ---- */
@@ -206,22 +334,22 @@ static void put_choice(const struct quant_grid_form *form, int s, int scale, con
 }
 
 /* Integer scales and entries for out->d; returns the error, and in *solved the best d for them. */
-static float choose_all(const struct quant_grid *grid, const struct elements *e, const float *ideal,
-                        struct quant_grid_fit *out, float *solved)
+static float choose_all(const struct quant_grid *grid, const struct tables *t,
+                        const struct choice *ideal, struct quant_grid_fit *out, float *solved)
 {
     const struct quant_grid_form *form = grid->form;
     const float d = quant_f16_to_f32(out->d) * form->factor;
     float error = 0.0f, up = 0.0f, down = 0.0f;
     memset(out->down, 0, sizeof out->down);
     for (int s = 0; s < FIT_LEN / form->sub_len; s++) {
-        const float *x = e->x + s * form->sub_len, *w = e->w + s * form->sub_len;
-        const float wanted = 0.5f * (ideal[s] * quant_fit_inverse(d) - 1.0f);
+        const float wanted = 0.5f * (ideal[s].scale * quant_fit_inverse(d) - 1.0f);
         const int low = (int)quant_fit_integer(wanted - 0.5f, 0.0f, (float)form->max_scale);
         struct choice best = {.error = INFINITY};
         int scale = low;
         for (int l = low; l <= low + 1 && l <= form->max_scale; l++) {
-            struct choice c = {.scale = d * (float)(2 * l + 1)};
-            choose(grid, x, w, &c);
+            struct choice c = ideal[s];
+            c.scale = d * (float)(2 * l + 1);
+            choose(grid, t, s, &c);
             if (!(c.error < best.error)) continue;
             best = c;
             scale = l;
@@ -240,19 +368,22 @@ void quant_grid_fit(const struct quant_grid *grid, const float *in, const float 
 {
     const struct quant_grid_form *form = grid->form;
     struct elements e;
+    struct tables t;
     struct quant_grid_fit trial = {0};
-    float ideal[16], largest = 0.0f, best = INFINITY;
+    struct choice ideal[16];
+    float largest = 0.0f, best = INFINITY;
     *out = (struct quant_grid_fit){.d = FIT_NAN};
     if (!quant_fit_prepare(FIT_LEN, in, importance, e.x, e.w)) return;
     take_signs(form, &e, trial.sign);
+    fill_tables(form, &e, &t);
     for (int s = 0; s < FIT_LEN / form->sub_len; s++) {
-        ideal[s] = fit_sub(grid, e.x + s * form->sub_len, e.w + s * form->sub_len);
-        if (ideal[s] > largest) largest = ideal[s];
+        ideal[s] = fit_sub(grid, e.x + s * form->sub_len, &t, s);
+        if (ideal[s].scale > largest) largest = ideal[s].scale;
     }
     float d = largest / (float)(2 * form->max_scale + 1);
     for (int round = 0; round < ROUNDS; round++) {
         trial.d = quant_fit_half(d / form->factor);
-        const float error = choose_all(grid, &e, ideal, &trial, &d);
+        const float error = choose_all(grid, &t, ideal, &trial, &d);
         if (!(error < best)) break;
         best = error;
         *out = trial;

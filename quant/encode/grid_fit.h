@@ -1,9 +1,8 @@
 /* quant/encode/grid_fit.h: private to quant/: the search for scales and entries when weights are
  * encoded by a grid, that is, a list of the combinations that 4 or 8 consecutive elements may have.
  *
- * Each entry's error is a sum of errors of its elements, of which each level has one: they are
- * added up for all combinations of levels that half an entry may have, and the error of an entry is
- * then one addition. So all entries are tried, for each scale. */
+ * Each entry's error is a sum of errors of its two halves, which are tabled for all combinations of
+ * levels that half an entry may have. So the best of all entries is found for each scale. */
 #ifndef QUANT_ENCODE_GRID_FIT_H
 #define QUANT_ENCODE_GRID_FIT_H
 
@@ -20,7 +19,7 @@ struct quant_grid_form {
     int n_entries, entry_len; /* 8: grid8, 4: grid4; byte i of an entry is element i, signed */
     const uint64_t *grid8;
     const uint32_t *grid4;
-    int n_levels; /* at most 4 in entries of 8, 8 in entries of 4 */
+    int n_levels; /* at most 3 in entries of 8, 8 in entries of 4 */
     int8_t level[8];
     enum quant_grid_signs signs;
     int shift_len;
@@ -42,18 +41,41 @@ struct quant_grid_form {
     .entry_len = 8, .n_levels = 3, .level = {8, 25, 43}, .n_scales = 7, .first = 0.75f,            \
     .ratio = 1.18f, .factor = 0.125f, .max_scale = 15
 #define QUANT_GRID_IQ3                                                                             \
-    .entry_len = 4, .n_levels = 8, .sub_len = 32, .n_scales = 7, .first = 0.85f, .ratio = 1.08f,   \
+    .entry_len = 4, .n_levels = 8, .sub_len = 32, .n_scales = 5, .first = 0.88f, .ratio = 1.11f,   \
     .max_scale = 15
 /* clang-format on */
 
-enum { QUANT_GRID_ENTRIES = 2048 };
+enum { QUANT_GRID_ENTRIES = 2048, QUANT_GRID_HALVES = 88 /* 3^4 or 8^2, in whole lanes */ };
 
-/* A form with its entries as numbers of levels, half an entry each. */
+/* Of a group (the elements of one entry) with one shift: sums of w x v and w v^2 for each
+ * combination of levels that half an entry may have. */
+struct quant_grid_sums {
+    float xv[2][QUANT_GRID_HALVES], vv[2][QUANT_GRID_HALVES];
+};
+
+struct quant_grid;
+typedef float quant_grid_search_fn(const struct quant_grid *grid, const struct quant_grid_sums *t,
+                                   float scale, uint16_t *entry);
+
+/* A form with its entries as numbers of combinations of levels, half an entry each. */
 struct quant_grid {
     const struct quant_grid_form *form;
-    uint8_t half[2][QUANT_GRID_ENTRIES];
+    quant_grid_search_fn *search;
+    int n_halves;                          /* combinations of levels in half an entry */
+    uint8_t half[2][QUANT_GRID_ENTRIES];   /* by entry */
+    uint16_t first[QUANT_GRID_HALVES + 1]; /* listed[first[h]..first[h + 1]): first half is h */
+    uint16_t listed[QUANT_GRID_ENTRIES];   /* entries, by first half */
+    uint8_t second[QUANT_GRID_ENTRIES];    /* their second halves */
 };
-void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form);
+void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
+                        quant_grid_search_fn *search);
+
+/* The best entry for a group under a scale, and its error less the sum of w x^2; *entry is where
+ * the search begins. The same result at all levels. */
+float quant_grid_search(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
+                        uint16_t *entry);
+float quant_grid_search_avx2(const struct quant_grid *grid, const struct quant_grid_sums *t,
+                             float scale, uint16_t *entry);
 
 /* A super-block as the file keeps it, before the bits are packed. */
 struct quant_grid_fit {

@@ -112,19 +112,28 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
 }
 
 /* NAME_encode_by and NAME_encode of a type with a grid: NAME_form, and NAME_pack of a fit. */
-#define SUPER_GRID_ENCODE(NAME)                                                                    \
-    static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
+#define SUPER_GRID_ENCODE_BY(NAME, FUNCTION, SEARCH)                                               \
+    static void FUNCTION(int64_t k, const float *in, const float *importance, void *row)           \
     {                                                                                              \
         struct quant_grid grid;                                                                    \
-        quant_grid_prepare(&grid, &NAME##_form);                                                   \
+        quant_grid_prepare(&grid, &NAME##_form, SEARCH);                                           \
         struct NAME##_block *out = row;                                                            \
         for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {                                       \
             struct quant_grid_fit fit;                                                             \
             quant_grid_fit(&grid, in + SUPER_LEN * b, super_importance(importance, b), &fit);      \
             NAME##_pack(&fit, out);                                                                \
         }                                                                                          \
-    }                                                                                              \
+    }
+#if defined(__x86_64__)
+#define SUPER_GRID_ENCODE(NAME)                                                                    \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, quant_grid_search)                                \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, quant_grid_search_avx2)                      \
     QUANT_ENCODE_ALONE(NAME)
+#else
+#define SUPER_GRID_ENCODE(NAME)                                                                    \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, quant_grid_search)                                \
+    QUANT_ENCODE_ALONE(NAME)
+#endif
 
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \

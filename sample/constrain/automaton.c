@@ -32,6 +32,7 @@ struct nfa {
     uint32_t n_move, move_room;
     const struct constrain_tree *tree;
     const struct constrain_rules *rules;
+    uint32_t tail[4]; /* tail[n]: n more bytes of a code point, any, lead to tail[0]; 0: none yet */
     uint32_t depth;
     struct base_error *err;
 };
@@ -63,6 +64,20 @@ static bool add_move(struct nfa *a, uint32_t from, enum move_kind kind, uint32_t
     return true;
 }
 
+/* The state before the last `n` bytes of a code point, whatever they are: shared by all code points
+ * that lead to the same state, because a repetition has these states each time. */
+static bool add_tail(struct nfa *a, int n, uint32_t to, uint32_t *state)
+{
+    if (a->tail[0] != to) memset(a->tail, 0, sizeof a->tail);
+    a->tail[0] = to;
+    for (int i = 1; i <= n; i++)
+        if (!a->tail[i] && (!add_state(a, &a->tail[i]) ||
+                            !add_move(a, a->tail[i], MOVE_BYTES, 0x80, 0xbf, a->tail[i - 1])))
+            return false;
+    *state = a->tail[n];
+    return true;
+}
+
 /* Code points lo..hi that all have `n` bytes: sub-ranges whose bytes range freely. */
 static bool add_utf8(struct nfa *a, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi, int n,
                      uint32_t lead)
@@ -74,9 +89,10 @@ static bool add_utf8(struct nfa *a, uint32_t from, uint32_t to, uint32_t lo, uin
         uint32_t low = lo % span, high = end == top ? hi % span : span - 1;
         if (low == 0 && end > top && hi % span != span - 1) end--, high = span - 1;
         if (low != 0) end = top;
-        if (!add_state(a, &mid)) return false;
+        const bool is_any = low == 0 && high == span - 1;
+        if (!(is_any ? add_tail(a, n - 1, to, &mid) : add_state(a, &mid))) return false;
         if (!add_move(a, from, MOVE_BYTES, lead | top, lead | end, mid)) return false;
-        if (!add_utf8(a, mid, to, low, high, n - 1, 0x80)) return false;
+        if (!is_any && !add_utf8(a, mid, to, low, high, n - 1, 0x80)) return false;
         lo = (end + 1) * span;
     }
     return true;

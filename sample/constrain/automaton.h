@@ -90,9 +90,10 @@ struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32
                                           struct base_error *err);
 
 /* Reads all operands at once (at most 31). The result is in state 0 once the text is not valid
- * UTF-8; its mask has bit i where operand i accepts, and accepts everywhere. */
+ * UTF-8, or an operand of which `needed` has the bit is in its state 0; its mask has bit i where
+ * operand i accepts, and accepts everywhere. */
 struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
-                                            struct base_error *err);
+                                            uint32_t needed, struct base_error *err);
 /* Accepts `min` to `max` code points (max may be CONSTRAIN_NO_MAX). */
 struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct base_error *err);
 /* Redirects moves that cannot reach an accepting state to state 0 and drops dead calls.

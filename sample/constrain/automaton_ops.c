@@ -54,6 +54,7 @@ struct product {
     uint32_t *tuple, tuple_room; /* [n_state][n] */
     uint32_t *slot, n_slot;
     uint32_t n_state;
+    uint32_t needed; /* operands without which nothing is accepted, as bits */
 };
 
 static uint64_t hash_tuple(const uint32_t *t, uint32_t n)
@@ -128,7 +129,9 @@ static bool fill_product(struct product *p, struct constrain_dfa *d, struct base
             const uint32_t *from = p->tuple + (size_t)s * p->n;
             for (uint32_t i = 0; i < p->n; i++)
                 t[i] = constrain_dfa_step(p->d[i], from[i], byte_of[c]);
-            if (t[p->n - 1] == 0) memset(t, 0, sizeof t);
+            bool is_dead = t[p->n - 1] == 0;
+            for (uint32_t i = 0; i < p->n - 1; i++) is_dead |= t[i] == 0 && p->needed >> i & 1;
+            if (is_dead) memset(t, 0, sizeof t);
             if (!intern_tuple(p, t, &q, err)) return false;
             if (!constrain_grow(&d->next, &room, n_next, sizeof *d->next, err)) return false;
             d->next[n_next++] = q;
@@ -150,9 +153,9 @@ static bool fill_product(struct product *p, struct constrain_dfa *d, struct base
 }
 
 struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
-                                            struct base_error *err)
+                                            uint32_t needed, struct base_error *err)
 {
-    struct product p = {.n = n + 1};
+    struct product p = {.n = n + 1, .needed = needed};
     if (n > MAX_OPERANDS) {
         base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS);
         return NULL;

@@ -12,10 +12,18 @@
 
 struct constrain_schema; /* sample/constrain/schema.h */
 
+/* A JSON value with a text on each side of it. */
+struct constrain_part {
+    uint32_t before, after; /* automata of the texts */
+    uint32_t place;         /* of the value, in the schema */
+};
+
 struct constraint {
     struct constrain_dfa **dfa; /* the automata; dfa[root] reads the text when there is no schema */
     uint32_t n_dfa, dfa_room, root;
     struct constrain_schema *schema; /* or NULL */
+    struct constrain_part *part;     /* [n_part] one of which is the text; none: the schema's */
+    uint32_t n_part;
 };
 
 enum constrain_frame_kind {
@@ -25,7 +33,7 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_NUMBER,
     CONSTRAIN_FRAME_ARRAY,
     CONSTRAIN_FRAME_OBJECT,
-    CONSTRAIN_FRAME_ROOT /* a JSON text */
+    CONSTRAIN_FRAME_ROOT /* a JSON text of a place of the schema */
 };
 
 /* The members of an object so far: a bit for each known name, then for each mark. */

@@ -12,6 +12,7 @@ void constraint_free(struct constraint *c)
     for (uint32_t i = 0; i < c->n_dfa; i++) constrain_dfa_free(c->dfa[i]);
     free(c->dfa);
     constrain_schema_free(c->schema);
+    free(c->part);
     free(c);
 }
 
@@ -45,21 +46,74 @@ struct constraint *constraint_from_choices(const char *const *choices, size_t co
     return NULL;
 }
 
+static struct constrain_dfa *text_dfa(const char *text, struct base_error *err)
+{
+    struct constrain_tree t = {0};
+    struct constrain_dfa *d = NULL;
+    if (choice_tree(&t, &text, 1, err)) d = constrain_dfa_build(&t, 1, false, NULL, err);
+    constrain_tree_free(&t);
+    if (!d || constrain_dfa_trim(d, NULL, err)) return d;
+    constrain_dfa_free(d);
+    return NULL;
+}
+
+static bool add_parts(struct constraint *c, const struct constrain_around *around, size_t count,
+                      struct base_error *err)
+{
+    c->part = calloc(count, sizeof *c->part);
+    c->dfa = calloc(2 * count, sizeof *c->dfa);
+    if (!c->part || !c->dfa)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's texts");
+    for (; c->n_part < count; c->n_part++) {
+        struct constrain_part *p = &c->part[c->n_part];
+        *p = (struct constrain_part){
+            .before = c->n_dfa, .after = c->n_dfa + 1, .place = c->schema->member[c->n_part]};
+        c->dfa[c->n_dfa++] = text_dfa(around[c->n_part].before, err);
+        c->dfa[c->n_dfa++] = text_dfa(around[c->n_part].after, err);
+        if (!c->dfa[p->before] || !c->dfa[p->after]) return false;
+    }
+    return true;
+}
+
+struct constraint *constraint_from_schemas(const char *text, size_t size,
+                                           const struct constrain_around *around, size_t count,
+                                           const struct constrain_schema_options *options,
+                                           struct base_error *err)
+{
+    struct constrain_schema_options o = *options;
+    o.n_members = count;
+    struct constraint *c = constraint_from_schema(text, size, &o, err);
+    if (!c || add_parts(c, around, count, err)) return c;
+    constraint_free(c);
+    return NULL;
+}
+
 /* -- states -- */
+
+/* The stack of a frame on `below`. */
+static uint32_t push(struct constrain_state *s, uint32_t kind, uint32_t index, uint32_t below)
+{
+    struct constrain_frame f = constrain_frame_new(kind, index, below);
+    f.state = kind == CONSTRAIN_FRAME_AUTO;
+    return constrain_frame_intern(s, &f);
+}
 
 static bool start(struct constrain_state *s, struct base_error *err)
 {
-    const bool json = s->constraint->schema != NULL;
-    struct constrain_frame f = constrain_frame_new(
-        json ? CONSTRAIN_FRAME_ROOT : CONSTRAIN_FRAME_AUTO, s->constraint->root, 0);
-    f.state = !json;
+    const struct constraint *c = s->constraint;
     s->err = err;
     if (!constrain_grow(&s->frame, &s->frame_room, 0, sizeof *s->frame, err)) return false;
     s->frame[0] = (struct constrain_frame){0};
     s->n_frame = 1;
     constrain_state_begin(s);
-    uint32_t stack = constrain_frame_intern(s, &f);
-    constrain_state_emit(s, stack);
+    for (uint32_t i = 0; i < c->n_part && !s->failed; i++) {
+        const uint32_t after = push(s, CONSTRAIN_FRAME_AUTO, c->part[i].after, 0);
+        const uint32_t value = push(s, CONSTRAIN_FRAME_ROOT, c->part[i].place, after);
+        constrain_state_emit(s, push(s, CONSTRAIN_FRAME_AUTO, c->part[i].before, value));
+    }
+    if (c->n_part == 0)
+        constrain_state_emit(s, c->schema ? push(s, CONSTRAIN_FRAME_ROOT, c->schema->root, 0)
+                                          : push(s, CONSTRAIN_FRAME_AUTO, c->root, 0));
     constrain_state_close(s);
     return !s->failed;
 }

@@ -65,6 +65,7 @@ struct constrain_schema_options {
     const char *const *lenient; /* keywords that need not be enforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
+    size_t n_members;           /* set by constraint_from_schemas; 0 */
 };
 
 /* A JSON schema (draft 2020-12). Properties may be in any order; a name that the schema mentions
@@ -73,6 +74,20 @@ struct constrain_schema_options {
 struct constraint *constraint_from_schema(const char *text, size_t size,
                                           const struct constrain_schema_options *options,
                                           struct base_error *err);
+
+/* Texts around a JSON value. */
+struct constrain_around {
+    const char *before, *after; /* UTF-8; may be empty */
+};
+
+/* One of `count` (at least one) texts: around[i].before, a JSON value that satisfies member i of
+ * the `anyOf` that the schema consists of, around[i].after. Each of these members is an object, and
+ * there are `count`. options->generate must be true. BASE_USAGE also for a member that no value
+ * satisfies. */
+struct constraint *constraint_from_schemas(const char *text, size_t size,
+                                           const struct constrain_around *around, size_t count,
+                                           const struct constrain_schema_options *options,
+                                           struct base_error *err);
 
 /* Any JSON object. */
 struct constraint *constraint_json_object(bool generate, struct base_error *err);

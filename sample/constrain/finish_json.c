@@ -320,7 +320,7 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     case CONSTRAIN_FRAME_OBJECT:
         return object_rest(f, frame);
     default: /* CONSTRAIN_FRAME_ROOT */
-        return frame->root.done ? 0 : f->place[schema->root];
+        return frame->root.done ? 0 : f->place[frame->index];
     }
 }
 

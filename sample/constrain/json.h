@@ -1,5 +1,5 @@
-/* sample/constrain/json.h: a JSON text as a tree with source positions, for reading schemas.
- * Private to sample/. */
+/* sample/constrain/json.h: a JSON text as a tree with source positions, for reading schemas and
+ * what a hub answers (cli/pull/). */
 #ifndef SAMPLE_CONSTRAIN_JSON_H
 #define SAMPLE_CONSTRAIN_JSON_H
 

@@ -57,7 +57,7 @@ struct constrain_masker {
     bool full;
     uint32_t *stack, stack_room;
     uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
-    struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
+    struct depths *string, *dfa; /* [n_string], [n_dfa][something is below] */
     struct bytes *first,
         *follow; /* [n_dfa] what rules may begin with, and what may come after them */
     uint8_t *good, *min_depth,
@@ -120,6 +120,9 @@ static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, 
 static void find_follow(struct constrain_masker *m)
 {
     const struct constraint *c = m->constraint;
+    /* Before a JSON value: any byte, which is more than may come. */
+    for (uint32_t i = 0; i < c->n_part; i++)
+        memset(&m->follow[c->part[i].before], 0xff, sizeof *m->follow);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t r = 0; r < c->n_dfa; r++) {
@@ -522,7 +525,7 @@ static bool fill(struct constrain_masker *m, const struct constrain_frame *f, st
     return fill_automaton(m, f, false, e, err);
 }
 
-/* The set from which the tokens after a leave go on, at depth 0. */
+/* The set from which the tokens after a leave continue, at depth 0. */
 static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
                         const struct constrain_frame *top, const struct leave *l, uint32_t *set)
 {

@@ -424,7 +424,7 @@ static struct constrain_dfa *add_looks(struct reader *r, struct constrain_dfa *d
         ok = own[i] != NULL;
         want |= (uint32_t)!r->look[i].negative << (i + 1);
     }
-    if (ok && own[r->n_look - 1]) all = constrain_dfa_product(part, r->n_look + 1, err);
+    if (ok && own[r->n_look - 1]) all = constrain_dfa_product(part, r->n_look + 1, 0, err);
     for (uint32_t q = 0; all && q < all->n_state; q++) all->accept[q] &= all->mask[q] == want;
     for (uint32_t i = 0; i < r->n_look; i++) constrain_dfa_free(own[i]);
     constrain_dfa_free(d);

@@ -17,7 +17,7 @@ void constrain_schema_free(struct constrain_schema *s)
     constrain_idsets_free(&s->lits);
     free(s->place), free(s->index), free(s->number), free(s->step);
     free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
-    free(s->label), free(s->bits);
+    free(s->label), free(s->bits), free(s->member);
     free(s);
 }
 
@@ -193,7 +193,7 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
     if (n > 31)
         base_fail(err, BASE_USAGE, "'pattern': more than 31 conditions on one string");
     else
-        d = constrain_dfa_product(part, n_part, err);
+        d = constrain_dfa_product(part, n_part, want, err);
     constrain_dfa_free(counted);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == want;
     if (d && !constrain_dfa_trim(d, NULL, &why)) {

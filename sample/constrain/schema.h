@@ -191,7 +191,8 @@ struct constrain_schema {
     uint32_t *label, n_label, label_room;
     uint64_t *bits;
     uint32_t n_bits, bits_room;
-    uint32_t root; /* place */
+    uint32_t root;    /* place */
+    uint32_t *member; /* [options' n_members] places of its anyOf's members; literals at first */
 };
 void constrain_schema_free(struct constrain_schema *s); /* NULL is fine */
 
@@ -250,6 +251,8 @@ void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, names; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
+/* Whether "id" names that schema, as in draft 4: there, and of the whole schema in any. */
+bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node);
 
 /* The different values of `enum` or `const` in the schema at `json`, or in one that it refers to:
  * nodes. 0: no such keyword, too many values, or lists and objects among them. */

@@ -72,7 +72,7 @@ static bool other_names(struct constrain_schema *s, uint32_t lit, uint32_t *text
     struct union_of u = {.s = s};
     struct constrain_dfa *d = NULL;
     bool ok = constrain_schema_expand(s, &lit, 1, CONSTRAIN_IS_STRING, union_leaf, &u, err);
-    if (ok) d = constrain_dfa_product((const struct constrain_dfa *const *)u.part, u.n, err);
+    if (ok) d = constrain_dfa_product((const struct constrain_dfa *const *)u.part, u.n, 0, err);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == 0;
     for (uint32_t i = 0; i < u.n; i++) constrain_dfa_free(u.part[i]);
     if (!d || !constrain_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, err)) {
@@ -148,7 +148,7 @@ static struct constrain_dfa *build_key(const struct constrain_schema *s, struct 
     for (uint32_t i = 0; ok && i < w->n_bit; i++)
         ok = (part[i] = bit[i] = names_with_bit(s, w, i, err)) != NULL;
     for (uint32_t i = 0; i < w->n_pattern; i++) part[w->n_bit + i] = s->text[w->pattern[i].text];
-    if (ok) key = constrain_dfa_product(part, w->n_bit + w->n_pattern, err);
+    if (ok) key = constrain_dfa_product(part, w->n_bit + w->n_pattern, 0, err);
     for (uint32_t i = 0; i < w->n_bit; i++) constrain_dfa_free(bit[i]);
     if (key && !constrain_dfa_trim(key, NULL, err)) {
         constrain_dfa_free(key);

@@ -451,11 +451,17 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
     }
     s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
+    for (size_t i = 0; i < options->n_members; i++)
+        if (!constrain_schema_place(s, &s->member[i], 1, &s->member[i], err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
+    for (size_t i = 0; i < options->n_members; i++)
+        if (!s->place[s->member[i]].alive)
+            return base_fail(err, BASE_USAGE, "no value satisfies schema %zu of %zu", i + 1,
+                             options->n_members);
     return true;
 }
 

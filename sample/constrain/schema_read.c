@@ -502,7 +502,7 @@ static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
         if (!regex_at(r, c, true, &text)) return false;
         part[n++] = r->s->text[text];
     }
-    struct constrain_dfa *rest = constrain_dfa_product(part, n, r->err);
+    struct constrain_dfa *rest = constrain_dfa_product(part, n, 0, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
     return keep_text(r, rest, &text) && demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
@@ -666,6 +666,14 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
     return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
+/* The name of a schema in draft 4. In newer drafts it is no keyword: then only that of the whole
+ * schema is read, which changes no other reference. */
+static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
+{
+    const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;
+    return (is_name && constrain_refs_reads_id(r->refs, owner)) || refuse(r, v);
+}
+
 /* Does not restrict the value, or is read with another keyword (then, maxContains). */
 static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 {
@@ -718,6 +726,7 @@ static const struct keyword {
     {"minContains", read_nothing},
     {"maxContains", read_nothing},
     {"$id", read_nothing},
+    {"id", read_old_id},
     {"$anchor", read_nothing},
     {"$dynamicAnchor", read_nothing},
     {"$defs", read_nothing},
@@ -768,6 +777,16 @@ static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
     return true;
 }
 
+/* The literals of the members of the root's anyOf. */
+static bool find_members(struct reader *r, uint32_t json_root)
+{
+    uint32_t *out = r->s->member, *end = out + r->options->n_members, c = at(r, json_root)->child;
+    while (c && !is(r, c, "anyOf")) c = at(r, c)->sibling;
+    for (uint32_t m = c ? at(r, c)->child : 0; m && out < end; m = at(r, m)->sibling)
+        if (r->lit_of[m]) *out++ = r->lit_of[m] - 1;
+    return out == end || base_fail(r->err, BASE_USAGE, "not as many schemas as texts");
+}
+
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err)
@@ -778,9 +797,11 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
     r.refs = constrain_refs_new(&s->json, json_root, err);
     r.lit_of = calloc(s->json.n_node, sizeof *r.lit_of);
     r.todo = calloc(s->json.n_node, sizeof *r.todo);
-    bool ok = r.refs && r.lit_of && r.todo;
+    s->member = calloc(options->n_members + 1, sizeof *s->member);
+    bool ok = r.refs && r.lit_of && r.todo && s->member;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    ok = ok && read_all(&r, json_root, root);
+    ok =
+        ok && read_all(&r, json_root, root) && (!options->n_members || find_members(&r, json_root));
     constrain_refs_free(r.refs);
     free(r.lit_of), free(r.todo), free(r.lit);
     return ok;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DRAFT_4 "http://json-schema.org/draft-04/schema"
+
 struct target {
     char *uri; /* absolute, without fragment, or with "#anchor" */
     uint32_t node;
@@ -15,6 +17,7 @@ struct constrain_refs {
     uint32_t n_target, target_room;
     uint32_t *base; /* [n_node]: the target that is the resource of a schema, plus 1 */
     uint32_t root;  /* the node of the schema */
+    bool is_draft4; /* as its $schema says */
 };
 
 /* -- URIs -- */
@@ -106,20 +109,42 @@ static char *text_of(const struct constrain_json *j, uint32_t node)
     return strndup(j->text.data + j->node[node].text, j->node[node].text_size);
 }
 
+static bool add_name(struct constrain_refs *r, uint32_t node, const char *name, size_t size,
+                     uint32_t base, struct base_error *err)
+{
+    const char *uri = r->target[base - 1].uri;
+    char *full = malloc(strlen(uri) + size + 2);
+    if (full) {
+        strcpy(full, uri);
+        strcat(full, "#");
+        strncat(full, name, size);
+    }
+    return add_target(r, full, node, err);
+}
+
 static bool add_anchor(struct constrain_refs *r, uint32_t node, const char *keyword, uint32_t base,
                        struct base_error *err)
 {
     uint32_t anchor = constrain_json_member(r->json, node, keyword, strlen(keyword));
     if (!anchor || r->json->node[anchor].kind != CONSTRAIN_JSON_STRING) return true;
     const struct constrain_json_node *a = &r->json->node[anchor];
-    const char *uri = r->target[base - 1].uri;
-    char *full = malloc(strlen(uri) + a->text_size + 2);
-    if (full) {
-        strcpy(full, uri);
-        strcat(full, "#");
-        strncat(full, r->json->text.data + a->text, a->text_size);
-    }
-    return add_target(r, full, node, err);
+    return add_name(r, node, r->json->text.data + a->text, a->text_size, base, err);
+}
+
+bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node)
+{
+    return r->is_draft4 || node == r->root;
+}
+
+/* The member that names a schema: "$id", in draft 4 "id". In drafts up to 7 a name beside a
+ * reference is none. */
+static uint32_t id_of(const struct constrain_refs *r, uint32_t node)
+{
+    const struct constrain_json *j = r->json;
+    uint32_t id = constrain_json_member(j, node, "$id", 3);
+    if (!id && constrain_refs_reads_id(r, node) && !constrain_json_member(j, node, "$ref", 4))
+        id = constrain_json_member(j, node, "id", 2);
+    return id && j->node[id].kind == CONSTRAIN_JSON_STRING ? id : 0;
 }
 
 static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err);
@@ -159,8 +184,11 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
                   {"else", 0}};
     const struct constrain_json *j = r->json;
     if (j->node[node].kind != CONSTRAIN_JSON_OBJECT || r->base[node]) return true;
-    uint32_t id = constrain_json_member(j, node, "$id", 3);
-    if (id && j->node[id].kind == CONSTRAIN_JSON_STRING) {
+    const uint32_t id = id_of(r, node);
+    const char *text = id ? j->text.data + j->node[id].text : "";
+    if (id && j->node[id].text_size > 1 && text[0] == '#') { /* an anchor, in drafts up to 7 */
+        if (!add_name(r, node, text + 1, j->node[id].text_size - 1, base, err)) return false;
+    } else if (id) {
         char *ref = text_of(j, id), *uri = NULL;
         if (ref) ref[strcspn(ref, "#")] = '\0';
         if (ref) uri = resolve(r->target[base - 1].uri, ref);
@@ -195,6 +223,9 @@ struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32
     }
     r->json = j;
     r->root = root;
+    const uint32_t draft = constrain_json_member(j, root, "$schema", 7);
+    r->is_draft4 =
+        draft && (constrain_json_is(j, draft, DRAFT_4) || constrain_json_is(j, draft, DRAFT_4 "#"));
     if (add_target(r, strdup(""), root, err) && walk(r, root, 1, err)) return r;
 fail:
     constrain_refs_free(r);

@@ -513,9 +513,9 @@ bool constrain_schema_enter(struct constrain_state *s, uint32_t stack)
     case CONSTRAIN_FRAME_ROOT:
         after.root.done = 1;
         if (!f.root.done)
-            emit_place(s, s->constraint->schema->root, &after);
+            emit_place(s, f.index, &after);
         else
-            constrain_state_emit(s, 0);
+            constrain_state_emit(s, f.next);
         return !s->constraint->schema->generate;
     default:
         return true;

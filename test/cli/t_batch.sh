@@ -226,7 +226,9 @@ out_like '^{"line":2,"text":" Rome.","stop":"limit"'
 batch --each 'Is {} a country? ' --chat --choices yes,no --temp 0
 [ "$(grep -Ec '^(yes|no)$' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
 printf 'a\n\nb\n' >"$lines" # an empty line is one
-batch --each '{}' -n 0
+batch --lines -n 0
+out '\n\n\n'
+batch --lines --each '{}' -n 0
 out '\n\n\n'
 batch --each '{}' --regex '[a-z]{30}' -n 1
 status 1

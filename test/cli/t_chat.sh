@@ -291,6 +291,69 @@ END
     out_like '"message":\{"role":"assistant","content":"","tool_calls":\[\{"id":"call_1","type":"function","function":\{"name":"weather","arguments":"\{\\"city\\":\\"Rome\\"\}"\}\}\]\}'
     valid run.schema.json
 
+    begin an_answer_goes_on_from_its_beginning
+    infer run --chat -p 'What is the capital of Italy?' --continue 'Well, it is' --temp 0 -n 8
+    status 0
+    cp "$work/out" "$work/rest"
+    printf '[{"role":"user","content":"What is the capital of Italy?"},
+        {"role":"assistant","content":"Well, it is"}]' >"$work/begun.json"
+    infer run --messages "$work/begun.json" --temp 0 -n 8 </dev/null
+    cmp -s "$work/out" "$work/rest" || bad 'another answer to the assistant'"'"'s turn'
+    infer run --messages "$work/begun.json" --temp 0 -n 8 --json </dev/null
+    out_like '"content":"Well, it is[^"]+"\}'
+    valid run.schema.json
+    infer run --chat -p 'Hi' --continue '<|im_end|>' --show-prompt
+    out_like 'assistant'
+    [ "$(grep -o '<|im_end|>' "$work/out" | wc -l)" -ge 2 ] || bad 'the beginning is not shown'
+    infer run --chat -p 'x' --continue '["a", ' --json-schema '{"enum":[["a","b"],["c"]]}'
+    status 0
+    out '"b"]'
+    infer run --chat -p 'x' --continue '["b"' --json-schema '{"enum":[["a","b"],["c"]]}'
+    status 2
+    err_line 'the constraint does not allow the beginning of the answer from byte 2 on'
+    printf '[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[]}]' >"$work/begun.json"
+    infer run --messages "$work/begun.json" -n 1 </dev/null
+    status 2
+    err_line "message 2, the last one, is the assistant's: only a text can be continued, and it has tool_calls"
+
+    begin a_call_is_demanded
+    cat >"$work/tools.json" <<'EOF'
+[{"type":"function","function":{"name":"weather","parameters":{"type":"object","required":["city","days"],
+ "properties":{"city":{"type":"string","maxLength":9},"days":{"$ref":"#/$defs/n"}},"$defs":{"n":{"const":3}}}}},
+ {"type":"function","function":{"name":"now"}}]
+EOF
+    cat >"$work/calls.jinja" <<'EOF'
+{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}
+{%- for c in m.tool_calls or [] %}{{ '<tool_call>\n{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments | tojson) + '}\n</tool_call>' }}{% endfor %}
+{{- '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}{# tools #}{{ tools | length }}
+EOF
+    calls="run --chat --template $work/calls.jinja --tools $work/tools.json -p Hi"
+    for seed in 1 2 3; do
+        infer $calls --tool-choice weather -s $seed --temp 2 --json
+        status 0
+        out_like '"text":"<tool_call>\\n\{\\"name\\": \\"weather\\", '
+        out_like '"tool_calls":\[\{"id":"call_1","type":"function","function":\{"name":"weather","arguments":"\{(\\"city\\":\\"[^}]*",?|\\"days\\":3,?)+\}"\}\}\]'
+        out_like '\\"days\\":3'
+        infer $calls --tool-choice required -s $seed --temp 2 --json
+        status 0
+        out_like '"function":\{"name":"(weather|now)"'
+    done
+    infer $calls --tool-choice now -n 3 --temp 0 # too few tokens for the call
+    status 6
+    infer $calls --tool-choice auto --temp 0 -n 4
+    status 0
+    infer $calls --tool-choice never
+    status 2
+    err_line "--tool-choice: no tool is called 'never', and it is neither auto nor required"
+    printf '{%% for m in messages %%}{{ m.content }}{%% if m.tool_calls %%}CALL{%% endif %%}{%% endfor %%}{{ tools | length }}' >"$work/other.jinja"
+    infer run --chat --template "$work/other.jinja" --tools "$work/tools.json" -p Hi --tool-choice required
+    status 2
+    err_line "--tool-choice: the chat template does not write a call's arguments as a JSON object"
+    printf '[{"function":{"name":"f","parameters":{"unevaluatedItems":false}}}]' >"$work/strange.json"
+    infer run --chat --template "$work/calls.jinja" --tools "$work/strange.json" -p Hi --tool-choice f
+    status 2
+    err_like "^infer: --tool-choice: the parameters of 'f': line 1, column "
+
     begin the_same_bytes_always
     infer run --chat -p 'Name a colour.' -n 20 -s 5
     cp "$work/out" "$work/first"

@@ -28,7 +28,15 @@ stopped() {
 m="-m $work/m.gguf -t 2"
 yes 'some words and then some more of them, again and again' | head -c 100000000 >"$work/text"
 head -c 200000 "$work/text" >"$work/page"
+printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/scored"
+i=0
+while [ $i -lt 20000 ]; do
+    printf 'A man walks with his %d dogs\n1\nhome\nup a hill\naway\nto work\n' $i
+    i=$((i + 1))
+done >"$work/tasks"
 yes '1 2 3 4 5 6 7 8 9 10 11' | head -c 300000000 >"$work/ids"
+
+printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
 
 begin interrupt_evaluation
 # shellcheck disable=SC2086
@@ -36,6 +44,11 @@ begin interrupt_evaluation
     stopped run $m -f "$work/page" -n 1
     stopped run $m -p x -n 100000 -c 100000 --ignore-eos
     stopped perplexity $m -f "$work/page"
+    stopped perplexity $m -f "$work/tasks" --hellaswag
+    stopped score $m -f "$work/scored" -np 1 -c 100000
+    stopped imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
+    [ ! -e "$work/imatrix.gguf" ] || bad 'an interrupted imatrix left a file'
+    input=$work/rows stopped batch $m -c 100000
     stopped logits $m -f "$work/page" -o /dev/null
     stopped bench $m -p 512 -n 0 -r 1000
     stopped bench $m -p 0 -n 512 -r 1000

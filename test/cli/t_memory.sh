@@ -16,9 +16,13 @@ printf '%s' '[{"role":"user","content":"hi"},{"role":"assistant","content":"","t
 printf '[{"type":"function","function":{"name":"f"}}]' >"$work/tools.json"
 printf '%s' '{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}' \
     '{{ c.function.arguments }}{% endfor %}{% endfor %}{{ tools|length }}{{ bos_token }}' >"$work/template.jinja"
+printf '%s' '{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", ' \
+    '"arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endfor %}{{ tools|length }}' >"$work/calls.jinja"
 printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" "$work/saved" >"$work/lines"
 printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
     >"$work/schema.json"
+printf '%s\n' '{"id":1,"prompt":"some words","predict":3}' '{"prompt":"some other","regex":"[ab]+","predict":4}' \
+    >"$work/rows"
 mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process when it has no memory
 : >"$work/libraries/libopenblas.so.0"
 LD_LIBRARY_PATH=$work/libraries
@@ -33,7 +37,8 @@ failing() {
     code=$?
 }
 
-# What is right after a failure: `exact` says that the output is the same in every run.
+# What is right after a failure: `exact` says whether the output is the same in every run (yes, no), or
+# whether each line has an answer of its own (lines).
 judge() {
     case $code in
     4)
@@ -42,8 +47,18 @@ judge() {
             bad "infer $last: other output before the end"
         ;;
     0) [ $exact = no ] || cmp -s "$work/right" "$work/out" || bad "infer $last: another answer, status 0" ;;
+    1) [ $exact = lines ] && lines_are_right || bad "infer $last: status 1: $(head -c 200 "$work/err")" ;;
     *) bad "infer $last: status $code: $(head -c 200 "$work/err")" ;;
     esac
+}
+
+# Each line is the right one, or says that there was no memory for it: an object does, of a plain
+# line, which is empty then, standard error.
+lines_are_right() {
+    paste -d '\n' "$work/right" "$work/out" | awk -v plain="$(grep -c '^infer: line [0-9]*: .*memory' "$work/err")" '
+        NR % 2 { right = $0; next }
+        $0 != right && !/"status":4/ { if ($0 != "" || plain-- <= 0) wrong = 1 }
+        END { exit wrong || NR == 0 }'
 }
 
 # The first 16 allocations, then 24 that are spread over the rest: or all.
@@ -63,6 +78,9 @@ sample() {
     done
 }
 
+for i in 1 2 3; do printf 'A man walks\n%d\nhome\nup a hill\naway\nto his work\n' $i; done >"$work/tasks"
+printf '%s\n' '{"prompt":"a b c","continuations":["d","e f"]}' '{"prompt":"a b d","continuations":["d"]}' \
+    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' >"$work/rows"
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
@@ -80,6 +98,10 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_choices yes run $m -p x -n 20 --choices yes,no
     memory run_chat yes run $m --chat --template "$work/template.jinja" -n 2 \
         --messages "$work/messages.json" --tools "$work/tools.json"
+    memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 8 -p hello \
+        --tools "$work/tools.json" --tool-choice required --continue ''
+    memory run_draft yes run $m -p 'hello hello hello hello' -n 8 --draft ngram
+    memory run_draft_model yes run $m -p hello -n 4 --draft "$work/m.gguf"
     memory run_plan no run $m -p hello --plan
     memory run_show_prompt yes run $m -p hello --show-prompt --json
     given=$work/lines
@@ -91,9 +113,28 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory logits_file yes logits $m -p hello -o -
     memory perplexity yes perplexity $m -f "$work/text" --save-logits "$work/saved.bin"
     memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
+    memory perplexity_u16 yes perplexity $m -f "$work/text" --save-logits "$work/saved16.bin" --logits-format u16
+    memory perplexity_kl_u16 yes perplexity $m --kl "$work/saved16.bin" --json
+    memory perplexity_tasks yes perplexity $m -f "$work/tasks" --hellaswag --tasks 2
+    memory score yes score $m -p hello --continuation ' you' --continuation ' all'
+    given=$work/rows
+    memory score_lines yes score $m --chat --template chatml -np 2
+    given=
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     memory inspect yes inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
+    memory imatrix yes imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
+    memory quantize_imatrix yes quantize "$work/m.gguf" - IQ3_XS -t 1 --imatrix "$work/imatrix.gguf"
+    given=$work/rows
+    memory batch lines batch $m -np 2
+    memory batch_lines lines batch $m -np 2 --lines --each 'is {} good?' --choices yes,no
+    given=
+    yes 'some words' | head -n 20 >"$work/prefix"
+    memory run_cache yes run $m -f "$work/prefix" -n 4 --cache "$work/cache"
+    given=$work/lines
+    memory chat_cache yes chat --commands $m --template chatml -n 2 --cache "$work/cache"
+    given=
+    memory cache no cache --cache "$work/cache" --json
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'

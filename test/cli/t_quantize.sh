@@ -117,6 +117,9 @@ out ''
 err ''
 infer imatrix -m "$m" --ids "$work/ids" --no-bos -o "$work/i1.gguf" --chunk 8 -t 1 -b 3
 cmp -s "$work/i.gguf" "$work/i1.gguf" || bad 'other sums with one thread and other batches'
+infer imatrix -m "$m" --ids "$work/ids" --no-bos -o "$work/i1.gguf" --chunk 8 --chunks 1
+infer inspect "$work/i1.gguf" --metadata
+out_like '^  imatrix.chunk_count +u32 1$'
 infer inspect "$work/i.gguf" --metadata
 out_like '^  general.type +string "imatrix"$'
 out_like '^  imatrix.chunk_count +u32 2$'

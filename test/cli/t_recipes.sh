@@ -104,12 +104,28 @@ err ''
 [ "$(grep -c ' tokens read: ' "$work/out")" -eq 3 ] || bad "$(cat "$work/out")"
 [ "$(sed -n '2,$s/^\([0-9]*\) of .*/\1/p' "$work/out" | sort -n | tail -n 1)" -lt 40 ] || bad "it was read again: $(cat "$work/out")"
 
+begin a_long_prefix_is_read_once
+recipe 'long prefix'
+status 0
+err "infer: $work/.cache/infer/prefix: 0 entries, 0.0 MB removed\n"
+[ "$(sed -n 1p "$work/out")" = 0 ] || bad "$(cat "$work/out")"
+[ "$(sed -n 2p "$work/out")" -gt 100 ] || bad "$(cat "$work/out")"
+
 begin a_model_that_waits
 recipe 'a model that waits'
 status 0
 err ''
 out_like 'Paris'
 [ "$(wc -l <"$work/out")" -ge 2 ] || bad "$(cat "$work/out")"
+
+begin the_most_probable_label
+in_folder reviews.jsonl '{"id":"a","text":"Wonderful, I love it"}\n{"id":"b","text":"Terrible, a waste of money"}\n'
+recipe 'which label does the model find most probable?'
+status 0
+err ''
+[ "$(wc -l <"$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+out_like '^a	(true|false)$'
+out_like '^b	(true|false)$'
 
 begin tokens_and_divergence
 in_folder prompt.txt 'how many tokens is this?'

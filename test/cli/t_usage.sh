@@ -100,7 +100,7 @@ begin spellings_of_other_programs_are_named # each with what it is called here, 
 usage '^infer: -ngl: unknown option; not needed: everything runs on the processor$' -ngl 99 -p x
 usage '^infer: --reverse-prompt: unknown option; here it is --stop TEXT' --reverse-prompt=x -p x
 usage '^infer: -r: unknown option; here it is --stop TEXT' -r x -p x # although bench has an -r
-usage '^infer: pull: unknown command; not here: no network' pull llama3
+usage '^infer: push: unknown command; not here: ' push llama3
 usage '^infer: list: unknown command; here it is infer models$' list
 infer help coming-from
 status 0

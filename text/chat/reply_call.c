@@ -1,5 +1,6 @@
 /* text/chat/reply_call.c: reads the calls of one piece of markup, in any of the notations that
  * published models were trained on. See text/chat/reply_rows.h. */
+#include "text/chat/json_load.h"
 #include "text/chat/reply_rows.h"
 #include <errno.h>
 #include <stdint.h>
@@ -82,11 +83,11 @@ static bool add(json_t *calls, struct span name, json_t *arguments, struct span 
     return ok;
 }
 
-/* Leaves errno ENOMEM once it is: try_call in reply.c looks at it, and jansson clears it. */
+/* Leaves errno ENOMEM once it is: try_call in reply.c looks at it. */
 static json_t *load(struct span x, size_t flags)
 {
     const int before = errno;
-    json_t *value = json_loadb(x.s, x.n, JSON_ALLOW_NUL | flags, NULL);
+    json_t *value = text_json_load(x.s, x.n, JSON_ALLOW_NUL | flags, NULL);
     if (before == ENOMEM) errno = before;
     return value;
 }

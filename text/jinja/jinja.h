@@ -31,6 +31,7 @@ struct jinja_template_options {
     uint64_t max_memory;    /* bytes that values may take while rendering */
     uint32_t max_depth;     /* nested evaluations; a macro call takes about five */
     const struct tm *clock; /* the clock of strftime_now; NULL: the local time */
+    bool *exhausted;        /* NULL, or set when a rendering fails at one of the first three */
 
     /* NULL, or where to append a byte for each byte of the output: 1 if the template itself wrote
      * it, 0 if it came from the caller's data, so that the tokenizer can distinguish "<|im_end|>"

@@ -53,7 +53,7 @@ enum jinja_node_kind {
     JINJA_N_OR,
     JINJA_N_AND,
     JINJA_N_NOT,
-    JINJA_N_COMPARE, /* list: operand, operand, ...; op[i] stands before operand i + 1 */
+    JINJA_N_COMPARE, /* list: operand, operand, ...; op[i] precedes operand i + 1 */
     JINJA_N_CONCAT,  /* list */
     JINJA_N_BINARY,  /* a op b */
     JINJA_N_UNARY,   /* op a */

@@ -233,8 +233,9 @@ static bool call_macro(struct jinja_run *r, const struct jinja_macro *m, const s
 
 static bool check_output(struct jinja_run *r)
 {
-    return r->out->n <= r->limit.max_output ||
-           jinja_fail(r, "the template writes more than %llu bytes",
+    if (r->out->n <= r->limit.max_output) return true;
+    r->pool.exhausted = true;
+    return jinja_fail(r, "the template writes more than %llu bytes",
                       (unsigned long long)r->limit.max_output);
 }
 

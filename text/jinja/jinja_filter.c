@@ -163,6 +163,7 @@ static bool f_int(struct jinja_run *r, struct jinja_call *c, struct jinja_value 
     int64_t i;
     bool too_large = false;
     if (c->self->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, c->self);
+    if (c->self->kind == JINJA_STR && !jinja_step(r, JINJA_FLOAT_WORK)) return false;
     if (!to_int(c->self, &i, &too_large)) {
         *out = jinja_given(&c->arg[0]) ? c->arg[0] : jinja_int(0);
         return true;
@@ -175,6 +176,7 @@ static bool f_float(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 {
     double f;
     if (c->self->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, c->self);
+    if (c->self->kind == JINJA_STR && !jinja_step(r, JINJA_FLOAT_WORK)) return false;
     if (c->self->kind == JINJA_STR ? jinja_parse_float(c->self->s, &f)
                                    : jinja_as_number(c->self, &f))
         *out = jinja_float(f);

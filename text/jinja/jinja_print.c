@@ -2,6 +2,7 @@
  * See text/jinja/jinja_value.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 void jinja_float_repr(double f, char *out)
 {
     char digits[40];
-    int precision = 0;
+    /* Shorter digits of a normal number are its 15 without the zeros at their end. */
+    int precision = fabs(f) < DBL_MIN ? 0 : DBL_DIG - 1;
     if (isnan(f) || isinf(f)) {
         strcpy(out, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
@@ -19,10 +21,15 @@ void jinja_float_repr(double f, char *out)
     do {
         snprintf(digits, sizeof digits, "%.*e", precision, f);
     } while (strtod(digits, NULL) != f && precision++ < 17);
-    char *e = strchr(digits, 'e');
+    const char *e = strchr(digits, 'e'), *last = e;
     const int exponent = atoi(e + 1);
+    while (precision > 0 && last[-1] == '0') {
+        last--;
+        precision--;
+    }
+    if (precision == 0 && last[-1] == '.') last--;
     if (exponent < -4 || exponent >= 16) {
-        snprintf(out, 40, "%.*se%c%02d", (int)(e - digits), digits, exponent < 0 ? '-' : '+',
+        snprintf(out, 40, "%.*se%c%02d", (int)(last - digits), digits, exponent < 0 ? '-' : '+',
                  abs(exponent));
         return;
     }
@@ -129,6 +136,7 @@ bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_
         snprintf(text, sizeof text, "%lld", (long long)v->i);
         return jinja_add_word(r, out, text);
     case JINJA_FLOAT:
+        if (!jinja_step(r, JINJA_FLOAT_WORK)) return false;
         jinja_float_repr(v->f, text);
         return jinja_add_word(r, out, text);
     case JINJA_STR:
@@ -229,6 +237,7 @@ static bool put_json_float(struct jinja_run *r, struct jinja_text *out, double f
     char text[40];
     if (isnan(f) || isinf(f))
         return jinja_add_word(r, out, isnan(f) ? "NaN" : f < 0 ? "-Infinity" : "Infinity");
+    if (!jinja_step(r, JINJA_FLOAT_WORK)) return false;
     jinja_float_repr(f, text);
     return jinja_add_word(r, out, text);
 }

@@ -135,6 +135,7 @@ bool jinja_template_render(const struct jinja_template *t, const json_t *context
         ok = (!out->failed && !(own && own->failed)) ||
              base_fail(err, BASE_NO_MEMORY, "no memory for a rendered template");
     }
+    if (!ok && r.pool.exhausted && r.limit.exhausted) *r.limit.exhausted = true;
     jinja_pool_free(&r.pool);
     return ok;
 }

@@ -43,6 +43,7 @@ void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err)
     struct jinja_chunk *chunk = pool->chunk;
     if (!base_align_up(size ? size : 1, ALIGN, &bytes) || !base_add(pool->taken, bytes, &taken) ||
         taken > pool->limit) {
+        pool->exhausted = true;
         base_fail(err, BASE_USAGE, "the template needs more than %llu bytes of memory",
                   (unsigned long long)pool->limit);
         return NULL;
@@ -129,6 +130,7 @@ bool jinja_step(struct jinja_run *r, uint64_t count)
         r->steps += count;
         return true;
     }
+    r->pool.exhausted = true;
     return jinja_fail(r, "the template takes more than %llu steps",
                       (unsigned long long)r->limit.max_steps);
 }
@@ -204,9 +206,11 @@ static bool reserve(struct jinja_run *r, struct jinja_text *text, size_t more)
 {
     if (text->room - text->n >= more) return true;
     uint64_t need;
-    if (!base_add(text->n, more, &need) || need > r->limit.max_memory)
+    if (!base_add(text->n, more, &need) || need > r->limit.max_memory) {
+        r->pool.exhausted = true;
         return jinja_fail(r, "the template needs more than %llu bytes of memory",
                           (unsigned long long)r->limit.max_memory);
+    }
     size_t room = text->room ? text->room * 2 : 32;
     if (room < need) room = need;
     char *s = jinja_grow(&r->pool, text->s, text->room, room, r->err);

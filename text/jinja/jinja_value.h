@@ -16,6 +16,7 @@ struct jinja_pool {
     struct jinja_chunk *chunk; /* the newest; it links to older ones */
     uint64_t taken, limit;     /* bytes */
     bool marked;               /* each byte has a mark: the template's own, or (0) data */
+    bool exhausted;            /* a limit of the rendering was reached: memory, steps, output */
 };
 
 /* Zeroed bytes, or NULL with an error: BASE_USAGE at the limit, BASE_NO_MEMORY without memory. */
@@ -141,8 +142,9 @@ bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((for
  * item, or a number of bytes given by the constants. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
-    JINJA_DECODED = 2, /* bytes that are read as code points */
-    JINJA_MOVED = 64   /* bytes that are copied, compared or searched */
+    JINJA_FLOAT_WORK = 100, /* steps of printing or reading one */
+    JINJA_DECODED = 2,      /* bytes that are read as code points */
+    JINJA_MOVED = 64        /* bytes that are copied, compared or searched */
 };
 bool jinja_enter(struct jinja_run *r); /* one level deeper; false at the limit */
 void jinja_leave(struct jinja_run *r);

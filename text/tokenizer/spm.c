@@ -72,8 +72,8 @@ static bool is_mark(const char *text, size_t size)
     return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
 }
 
-/* Notes which bytes a token joins to a U+2581 behind them. The texts lie in the file one after
- * another, each behind its length, so one search visits all of them. Before a text that begins with
+/* Notes which bytes a token joins to a U+2581 after them. The texts lie in the file one after
+ * another, each after its length, so one search visits all of them. Before a text that begins with
  * U+2581 is the last byte of a length, 0: a text is then not parted between the two either, which
  * gives the same ids. */
 static bool find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)

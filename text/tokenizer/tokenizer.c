@@ -80,7 +80,8 @@ void text_work_free(struct text_work *w)
 static bool encode_fragments(const struct text_tokenizer *t, struct text_work *w, const char *bytes,
                              const struct text_fragments *fragments)
 {
-    bool after_special = true; /* SentencePiece puts a space before the text that follows */
+    /* SentencePiece puts a space before the text that follows. */
+    bool after_special = !(w->flags & TEXT_CONTINUES);
     for (size_t i = 0; i < fragments->count; i++) {
         const struct text_fragment *f = &fragments->item[i];
         const char *text = bytes + f->start;

@@ -34,7 +34,8 @@ void text_ids_free(struct text_ids *ids);
 enum text_encode_flags {
     TEXT_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) where the file declares them */
     TEXT_PARSE_SPECIAL = 2, /* "<|im_end|>" in the text becomes that token */
-    TEXT_LOSSY = 4          /* a byte that the vocabulary has no token for is left out */
+    TEXT_LOSSY = 4,         /* a byte that the vocabulary has no token for is left out */
+    TEXT_CONTINUES = 8      /* the text continues another: no space is put before it */
 };
 
 /* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid

@@ -113,7 +113,11 @@ static size_t follow_user(const struct unigram *u, const char *text, size_t size
 static bool normalize(const struct text_tokenizer *t, struct text_work *w, const char *text,
                       size_t size)
 {
-    struct normalizer n = {.u = t->state, .out = &w->text, .add_space = t->add_space_prefix};
+    const bool continues = w->flags & TEXT_CONTINUES && w->source_place == 0;
+    struct normalizer n = {.u = t->state,
+                           .out = &w->text,
+                           .add_space = t->add_space_prefix && !continues,
+                           .in_word = continues};
     base_buffer_clear(n.out);
     for (size_t at = 0, used; at < size; at += used) {
         struct gguf_str part;

@@ -1,0 +1,117 @@
+/* cli/cache/cache_key.c: what must be equal. See cli/cache/cache_key.h. */
+#include "cli/cache/cache_key.h"
+#include <elf.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    SMALL_BYTES = 4 << 20, /* a model that is hashed as a whole */
+    YOUNG_SECONDS = 2,
+    PIECES = 16, /* of a larger one, spread evenly */
+    PIECE_BYTES = 4096
+};
+
+/* ---- The program ---- */
+
+/* Appends the build id of the program, which is the first object. */
+static int find_build_id(struct dl_phdr_info *object, size_t size, void *user)
+{
+    struct base_buffer *out = user;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_NOTE) continue;
+        const char *at = (const char *)(uintptr_t)(object->dlpi_addr + segment->p_vaddr);
+        const char *end = at + segment->p_memsz;
+        while (at < end && (size_t)(end - at) > sizeof(ElfW(Nhdr))) {
+            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(const void *)at;
+            const char *name = at + sizeof *note, *id = name + (note->n_namesz + 3) / 4 * 4;
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+                memcmp(name, "GNU", 4) == 0)
+                base_buffer_add(out, id, note->n_descsz);
+            at = id + (note->n_descsz + 3) / 4 * 4;
+        }
+    }
+    return 1;
+}
+
+static bool add_program(struct base_buffer *out)
+{
+    const size_t before = out->size;
+    dl_iterate_phdr(find_build_id, out);
+    const bool found = out->size > before;
+    base_buffer_add_format(out, "\n%s\n", gnu_get_libc_version());
+    return found;
+}
+
+/* ---- The model ---- */
+
+static void hash_pieces(const struct gguf_file *file, bool all, char out[BASE_SHA256_HEX])
+{
+    struct base_sha256 h;
+    base_sha256_init(&h);
+    for (int i = 0; i < gguf_part_count(file); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(file, i);
+        if (all || part.size <= PIECE_BYTES)
+            base_sha256_add(&h, part.bytes, (size_t)part.size);
+        else
+            for (uint64_t k = 0; k < PIECES; k++)
+                base_sha256_add(
+                    &h, (const char *)part.bytes + (part.size - PIECE_BYTES) / (PIECES - 1) * k,
+                    PIECE_BYTES);
+    }
+    base_sha256_hex(&h, out);
+}
+
+static bool add_model(const struct gguf_file *file, struct base_buffer *out)
+{
+    const bool small = gguf_size(file) <= SMALL_BYTES;
+    char hash[BASE_SHA256_HEX];
+    hash_pieces(file, small, hash);
+    base_buffer_add_format(out, "%s %llu\n", hash, (unsigned long long)gguf_size(file));
+    for (int i = 0; !small && i < gguf_part_count(file); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(file, i);
+        if (part.changed_ns / 1000000000 >= time(NULL) - YOUNG_SECONDS) return false;
+        base_buffer_add_format(out, "%llu %llu %lld\n", (unsigned long long)part.inode,
+                               (unsigned long long)part.size, (long long)part.changed_ns);
+    }
+    return true;
+}
+
+/* ---- The settings ---- */
+
+static void add_settings(const struct cli_values *v, struct base_buffer *out)
+{
+    const float reals[] = {v->rope_scale,      v->rope_freq_base,   v->rope_freq_scale,
+                           v->yarn_ext_factor, v->yarn_attn_factor, v->yarn_beta_fast,
+                           v->yarn_beta_slow};
+    base_buffer_add_format(out, "%s %s %d %s %lld\n", v->cache_type_k, v->cache_type_v, v->blas,
+                           v->rope_scaling ? v->rope_scaling : "", (long long)v->yarn_orig_ctx);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        base_buffer_add_format(out, "%a\n", (double)reals[i]);
+    for (size_t i = 0; i < v->override_kv.count; i++) /* with its end: no two lists are one text */
+        base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
+}
+
+bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file,
+                   char key[BASE_SHA256_HEX], const char **why)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct base_sha256 h;
+    *why = "not enough memory";
+    if (!add_program(&text))
+        *why = "the program was linked without a build id";
+    else if (!add_model(file, &text))
+        *why = "the model's file has just changed";
+    else {
+        add_settings(values, &text);
+        if (!text.failed) *why = NULL;
+    }
+    base_sha256_init(&h);
+    base_sha256_add(&h, text.size ? text.data : "", text.size);
+    base_sha256_hex(&h, key);
+    base_buffer_free(&text);
+    return !*why;
+}

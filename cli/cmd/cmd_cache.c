@@ -1,0 +1,135 @@
+/* cli/cmd/cmd_cache.c: `infer cache`: what the prefix cache has stored, and its end. */
+#include "cli/cache/cache_entry.h"
+#include "cli/cache/cache_folder.h"
+#include "cli/commands.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include "cli/terminal.h"
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SECONDS_OF_DAY = 24 * 60 * 60 };
+
+/* A file of the folder as a person sees it. */
+struct row {
+    struct cli_cache_file *file;
+    struct cli_cache_head head;
+    struct base_error error; /* why it is of no use */
+    int64_t age;             /* seconds since it was used */
+};
+
+static bool read_row(const struct cli_cache_folder *folder, struct cli_cache_file *file,
+                     struct row *row)
+{
+    const int fd = cli_cache_file_open(folder, file);
+    *row = (struct row){.file = file, .error = BASE_ERROR_INIT};
+    row->age = (int64_t)time(NULL) - file->used_ns / 1000000000;
+    if (row->age < 0) row->age = 0;
+    if (fd < 0) return base_fail(&row->error, BASE_FAILED, "others can write to it");
+    const bool ok = cli_cache_head_read(fd, &row->head, &row->error);
+    close(fd);
+    return ok;
+}
+
+static bool is_meant(const struct cli_values *v, const struct row *r)
+{
+    const char *name = v->n_arguments ? v->argument[0] : "";
+    const size_t n = strlen(name);
+    if (r->age < v->older * SECONDS_OF_DAY) return false;
+    if (n == 0) return true;
+    return r->head.name && memmem(r->head.name, r->head.n_name, name, n);
+}
+
+static void add_age(struct base_buffer *out, int64_t seconds)
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {{SECONDS_OF_DAY, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    size_t i = 0;
+    while (i < 3 && seconds < units[i].seconds) i++;
+    base_buffer_add_format(out, "%5lld %-4s", (long long)(seconds / units[i].seconds),
+                           units[i].name);
+}
+
+static void add_text(const struct row *r, struct base_buffer *out)
+{
+    base_buffer_add_format(out, "%9.1f MB ", (double)r->file->size / 1e6);
+    add_age(out, r->age);
+    if (r->error.code)
+        base_buffer_add_format(out, " unusable: %s", r->error.text);
+    else
+        base_buffer_add_format(out, " %7llu tokens  ", (unsigned long long)r->head.n_ids);
+    if (!r->error.code) cli_show(out, r->head.name, r->head.n_name, false);
+    base_buffer_add_text(out, "\n");
+}
+
+static void add_json(const struct row *r, bool first, struct base_buffer *out)
+{
+    const bool bad = r->error.code != BASE_OK;
+    base_buffer_add_format(out, "%s{\"bytes\":%llu,\"age_seconds\":%lld,", first ? "" : ",\n",
+                           (unsigned long long)r->file->size, (long long)r->age);
+    base_buffer_add_member(out, "error", bad ? r->error.text : NULL, strlen(r->error.text));
+    if (!bad) {
+        base_buffer_add_format(out, ",\"tokens\":%llu,", (unsigned long long)r->head.n_ids);
+        base_buffer_add_member(out, "model", r->head.name, r->head.n_name);
+    }
+    base_buffer_add_text(out, "}");
+}
+
+struct total {
+    size_t n;
+    uint64_t bytes;
+};
+
+static struct total handle_rows(const struct cli_values *v, struct cli_cache_folder *folder,
+                                struct base_buffer *out)
+{
+    struct total t = {0};
+    if (v->json && !v->clear) base_buffer_add_text(out, "[");
+    for (size_t i = 0; i < folder->count; i++) {
+        struct row r;
+        read_row(folder, &folder->file[i], &r);
+        if (is_meant(v, &r)) {
+            if (!v->clear && v->json)
+                add_json(&r, t.n == 0, out);
+            else if (!v->clear)
+                add_text(&r, out);
+            t.n++;
+            t.bytes += r.file->size;
+            if (v->clear) cli_cache_file_remove(folder, r.file);
+        }
+        cli_cache_head_free(&r.head);
+    }
+    if (v->json && !v->clear) base_buffer_add_text(out, "]\n");
+    return t;
+}
+
+bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
+{
+    struct cli_cache_folder folder;
+    struct base_buffer out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;
+    struct base_error failed = BASE_ERROR_INIT;
+    struct total t = {0};
+    bool missing, ok = true;
+    if (cli_cache_folder_open(&folder, values->cache ? values->cache : "auto", false, &missing,
+                              &failed)) {
+        base_buffer_add_format(&inside, "%s/new", folder.path.data);
+        if (!inside.failed) cli_sandbox_limit(inside.data);
+        t = handle_rows(values, &folder, &out);
+    } else if (missing) {
+        base_buffer_add_text(&out, values->json && !values->clear ? "[]\n" : "");
+    } else {
+        *err = failed;
+        ok = false;
+    }
+    ok = ok && cli_write_buffer(&out, err);
+    if (ok && (values->clear || !values->json))
+        cli_note("%s: %zu %s, %.1f MB%s", folder.path.data, t.n, t.n == 1 ? "entry" : "entries",
+                 (double)t.bytes / 1e6, values->clear ? " removed" : "");
+    base_buffer_free(&out);
+    base_buffer_free(&inside);
+    cli_cache_folder_close(&folder);
+    return ok;
+}

@@ -1,0 +1,516 @@
+/* cli/cmd/cmd_score.c: `infer score`: how probable given continuations of a prompt are.
+ *
+ * A line's prompt is tokenized as `run` does it, each continuation by itself, as text that goes on;
+ * the continuation's tokens follow the prompt's. Lines are taken as they come: those that are there
+ * are evaluated together (generate/score.h), and answered in their order. */
+#include "cli/batch/batch_input.h"
+#include "cli/chat/chat_template.h"
+#include "cli/chat/messages.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include "generate/score.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
+
+/* A prompt and its continuations. */
+struct item {
+    uint64_t number;                /* of the line */
+    json_t *line;                   /* for its id; NULL: none */
+    struct text_ids *ids;           /* [n]: the prompt and the continuation */
+    struct generate_score_row *row; /* [n] */
+    struct base_buffer *text;       /* [n]: the continuations */
+    double *logprob;                /* of all rows */
+    size_t n, n_prompt;             /* n_prompt: tokens */
+    struct base_error failed;       /* code 0: it did not */
+};
+
+struct score {
+    struct cli_values values;
+    struct cli_model model;
+    struct cli_chat_template template; /* where there is one */
+    struct base_error no_template;     /* why there is none */
+    struct generate_scorer *scorer;
+    struct base_buffer each; /* --each, with escapes as bytes */
+    struct cli_batch_input input;
+    struct item item[LINES_AT_ONCE]; /* the latest lines, unanswered */
+    size_t n_items, n_bytes;
+    uint64_t n_lines, n_failed;
+};
+
+/* ---- One prompt ---- */
+
+static void free_item(struct item *it)
+{
+    for (size_t i = 0; i < it->n; i++) {
+        if (it->ids) text_ids_free(&it->ids[i]);
+        if (it->text) base_buffer_free(&it->text[i]);
+    }
+    free(it->ids);
+    free(it->row);
+    free(it->text);
+    free(it->logprob);
+    json_decref(it->line);
+    *it = (struct item){0};
+}
+
+static bool make_parts(struct item *it, size_t n, struct base_error *err)
+{
+    it->ids = calloc(n, sizeof *it->ids);
+    it->row = calloc(n, sizeof *it->row);
+    it->text = calloc(n, sizeof *it->text);
+    it->n = n;
+    return (it->ids && it->row && it->text) ||
+           base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu continuations", n);
+}
+
+/* The ids of continuation i, behind those of the prompt. */
+static bool encode_continuation(const struct score *s, struct item *it, size_t i,
+                                const struct text_ids *prompt, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    const unsigned flags = TEXT_CONTINUES | (v->no_special ? 0 : TEXT_PARSE_SPECIAL);
+    const uint32_t n_ctx = model_session_n_ctx(s->model.session);
+    for (size_t k = 0; k < prompt->count; k++)
+        if (!text_ids_add(&it->ids[i], prompt->id[k], err)) return false;
+    if (!cli_encode(v, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
+        return false;
+    if (it->ids[i].count == prompt->count)
+        return base_fail(err, BASE_USAGE, "continuation %zu is empty", i + 1);
+    if (it->ids[i].count - 1 > n_ctx)
+        return base_fail(err, BASE_TOO_LONG,
+                         "the prompt and continuation %zu have %zu tokens and the context holds "
+                         "%u: shorten it or raise --ctx-size",
+                         i + 1, it->ids[i].count, n_ctx);
+    return true;
+}
+
+/* Rows of the continuations, whose texts are there. */
+static bool make_rows(const struct score *s, struct item *it, const struct text_ids *prompt,
+                      struct base_error *err)
+{
+    size_t n = 0;
+    if (prompt->count == 0)
+        return base_fail(err, BASE_USAGE,
+                         "the prompt is empty and this model has no beginning-of-text token");
+    it->n_prompt = prompt->count;
+    for (size_t i = 0; i < it->n; i++) {
+        if (!encode_continuation(s, it, i, prompt, err)) return false;
+        it->row[i] =
+            (struct generate_score_row){it->ids[i].id, it->ids[i].count, prompt->count, NULL};
+        n += it->ids[i].count - prompt->count;
+    }
+    it->logprob = calloc(n, sizeof *it->logprob);
+    if (!it->logprob) return base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
+    n = 0;
+    for (size_t i = 0; i < it->n; i++) {
+        it->row[i].logprob = it->logprob + n;
+        n += it->row[i].n - it->row[i].from;
+    }
+    return true;
+}
+
+/* The ids of a conversation; `messages` NULL: none but the question. */
+static bool encode_chat(struct score *s, const json_t *messages, const struct base_buffer *question,
+                        struct text_ids *ids, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    struct cli_chat_prompt prompt = {0};
+    if (!s->template.template) {
+        *err = s->no_template;
+        return false;
+    }
+    if (messages && !cli_messages_check(messages, err)) return false;
+    json_t *list = messages ? json_deep_copy(messages) : json_array();
+    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
+    if (ok && v->system && !cli_messages_n_system(list))
+        ok = cli_messages_set_system(list, v->system, err);
+    if (ok && question && question->size == 0)
+        ok = base_fail(err, BASE_USAGE, "the question is empty");
+    if (ok && question)
+        ok = cli_messages_add(list, "user", question->data, question->size, v->lossy, err);
+    if (ok && json_array_size(list) == 0)
+        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
+    ok = ok && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
+    json_decref(list);
+    if (ok) {
+        *ids = prompt.ids;
+        prompt.ids = TEXT_IDS_INIT;
+    }
+    cli_chat_prompt_free(&prompt);
+    return ok;
+}
+
+static bool score_item(struct score *s, struct item *it, const json_t *messages,
+                       const struct base_buffer *prompt, struct base_error *err)
+{
+    struct text_ids ids = TEXT_IDS_INIT;
+    const bool ok = (messages || s->values.chat
+                         ? encode_chat(s, messages, prompt, &ids, err)
+                         : cli_input_encode(&s->values, s->model.tokenizer, prompt, &ids, err)) &&
+                    make_rows(s, it, &ids, err);
+    text_ids_free(&ids);
+    return ok;
+}
+
+/* ---- Lines ---- */
+
+static bool read_continuations(struct item *it, struct base_error *err)
+{
+    const json_t *list = json_object_get(it->line, "continuations");
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+    if (!make_parts(it, json_array_size(list), err)) return false;
+    for (size_t i = 0; i < it->n; i++) {
+        const json_t *one = json_array_get(list, i);
+        if (!json_is_string(one))
+            return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+        base_buffer_add(&it->text[i], json_string_value(one), json_string_length(one));
+        if (!cli_buffer_check(&it->text[i], err)) return false;
+    }
+    return true;
+}
+
+static bool check_members(const struct item *it, struct base_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(it->line, name, value)
+    {
+        if (strcmp(name, "id") != 0 && strcmp(name, "prompt") != 0 &&
+            strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0)
+            return base_fail_at(err, BASE_USAGE, name, -1,
+                                "is no member of a line: prompt, messages, continuations or id");
+    }
+    return true;
+}
+
+/* The continuations of the command line. */
+static bool copy_continuations(const struct score *s, struct item *it, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    if (!make_parts(it, v->continuation.count, err)) return false;
+    for (size_t i = 0; i < it->n; i++) {
+        if (v->escape)
+            cli_input_unescape(v->continuation.item[i], &it->text[i]);
+        else
+            base_buffer_add_text(&it->text[i], v->continuation.item[i]);
+        if (!cli_buffer_check(&it->text[i], err)) return false;
+    }
+    return true;
+}
+
+static bool read_plain_line(struct score *s, struct item *it, const char *line, size_t size,
+                            struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    cli_each_fill(&s->each, line, size, &text);
+    const bool ok = cli_buffer_check(&text, err) && copy_continuations(s, it, err) &&
+                    score_item(s, it, NULL, &text, err);
+    base_buffer_free(&text);
+    return ok;
+}
+
+static bool read_line(struct score *s, struct item *it, const char *line, size_t size,
+                      struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    if (s->input.too_long)
+        return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
+                         CLI_BATCH_LINE_MAX >> 20);
+    if (s->values.each) return read_plain_line(s, it, line, size, err);
+    it->line = cli_json_parse(line, size, "JSON", err);
+    if (!it->line) return false;
+    if (!json_is_object(it->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    const json_t *prompt = json_object_get(it->line, "prompt");
+    const json_t *messages = json_object_get(it->line, "messages");
+    if (!check_members(it, err)) return false;
+    if (!prompt && !messages)
+        return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
+    if (prompt && !json_is_string(prompt))
+        return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
+    if (prompt) base_buffer_add(&text, json_string_value(prompt), json_string_length(prompt));
+    const bool ok = cli_buffer_check(&text, err) && read_continuations(it, err) &&
+                    score_item(s, it, messages, prompt ? &text : NULL, err);
+    base_buffer_free(&text);
+    return ok;
+}
+
+static bool is_blank(const char *line, size_t size)
+{
+    size_t n = 0;
+    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
+    return n == size;
+}
+
+/* What is wrong with a line is its own; an interrupt and a lack of memory are not. */
+static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
+{
+    if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
+    struct item *it = &s->item[s->n_items++];
+    *it = (struct item){.number = s->input.number, .failed = BASE_ERROR_INIT};
+    s->n_bytes += size;
+    if (read_line(s, it, line, size, &it->failed)) return true;
+    const enum base_code code = it->failed.code;
+    if (code != BASE_INTERRUPTED && code != BASE_NO_MEMORY) return true;
+    *err = it->failed;
+    return false;
+}
+
+/* ---- Answers ---- */
+
+static double sum_of(const struct generate_score_row *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->n - r->from; i++) sum += r->logprob[i];
+    return sum;
+}
+
+static void add_continuation(const struct item *it, size_t i, struct base_buffer *out)
+{
+    const struct generate_score_row *r = &it->row[i];
+    base_buffer_add_format(out, "%s{\"logprob\":%.6f,\"tokens\":%zu,\"bytes\":%zu,\"logprobs\":[",
+                           i ? "," : "", sum_of(r), r->n - r->from, it->text[i].size);
+    for (size_t k = 0; k < r->n - r->from; k++)
+        base_buffer_add_format(out, "%s%.6f", k ? "," : "", r->logprob[k]);
+    base_buffer_add_text(out, "],\"ids\":[");
+    for (size_t k = r->from; k < r->n; k++)
+        base_buffer_add_format(out, "%s%d", k > r->from ? "," : "", r->ids[k]);
+    base_buffer_add_text(out, "]}");
+}
+
+/* The answer, without the brace that opens it. */
+static void add_answer(const struct item *it, struct base_buffer *out)
+{
+    base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", it->n_prompt);
+    for (size_t i = 0; i < it->n; i++) add_continuation(it, i, out);
+    base_buffer_add_text(out, "]}\n");
+}
+
+static void add_failure(const struct item *it, struct base_buffer *out)
+{
+    char text[900];
+    base_error_format(&it->failed, text, sizeof text);
+    base_buffer_add_format(out, "\"status\":%d,", (int)it->failed.code);
+    base_buffer_add_member(out, "error", text, strlen(text));
+    base_buffer_add_text(out, "}\n");
+}
+
+static bool write_item(const struct item *it, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    const json_t *id = json_object_get(it->line, "id");
+    base_buffer_add_format(&out, "{\"line\":%llu,", (unsigned long long)it->number);
+    if (id) {
+        base_buffer_add_text(&out, "\"id\":");
+        cli_json_add(&out, id);
+        base_buffer_add_text(&out, ",");
+    }
+    if (it->failed.code)
+        add_failure(it, &out);
+    else
+        add_answer(it, &out);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+/* A row that a model without numbers gave is an error of its line. */
+static void check_numbers(struct item *it)
+{
+    for (size_t i = 0; !it->failed.code && i < it->n; i++)
+        if (!isfinite(sum_of(&it->row[i])))
+            base_fail(&it->failed, BASE_FAILED, "the model gave logits that are no numbers");
+}
+
+static bool eval_items(struct score *s, struct base_error *err)
+{
+    struct generate_score_group group[LINES_AT_ONCE];
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_items; i++)
+        if (!s->item[i].failed.code)
+            group[n++] = (struct generate_score_group){s->item[i].row, s->item[i].n};
+    if (!generate_scorer_run(s->scorer, group, n, err)) return false;
+    for (size_t i = 0; i < s->n_items; i++) check_numbers(&s->item[i]);
+    return true;
+}
+
+static void drop_items(struct score *s)
+{
+    while (s->n_items > 0) free_item(&s->item[--s->n_items]);
+    s->n_bytes = 0;
+}
+
+static bool answer_items(struct score *s, struct base_error *err)
+{
+    bool ok = eval_items(s, err);
+    for (size_t i = 0; ok && i < s->n_items; i++) {
+        s->n_lines++;
+        s->n_failed += s->item[i].failed.code != 0;
+        ok = write_item(&s->item[i], err);
+    }
+    drop_items(s);
+    return ok;
+}
+
+static bool answer_lines(struct score *s, struct base_error *err)
+{
+    for (;;) {
+        const char *line;
+        size_t size;
+        const bool full = s->n_items == LINES_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
+        const enum cli_batch_read got =
+            full ? CLI_BATCH_LATER
+                 : cli_batch_input_next(&s->input, s->n_items == 0, &line, &size, err);
+        if (got == CLI_BATCH_FAILED) return false;
+        if (got == CLI_BATCH_LINE && !take_line(s, line, size, err)) return false;
+        if (got != CLI_BATCH_LINE && s->n_items > 0 && !answer_items(s, err)) return false;
+        if (got == CLI_BATCH_END) return true;
+    }
+}
+
+/* ---- One prompt on the command line ---- */
+
+static void add_table(const struct item *it, struct base_buffer *out)
+{
+    base_buffer_add_text(out, "     logprob   per token  tokens   bytes  continuation\n");
+    for (size_t i = 0; i < it->n; i++) {
+        const size_t n = it->row[i].n - it->row[i].from;
+        const double sum = sum_of(&it->row[i]);
+        base_buffer_add_format(out, "%12.6f%12.6f%8zu%8zu  ", sum, sum / (double)n, n,
+                               it->text[i].size);
+        base_buffer_add_json(out, it->text[i].size ? it->text[i].data : "", it->text[i].size);
+        base_buffer_add_text(out, "\n");
+    }
+}
+
+static bool read_one(struct score *s, struct item *it, struct base_error *err)
+{
+    struct base_buffer prompt = BASE_BUFFER_INIT;
+    const bool ok = cli_input_read(&s->values, &prompt, err) && copy_continuations(s, it, err) &&
+                    score_item(s, it, NULL, &prompt, err);
+    base_buffer_free(&prompt);
+    return ok;
+}
+
+static bool answer_one(struct score *s, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct item *it = &s->item[s->n_items++];
+    *it = (struct item){.failed = BASE_ERROR_INIT};
+    bool ok = read_one(s, it, err);
+    if (ok && !s->values.no_sandbox) cli_sandbox_close(0);
+    ok = ok && eval_items(s, err);
+    if (ok && it->failed.code) {
+        *err = it->failed;
+        ok = false;
+    }
+    if (ok && s->values.json) {
+        base_buffer_add_text(&out, "{");
+        add_answer(it, &out);
+    } else if (ok) {
+        add_table(it, &out);
+    }
+    ok = ok && cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+/* ---- The whole ---- */
+
+/* Whether one prompt is given, and no lines. */
+static bool is_one(const struct cli_values *v)
+{
+    return v->continuation.count && !v->each;
+}
+
+static bool open_input(struct score *s, struct base_error *err)
+{
+    const char *path = s->values.file;
+    if (is_one(&s->values)) return true;
+    if (path && strcmp(path, "-") != 0) {
+        s->input.fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (s->input.fd >= 0) return true;
+        s->input.fd = 0;
+        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+        base_error_set_file(err, path);
+        return false;
+    }
+    if (path || !cli_stdin_is_terminal()) return true;
+    return base_fail(err, BASE_USAGE,
+                     "no lines: give -f FILE or pipe them in; see infer score --help");
+}
+
+/* The model's own template may be missing until a line needs it. */
+static bool open_template(struct score *s, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    s->no_template = BASE_ERROR_INIT;
+    if (cli_chat_template_open(&s->template, v, &s->model, NULL, &s->no_template)) return true;
+    cli_chat_template_close(&s->template);
+    if (!v->chat && !v->template && s->no_template.code != BASE_NO_MEMORY) return true;
+    *err = s->no_template;
+    return false;
+}
+
+static bool open_all(struct score *s, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    uint32_t n_slots;
+    if (v->each && !cli_each_read(v, &s->each, err)) return false;
+    if (!open_input(s, err) || !cli_model_open_file(&s->model, v, err) ||
+        !cli_model_open_tokenizer(&s->model, err) || !open_template(s, err))
+        return false;
+    if (!v->no_sandbox) cli_sandbox_limit(NULL);
+    if (!cli_model_open_weights(&s->model, v, err) ||
+        !cli_model_open_slots(&s->model, v, STANDARD_SLOTS, GENERATE_SCORE_LEAST_SEQ - 1, &n_slots,
+                              err))
+        return false;
+    s->scorer = generate_scorer_new(s->model.engine, s->model.session,
+                                    model_facts(s->model.model)->n_vocab, err);
+    if (s->scorer && v->verbose) cli_model_note(&s->model);
+    return s->scorer != NULL;
+}
+
+static bool score_lines(struct score *s, struct base_error *err)
+{
+    if (!s->values.no_sandbox) cli_sandbox_close(0);
+    if (!answer_lines(s, err)) return false;
+    const struct generate_score_counts c = generate_scorer_counts(s->scorer);
+    if (s->values.verbose)
+        cli_note("%llu lines; %llu tokens evaluated of %llu that they have",
+                 (unsigned long long)s->n_lines, (unsigned long long)c.n_evaluated,
+                 (unsigned long long)c.n_alone);
+    if (s->n_failed == 0) return true;
+    return base_fail(err, BASE_FAILED, "%llu of %llu lines failed: their answers have an \"error\"",
+                     (unsigned long long)s->n_failed, (unsigned long long)s->n_lines);
+}
+
+static void close_all(struct score *s)
+{
+    drop_items(s);
+    generate_scorer_free(s->scorer);
+    cli_batch_input_free(&s->input);
+    base_buffer_free(&s->each);
+    if (s->input.fd > STDERR_FILENO) close(s->input.fd);
+    cli_chat_template_close(&s->template);
+    cli_model_close(&s->model);
+    free(s);
+}
+
+bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
+{
+    struct score *s = calloc(1, sizeof *s);
+    if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    s->values = *values;
+    const bool ok = open_all(s, err) && (is_one(values) ? answer_one(s, err) : score_lines(s, err));
+    close_all(s);
+    return ok;
+}

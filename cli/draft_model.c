@@ -1,0 +1,69 @@
+/* cli/draft_model.c: --draft. See cli/draft_model.h. */
+#include "cli/draft_model.h"
+#include "cli/system.h"
+#include <string.h>
+
+/* Whether ids mean the same texts. */
+static bool check_vocabulary(const struct cli_model *draft, const struct cli_model *model,
+                             struct base_error *err)
+{
+    const uint32_t n = model_facts(model->model)->n_vocab;
+    const uint32_t n_draft = model_facts(draft->model)->n_vocab;
+    if (n_draft != n)
+        return base_fail_at(err, BASE_USAGE, "--draft", -1,
+                            "%s has another vocabulary than the model: %u tokens, not %u",
+                            gguf_path(draft->file), n_draft, n);
+    for (uint32_t id = 0; id < n && id < text_vocab_size(model->tokenizer); id++) {
+        const struct gguf_str a = text_token_raw(model->tokenizer, (int32_t)id);
+        const struct gguf_str b = id < text_vocab_size(draft->tokenizer)
+                                      ? text_token_raw(draft->tokenizer, (int32_t)id)
+                                      : (struct gguf_str){0};
+        if (a.size != b.size || (a.size && memcmp(a.data, b.data, a.size) != 0))
+            return base_fail_at(err, BASE_USAGE, "--draft", -1,
+                                "%s has another vocabulary than the model: token %u differs",
+                                gguf_path(draft->file), id);
+    }
+    return true;
+}
+
+static bool open_model(struct cli_draft *d, const struct cli_values *values,
+                       const struct cli_model *model, struct base_error *err)
+{
+    struct cli_values v = *values;
+    v.model = values->draft;
+    memset(&v.override_kv, 0, sizeof v.override_kv); /* they are the model's */
+    if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
+        return false;
+    d->model.model = model_open(d->model.file, model->engine, err);
+    if (!d->model.model) base_error_set_file(err, gguf_path(d->model.file));
+    return d->model.model && check_vocabulary(&d->model, model, err) &&
+           cli_model_open_session(&d->model, &v, 1, model_session_n_ctx(model->session), err);
+}
+
+bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
+                    const struct cli_model *model, struct base_error *err)
+{
+    if (values->plan || strcmp(values->draft, "off") == 0) return true;
+    const bool by_text = strcmp(values->draft, "auto") == 0 || strcmp(values->draft, "ngram") == 0;
+    if (!by_text && !open_model(d, values, model, err)) return false;
+    const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),
+                                             .session = d->model.session,
+                                             .always = strcmp(values->draft, "ngram") == 0};
+    d->draft = generate_draft_new(&o, err);
+    return d->draft != NULL;
+}
+
+void cli_draft_close(struct cli_draft *d)
+{
+    generate_draft_free(d->draft);
+    cli_model_close(&d->model);
+    d->draft = NULL;
+}
+
+void cli_draft_note(const struct cli_draft *d)
+{
+    if (!d->draft) return;
+    const struct generate_draft_counts c = generate_draft_counts(d->draft);
+    cli_note("guesses: %llu of %llu were right, in %llu batches", (unsigned long long)c.n_right,
+             (unsigned long long)c.n_guesses, (unsigned long long)c.n_batches);
+}

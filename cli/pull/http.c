@@ -1,0 +1,544 @@
+/* cli/pull/http.c: requests by libcurl. See cli/pull/http.h. */
+#include "cli/pull/http.h"
+#include "base/interrupt.h"
+
+#ifndef CLI_HAS_CURL
+
+struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
+{
+    (void)o;
+    base_fail(err, BASE_FAILED,
+              "this program was built without libcurl: install its header (scripts/setup does) and "
+              "build again");
+    return NULL;
+}
+
+void cli_http_free(struct cli_http *h)
+{
+    (void)h;
+}
+
+bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
+{
+    (void)h;
+    (void)r;
+    return false;
+}
+
+struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
+{
+    (void)h;
+    (void)ms;
+    return NULL;
+}
+
+void cli_http_stop(struct cli_http *h)
+{
+    (void)h;
+}
+
+void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
+{
+    (void)h;
+    (void)url;
+    if (room > 0) out[0] = '\0';
+}
+
+#else
+
+#include "cli/commands.h"
+#define CURL_DISABLE_TYPECHECK /* its macros replace names of functions */
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    REDIRECTS_MAX = 10,
+    HEAD_MAX = 1 << 16,    /* bytes of an answer's head */
+    IGNORED_MAX = 1 << 16, /* bytes of the body of an error or a redirect */
+    SLOWEST = 1000,        /* bytes per second */
+    HEADER_SIZE = CLI_HTTP_VALIDATOR + 32
+};
+
+/* What the program calls of the library. */
+/* clang-format off */
+#define FUNCTIONS(F)                                                                               \
+    F(curl_global_init)                                                                            \
+    F(curl_easy_init) F(curl_easy_cleanup) F(curl_easy_reset) F(curl_easy_setopt)                  \
+    F(curl_easy_getinfo) F(curl_easy_strerror)                                                     \
+    F(curl_multi_init) F(curl_multi_cleanup) F(curl_multi_add_handle)                              \
+    F(curl_multi_remove_handle) F(curl_multi_perform) F(curl_multi_info_read) F(curl_multi_poll)   \
+    F(curl_slist_append) F(curl_slist_free_all)                                                    \
+    F(curl_url) F(curl_url_cleanup) F(curl_url_set) F(curl_url_get) F(curl_free)
+/* clang-format on */
+
+struct api {
+#define MEMBER(name) __typeof__(&(name)) name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+struct place { /* where an address leads */
+    char scheme[8], host[256], port[8];
+};
+
+struct slot {
+    struct cli_http *http;
+    struct cli_http_request *request; /* NULL: free */
+    CURL *easy;
+    struct curl_slist *headers;
+    char url[CLI_HTTP_URL]; /* of the running hop */
+    struct place at;
+    int hops;
+    size_t head_bytes, ignored_bytes;
+    bool running, begun, enough; /* enough: the caller ended it without an error */
+    char text[CURL_ERROR_SIZE];
+};
+
+struct cli_http {
+    void *library;
+    struct api api;
+    CURLM *multi;
+    struct cli_http_options options;
+    struct place hub;
+    struct slot slot[CLI_HTTP_REQUESTS];
+};
+
+/* ---- Addresses ---- */
+
+static CURLUcode copy_part(struct cli_http *h, CURLU *u, CURLUPart part, char *out, size_t room)
+{
+    char *text = NULL;
+    CURLUcode code = h->api.curl_url_get(u, part, &text, CURLU_DEFAULT_PORT);
+    if (code == CURLUE_OK && strlen(text) >= room) code = CURLUE_MALFORMED_INPUT;
+    if (code == CURLUE_OK) strcpy(out, text);
+    h->api.curl_free(text);
+    return code;
+}
+
+static bool is_here(const char *host)
+{
+    struct in_addr address;
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+           (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+}
+
+/* Where the address leads; an error for one that must not be read. `from`: the place whose answer
+ * named it, NULL: none. */
+static bool find_place(struct cli_http *h, const char *url, const struct place *from,
+                       struct place *out, struct base_error *err)
+{
+    CURLU *u = h->api.curl_url();
+    if (!u) return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
+    CURLUcode code = h->api.curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+    if (!code) code = copy_part(h, u, CURLUPART_SCHEME, out->scheme, sizeof out->scheme);
+    if (!code) code = copy_part(h, u, CURLUPART_HOST, out->host, sizeof out->host);
+    if (!code) code = copy_part(h, u, CURLUPART_PORT, out->port, sizeof out->port);
+    const bool ok = code == CURLUE_OK;
+    h->api.curl_url_cleanup(u);
+    const enum base_code wrong = from ? BASE_FAILED : BASE_USAGE;
+    const char *item = from ? from->host : NULL;
+    if (code == CURLUE_OUT_OF_MEMORY)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
+    const bool is_secure = ok && strcmp(out->scheme, "https") == 0;
+    if (!ok || (!is_secure && strcmp(out->scheme, "http") != 0))
+        return base_fail_at(err, wrong, item, -1, "%s is no http or https address of a host",
+                            from ? "it redirects to what" : url);
+    if (is_secure) return true;
+    if (from && strcmp(from->scheme, "https") == 0)
+        return base_fail_at(err, wrong, item, -1, "it redirects from https to http");
+    if (is_here(out->host) || h->options.insecure) return true;
+    return base_fail_at(err, wrong, out->host, -1,
+                        "http to another machine can be read and changed on its way: give an https "
+                        "address, or --insecure");
+}
+
+static bool is_same(const struct place *a, const struct place *b)
+{
+    return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 &&
+           strcmp(a->port, b->port) == 0;
+}
+
+void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
+{
+    struct place place = {.host = ""};
+    find_place(h, url, NULL, &place, NULL);
+    snprintf(out, room, "%s", place.host[0] ? place.host : "?");
+}
+
+/* ---- Answers ---- */
+
+static int64_t number_of(const char *text)
+{
+    char *end;
+    const size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 18) return -1;
+    const long long value = strtoll(text, &end, 10);
+    return *end == '\0' || *end == ' ' ? value : -1;
+}
+
+static void forget_answer(struct cli_http_answer *a, int status)
+{
+    a->status = status;
+    a->size = a->first = a->total = a->wait = -1;
+    a->validator[0] = '\0';
+}
+
+/* "bytes 0-99/1234" */
+static void read_content_range(const char *text, struct cli_http_answer *a)
+{
+    char digits[24];
+    if (strncasecmp(text, "bytes ", 6) != 0) return;
+    const char *slash = strchr(text, '/');
+    const size_t n = strspn(text + 6, "0123456789");
+    if (slash && (text[6] == '*' || text[6 + n] == '-')) a->total = number_of(slash + 1);
+    snprintf(digits, sizeof digits, "%.*s", (int)(n < sizeof digits ? n : 0), text + 6);
+    a->first = slash ? number_of(digits) : -1;
+}
+
+/* "<64 digits>" */
+static void read_linked(const char *text, char out[BASE_SHA256_HEX])
+{
+    text += *text == '"';
+    if (strspn(text, "0123456789abcdef") != BASE_SHA256_HEX - 1 ||
+        (text[BASE_SHA256_HEX - 1] != '"' && text[BASE_SHA256_HEX - 1] != '\0'))
+        return;
+    memcpy(out, text, BASE_SHA256_HEX - 1);
+    out[BASE_SHA256_HEX - 1] = '\0';
+}
+
+static void read_header(struct slot *s, const char *name, const char *value)
+{
+    struct cli_http_answer *a = &s->request->answer;
+    const bool is_hub = is_same(&s->at, &s->http->hub);
+    const bool is_tag = strcasecmp(name, "ETag") == 0;
+    if (strcasecmp(name, "Content-Length") == 0) a->size = number_of(value);
+    if (strcasecmp(name, "Content-Range") == 0) read_content_range(value, a);
+    if (strcasecmp(name, "Retry-After") == 0) a->wait = number_of(value);
+    if (is_hub && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
+    if (is_hub && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
+    if (strlen(value) < sizeof a->validator &&
+        ((is_tag && value[0] == '"') ||
+         (!a->validator[0] && strcasecmp(name, "Last-Modified") == 0)))
+        strcpy(a->validator, value);
+}
+
+static size_t on_header(char *bytes, size_t one, size_t size, void *user)
+{
+    struct slot *s = user;
+    char line[HEADER_SIZE];
+    s->head_bytes += size * one;
+    if (s->head_bytes > HEAD_MAX) {
+        base_fail_at(&s->request->error, BASE_FAILED, s->at.host, -1,
+                     "the head of its answer is longer than %d bytes", HEAD_MAX);
+        return 0;
+    }
+    /* What does not fit is none of the headers that are read. */
+    if (size >= sizeof line) return size;
+    memcpy(line, bytes, size);
+    line[size] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    if (strncmp(line, "HTTP/", 5) == 0) {
+        const char *space = strchr(line, ' ');
+        forget_answer(&s->request->answer, space ? atoi(space + 1) : 0);
+        return size;
+    }
+    char *colon = strchr(line, ':');
+    if (!colon) return size;
+    *colon = '\0';
+    char *value = colon + 1 + strspn(colon + 1, " \t");
+    for (size_t n = strlen(value); n > 0 && strchr(" \t", value[n - 1]); n--) value[n - 1] = '\0';
+    read_header(s, line, value);
+    return size;
+}
+
+static bool begin(struct slot *s)
+{
+    struct cli_http_request *r = s->request;
+    if (s->begun) return true;
+    s->begun = true;
+    s->enough = r->begin && !r->begin(r);
+    return !s->enough;
+}
+
+static size_t on_body(char *bytes, size_t one, size_t size, void *user)
+{
+    struct slot *s = user;
+    struct cli_http_request *r = s->request;
+    size *= one;
+    if (r->answer.status != 200 && r->answer.status != 206) {
+        s->ignored_bytes += size;
+        s->enough = s->ignored_bytes > IGNORED_MAX;
+        return s->enough ? 0 : size;
+    }
+    if (!begin(s)) return 0;
+    s->enough = !r->take(r, bytes, size);
+    return s->enough ? 0 : size;
+}
+
+/* ---- Requests ---- */
+
+static bool add_header(struct slot *s, const char *name, const char *value)
+{
+    const size_t room = strlen(name) + strlen(value) + 1;
+    char *line = malloc(room);
+    if (!line) return false;
+    snprintf(line, room, "%s%s", name, value);
+    struct curl_slist *more = s->http->api.curl_slist_append(s->headers, line);
+    free(line);
+    if (more) s->headers = more;
+    return more != NULL;
+}
+
+/* Options of the running hop. The library has no other protocols, and follows nothing itself. */
+static bool set_up(struct slot *s)
+{
+    struct cli_http *h = s->http;
+    const struct api *api = &h->api;
+    const struct cli_http_request *r = s->request;
+    const char *bundle = getenv("CURL_CA_BUNDLE");
+    const bool is_trusted = h->options.token && is_same(&s->at, &h->hub) &&
+                            (strcmp(s->at.scheme, "https") == 0 || is_here(s->at.host));
+    api->curl_easy_reset(s->easy);
+    api->curl_slist_free_all(s->headers);
+    s->headers = NULL;
+    if (is_trusted && !add_header(s, "Authorization: Bearer ", h->options.token)) return false;
+    if (r->range && r->if_range && !add_header(s, "If-Range: ", r->if_range)) return false;
+    bool ok = true;
+#define SET(option, value)                                                                         \
+    ok = ok && api->curl_easy_setopt(s->easy, CURLOPT_##option, value) == CURLE_OK
+    SET(URL, s->url);
+    SET(NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    SET(PROTOCOLS_STR, "http,https");
+#else
+    SET(PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    SET(FOLLOWLOCATION, 0L);
+    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has a connection of its own */
+    SET(USERAGENT, "infer/" CLI_VERSION_TEXT);
+    SET(CONNECTTIMEOUT, h->options.timeout);
+    SET(LOW_SPEED_TIME, h->options.timeout);
+    SET(LOW_SPEED_LIMIT, (long)SLOWEST);
+    SET(ERRORBUFFER, s->text);
+    SET(HEADERFUNCTION, on_header);
+    SET(HEADERDATA, s);
+    SET(WRITEFUNCTION, on_body);
+    SET(WRITEDATA, s);
+    SET(PRIVATE, s);
+    if (s->headers) SET(HTTPHEADER, s->headers);
+    if (r->range) SET(RANGE, r->range);
+    if (bundle && *bundle) SET(CAINFO, bundle);
+#undef SET
+    return ok;
+}
+
+/* Begins the hop to s->url. */
+static bool run_hop(struct slot *s, const struct place *from)
+{
+    struct base_error *err = &s->request->error;
+    struct place to;
+    if (!find_place(s->http, s->url, from, &to, err)) return false;
+    s->at = to;
+    s->head_bytes = s->ignored_bytes = 0;
+    s->begun = s->enough = false;
+    s->text[0] = '\0';
+    forget_answer(&s->request->answer, 0);
+    if (!s->easy) s->easy = s->http->api.curl_easy_init();
+    s->running = s->easy && set_up(s) &&
+                 s->http->api.curl_multi_add_handle(s->http->multi, s->easy) == CURLM_OK;
+    return s->running || base_fail(err, BASE_NO_MEMORY, "not enough memory for a request");
+}
+
+bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
+{
+    int i = 0;
+    while (i < CLI_HTTP_REQUESTS && h->slot[i].request) i++;
+    if (i == CLI_HTTP_REQUESTS) return false;
+    struct slot *s = &h->slot[i];
+    *s = (struct slot){.http = h, .request = r, .easy = s->easy, .headers = s->headers};
+    r->error = (struct base_error)BASE_ERROR_INIT;
+    r->again = false;
+    r->answer.sha256[0] = '\0';
+    r->answer.linked = -1;
+    if (strlen(r->url) < sizeof s->url) {
+        strcpy(s->url, r->url);
+        run_hop(s, NULL);
+    } else {
+        base_fail(&r->error, BASE_USAGE, "an address is longer than %zu bytes", sizeof s->url - 1);
+    }
+    return true;
+}
+
+/* Whether another hop was begun. */
+static bool follow(struct slot *s)
+{
+    struct cli_http_request *r = s->request;
+    const struct place from = s->at;
+    const char *next = NULL;
+    const int status = r->answer.status;
+    if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308)
+        return false;
+    s->http->api.curl_easy_getinfo(s->easy, CURLINFO_REDIRECT_URL, &next);
+    if (!next || strlen(next) >= sizeof s->url)
+        return base_fail_at(&r->error, BASE_FAILED, from.host, -1,
+                            "it redirects without an address, or to one that is too long");
+    if (++s->hops > REDIRECTS_MAX)
+        return base_fail_at(&r->error, BASE_FAILED, from.host, -1, "more than %d redirects",
+                            REDIRECTS_MAX);
+    strcpy(s->url, next);
+    return run_hop(s, &from);
+}
+
+static bool is_passing(CURLcode code)
+{
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A hop has ended by itself. Whether the request has. */
+static bool finish(struct slot *s, CURLcode code)
+{
+    struct cli_http_request *r = s->request;
+    s->http->api.curl_multi_remove_handle(s->http->multi, s->easy);
+    s->running = false;
+    if (r->error.code || s->enough) return true;
+    if (code == CURLE_OUT_OF_MEMORY) {
+        base_fail(&r->error, BASE_NO_MEMORY, "not enough memory for a request");
+    } else if (code != CURLE_OK) {
+        r->again = is_passing(code);
+        base_fail_at(&r->error, BASE_FAILED, s->at.host, -1, "%s",
+                     s->text[0] ? s->text : s->http->api.curl_easy_strerror(code));
+    } else {
+        if (follow(s)) return false;
+        if (r->answer.status == 200 || r->answer.status == 206) begin(s); /* an empty body */
+    }
+    return true;
+}
+
+static struct cli_http_request *take_ended(struct cli_http *h)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = h->api.curl_multi_info_read(h->multi, &left)) != NULL) {
+        struct slot *s = NULL;
+        if (message->msg != CURLMSG_DONE) continue;
+        h->api.curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &s);
+        finish(s, message->data.result);
+    }
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
+        struct cli_http_request *r = h->slot[i].request;
+        if (!r || h->slot[i].running) continue;
+        h->slot[i].request = NULL;
+        return r;
+    }
+    return NULL;
+}
+
+struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
+{
+    int running;
+    struct cli_http_request *r = take_ended(h);
+    if (r) return r;
+    CURLMcode code = h->api.curl_multi_perform(h->multi, &running);
+    r = take_ended(h);
+    if (r) return r;
+    if (code == CURLM_OK) code = h->api.curl_multi_poll(h->multi, NULL, 0, ms, NULL);
+    if (code == CURLM_OK) h->api.curl_multi_perform(h->multi, &running);
+    if (code != CURLM_OK) /* of memory, in practice: nothing else can fail here */
+        for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
+            if (h->slot[i].request) finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
+    return take_ended(h);
+}
+
+void cli_http_stop(struct cli_http *h)
+{
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
+        struct slot *s = &h->slot[i];
+        if (s->running) h->api.curl_multi_remove_handle(h->multi, s->easy);
+        s->running = false;
+        s->request = NULL;
+    }
+}
+
+/* ---- The library ---- */
+
+static bool load(struct cli_http *h, struct base_error *err)
+{
+    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+    for (size_t i = 0; !h->library && i < sizeof names / sizeof *names; i++) {
+        errno = 0;
+        h->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (!h->library && errno == ENOMEM)
+            return base_fail(err, BASE_NO_MEMORY, "not enough memory to load %s", names[i]);
+    }
+    if (!h->library)
+        return base_fail(err, BASE_FAILED, "libcurl cannot be loaded: install it (libcurl4)");
+#define LOAD(name) h->api.name = (__typeof__(&(name)))dlsym(h->library, #name);
+    FUNCTIONS(LOAD)
+#undef LOAD
+#define CHECK(name)                                                                                \
+    if (!h->api.name) return base_fail(err, BASE_FAILED, "libcurl is too old: it lacks " #name);
+    FUNCTIONS(CHECK)
+#undef CHECK
+    if (h->api.curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+        return base_fail(err, BASE_NO_MEMORY, "libcurl does not start: not enough memory");
+    h->multi = h->api.curl_multi_init();
+    return h->multi || base_fail(err, BASE_NO_MEMORY, "not enough memory for requests");
+}
+
+struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
+{
+    struct cli_http *h = calloc(1, sizeof *h);
+    if (!h) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for requests");
+        return NULL;
+    }
+    h->options = *o;
+    if (load(h, err) && find_place(h, o->hub, NULL, &h->hub, err)) return h;
+    cli_http_free(h);
+    return NULL;
+}
+
+/* The library stays loaded: it has threads and handlers of its own. */
+void cli_http_free(struct cli_http *h)
+{
+    if (!h) return;
+    cli_http_stop(h);
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) {
+        struct slot *s = &h->slot[i];
+        if (s->easy) h->api.curl_easy_cleanup(s->easy);
+        if (s->headers) h->api.curl_slist_free_all(s->headers);
+    }
+    if (h->multi) h->api.curl_multi_cleanup(h->multi);
+    free(h);
+}
+
+#endif
+
+bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
+{
+    if (!cli_http_start(h, r)) return base_fail(err, BASE_FAILED, "too many requests");
+    while (cli_http_wait(h, 100) != r)
+        if (!base_goes_on(err)) return false;
+    if (!r->error.code) return true;
+    if (err && !err->code) *err = r->error;
+    return false;
+}

@@ -1,0 +1,479 @@
+/* cli/pull/hub.c: names and lists of the hub. See cli/pull/hub.h. */
+#include "cli/pull/hub.h"
+#include "base/interrupt.h"
+#include "base/utf8.h"
+#include "cli/system.h"
+#include "sample/constrain/json.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    LIST_MAX = 16 << 20, /* bytes of a list */
+    TEXT_MAX = 1024,     /* and of a text in it */
+    NAME_MAX_SIZE = 200, /* bytes of a name: NAME.part.state must be one too */
+    PARTS_MAX = 999,
+    SPLIT_SIZE = 20 /* "-00001-of-00003.gguf" */
+};
+static const char suffix[] = ".gguf";
+
+/* ---- Names ---- */
+
+/* Whether text[0..size) is a file's name that is safe and visible: UTF-8 without control and
+ * bidirectional characters and separators, not hidden. */
+static bool is_name(const char *text, size_t size)
+{
+    if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.') return false;
+    for (size_t i = 0; i < size;) {
+        int32_t code;
+        i += base_utf8_decode(text + i, size - i, &code);
+        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '/' || code == '\\' ||
+            (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+            (code >= 0x2066 && code <= 0x2069))
+            return false;
+    }
+    return true;
+}
+
+/* Whether each part of a path is a name. */
+static bool is_path(const char *path)
+{
+    for (;; path++) {
+        const size_t size = strcspn(path, "/");
+        if (!is_name(path, size)) return false;
+        path += size;
+        if (*path == '\0') return true;
+    }
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_gguf(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof suffix - 1;
+    return n > end && strcasecmp(name + n - end, suffix) == 0;
+}
+
+/* Of NAME-0000I-of-0000N.gguf: I and N, and the length of NAME; otherwise 1 and 1. */
+static size_t split_of(const char *name, int *index, int *count)
+{
+    const size_t n = strlen(name);
+    const char *part = n > SPLIT_SIZE ? name + n - SPLIT_SIZE : "";
+    int end = 0;
+    *index = *count = 1;
+    if (part[0] == '-' && strspn(part + 1, "0123456789") == 5 &&
+        strncmp(part + 6, "-of-", 4) == 0 && strspn(part + 10, "0123456789") == 5 &&
+        sscanf(part, "-%5d-of-%5d%n", index, count, &end) == 2 && end == SPLIT_SIZE - 5)
+        return n - SPLIT_SIZE;
+    *index = *count = 1;
+    return n - (sizeof suffix - 1);
+}
+
+static bool is_digest(const char *text)
+{
+    return strspn(text, "0123456789abcdefABCDEF") == BASE_SHA256_HEX - 1 &&
+           text[BASE_SHA256_HEX - 1] == '\0';
+}
+
+static void set_digest(char out[BASE_SHA256_HEX], const char *text)
+{
+    for (int i = 0; i < BASE_SHA256_HEX; i++) out[i] = (char)tolower((unsigned char)text[i]);
+}
+
+/* ---- Lists ---- */
+
+static struct cli_hub_file *add_file(struct cli_hub_files *files, struct base_error *err)
+{
+    if (files->count == files->room) {
+        const size_t room = files->room ? 2 * files->room : 16;
+        struct cli_hub_file *more = reallocarray(files->file, room, sizeof *more);
+        if (!more) {
+            base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
+            return NULL;
+        }
+        files->file = more;
+        files->room = room;
+    }
+    struct cli_hub_file *f = &files->file[files->count++];
+    *f = (struct cli_hub_file){.version.size = -1};
+    return f;
+}
+
+static void free_file(struct cli_hub_file *f)
+{
+    base_buffer_free(&f->url);
+    base_buffer_free(&f->name);
+}
+
+void cli_hub_free(struct cli_hub_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) free_file(&files->file[i]);
+    free(files->file);
+    *files = (struct cli_hub_files){0};
+}
+
+static bool check_file(const struct cli_hub_file *f, struct base_error *err)
+{
+    return cli_buffer_check(&f->url, err) && cli_buffer_check(&f->name, err);
+}
+
+/* The text of a member; "" when it has none, or one with a NUL character, or one that is too long.
+ */
+static void read_text(const struct constrain_json *j, uint32_t node, const char *name,
+                      char out[TEXT_MAX])
+{
+    const uint32_t at = constrain_json_member(j, node, name, strlen(name));
+    const struct constrain_json_node *n = &j->node[at];
+    out[0] = '\0';
+    if (!at || n->kind != CONSTRAIN_JSON_STRING || n->text_size >= TEXT_MAX) return;
+    memcpy(out, j->text.data + n->text, n->text_size);
+    out[n->text_size] = '\0';
+    if (strlen(out) != n->text_size) out[0] = '\0';
+}
+
+static int64_t size_of(const struct constrain_json *j, uint32_t node)
+{
+    char digits[24];
+    const uint32_t at = constrain_json_member(j, node, "size", 4);
+    if (!at || j->node[at].kind != CONSTRAIN_JSON_NUMBER || j->node[at].text_size > 18) return -1;
+    snprintf(digits, sizeof digits, "%.*s", (int)j->node[at].text_size,
+             j->text.data + j->node[at].text);
+    return strspn(digits, "0123456789") == strlen(digits) ? strtoll(digits, NULL, 10) : -1;
+}
+
+/* Adds an entry of a list if it may be a model. */
+static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cli_hub_files *all,
+                       struct base_error *err)
+{
+    static const char *const others[] = {"mmproj", "imatrix"}; /* parts of their names */
+    char type[TEXT_MAX], path[TEXT_MAX], oid[TEXT_MAX] = "";
+    read_text(j, entry, "type", type);
+    read_text(j, entry, "path", path);
+    const char *name = last_part(path);
+    if (strcmp(type, "file") != 0 || !is_gguf(name) || !is_path(path)) return true;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (strcasestr(name, others[k])) return true;
+    struct cli_hub_file *f = add_file(all, err);
+    if (!f) return false;
+    base_buffer_add_text(&f->url, path);
+    base_buffer_add_text(&f->name, name);
+    const uint32_t lfs = constrain_json_member(j, entry, "lfs", 3);
+    if (lfs) read_text(j, lfs, "oid", oid);
+    f->version.size = size_of(j, lfs ? lfs : entry);
+    if (is_digest(oid)) set_digest(f->version.sha256, oid);
+    return check_file(f, err);
+}
+
+/* The files of a list that may be models, with their paths as `url`. */
+static bool read_list(const struct base_buffer *text, struct cli_hub_files *all,
+                      struct base_error *err)
+{
+    struct constrain_json j = {0};
+    struct base_error wrong = BASE_ERROR_INIT;
+    bool ok = constrain_json_read(&j, text->size ? text->data : "", text->size, &wrong);
+    if (!ok && wrong.code == BASE_USAGE)
+        base_fail(err, BASE_FAILED, "the hub's list of files is no JSON: %s", wrong.text);
+    else if (!ok && err && !err->code)
+        *err = wrong;
+    if (ok && j.node[1].kind != CONSTRAIN_JSON_ARRAY)
+        ok = base_fail(err, BASE_FAILED, "the hub's answer is no list of files");
+    for (uint32_t i = ok ? j.node[1].child : 0; ok && i; i = j.node[i].sibling)
+        ok = base_goes_on(err) && read_entry(&j, i, all, err);
+    constrain_json_free(&j);
+    return ok;
+}
+
+/* ---- Choosing ---- */
+
+/* Whether the path names the quantization: between borders, in any case; or it is the file's name.
+ */
+static bool fits(const char *path, const char *quant)
+{
+    static const char borders[] = "-._/";
+    const size_t n = strlen(quant);
+    if (strcasecmp(path, quant) == 0 || strcasecmp(last_part(path), quant) == 0) return true;
+    for (const char *at = path; (at = strcasestr(at, quant)) != NULL; at++)
+        if ((at == path || strchr(borders, at[-1])) && (at[n] && strchr(".-/", at[n]))) return true;
+    return false;
+}
+
+/* The only model that fits; NULL and an error that lists those that do, if there are several;
+ * NULL when there is none. Only first parts count. */
+static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, const char *quant,
+                                               struct base_error *err)
+{
+    struct base_buffer names = BASE_BUFFER_INIT;
+    const struct cli_hub_file *found = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        int index, count;
+        const struct cli_hub_file *f = &all->file[i];
+        split_of(f->name.data, &index, &count);
+        if (index != 1 || (quant && !fits(f->url.data, quant))) continue;
+        if (n++ == 0 || strcmp(f->url.data, found->url.data) < 0) found = f;
+        base_buffer_add_format(&names, "%s%s", names.size ? ", " : "", f->url.data);
+    }
+    if (n > 1 && quant)
+        base_fail(err, BASE_USAGE, "%s fits several files; give one by its name: %s", quant,
+                  names.failed ? "" : names.data);
+    base_buffer_free(&names);
+    return n > 1 && quant ? NULL : found;
+}
+
+static bool fail_none(const struct cli_hub_files *all, const char *quant, struct base_error *err)
+{
+    struct base_buffer names = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < all->count; i++) {
+        int index, count;
+        split_of(all->file[i].name.data, &index, &count);
+        if (index == 1)
+            base_buffer_add_format(&names, "%s%s", names.size ? ", " : "", all->file[i].url.data);
+    }
+    if (!names.size)
+        base_fail(err, BASE_MODEL, "the repository has no GGUF file");
+    else
+        base_fail(err, BASE_MODEL, "no file is %s; there are: %s", quant, names.data);
+    base_buffer_free(&names);
+    return false;
+}
+
+static const struct cli_hub_file *choose(const struct cli_hub_files *all, const char *quant,
+                                         struct base_error *err)
+{
+    static const char *const usual[] = {"Q4_K_M", "Q8_0", NULL};
+    const struct cli_hub_file *found = NULL;
+    if (*quant) {
+        found = find_fitting(all, quant, err);
+    } else {
+        for (size_t i = 0; !found && !err->code && i < sizeof usual / sizeof *usual; i++)
+            found = find_fitting(all, usual[i], err);
+    }
+    if (!found && !err->code) fail_none(all, quant, err);
+    return found;
+}
+
+static void add_encoded(struct base_buffer *out, const char *path)
+{
+    for (; *path; path++) {
+        const unsigned char c = (unsigned char)*path;
+        if (isascii(c) && (isalnum(c) || strchr("-._~/", c)))
+            base_buffer_add(out, path, 1);
+        else
+            base_buffer_add_format(out, "%%%02X", c);
+    }
+}
+
+/* All parts of the model that begins with `first`. */
+static bool take_parts(const struct cli_hub_files *all, const struct cli_hub_file *first,
+                       const char *hub, const char *repository, struct cli_hub_files *files,
+                       struct base_error *err)
+{
+    int index, count;
+    split_of(first->name.data, &index, &count);
+    if (count < 1 || count > PARTS_MAX)
+        return base_fail(err, BASE_MODEL, "%s: not a number of parts", first->name.data);
+    const size_t stem = split_of(first->url.data, &index, &count);
+    for (int i = 1; i <= count; i++) {
+        const struct cli_hub_file *part = count == 1 ? first : NULL;
+        for (size_t k = 0; !part && k < all->count; k++) {
+            int own, n;
+            const size_t size = split_of(all->file[k].url.data, &own, &n);
+            if (own == i && n == count && size == stem &&
+                memcmp(all->file[k].url.data, first->url.data, stem) == 0)
+                part = &all->file[k];
+        }
+        if (!part)
+            return base_fail(err, BASE_MODEL, "%s: part %d of %d is not in the repository",
+                             first->name.data, i, count);
+        struct cli_hub_file *f = add_file(files, err);
+        if (!f) return false;
+        base_buffer_add_format(&f->url, "%s/%s/resolve/main/", hub, repository);
+        add_encoded(&f->url, part->url.data);
+        base_buffer_add_text(&f->name, part->name.data);
+        f->version = part->version;
+        if (!check_file(f, err)) return false;
+    }
+    return true;
+}
+
+/* ---- The hub ---- */
+
+static bool take_list(struct cli_http_request *r, const char *bytes, size_t size)
+{
+    struct base_buffer *text = r->user;
+    if (text->size + size > LIST_MAX)
+        return base_fail(&r->error, BASE_FAILED, "the hub's list of files is longer than %d MiB",
+                         LIST_MAX >> 20);
+    base_buffer_add(text, bytes, size);
+    return cli_buffer_check(text, &r->error);
+}
+
+bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct base_error *err)
+{
+    switch (a->status) {
+    case 401:
+    case 403:
+        return base_fail_at(err, BASE_MODEL, host, -1,
+                            "no access (status %d): it does not exist, or needs a token (HF_TOKEN)",
+                            a->status);
+    case 404:
+    case 410:
+        return base_fail_at(err, BASE_MODEL, host, -1, "not found (status %d)", a->status);
+    case 429:
+    case 503:
+        if (a->wait >= 0)
+            return base_fail_at(err, BASE_FAILED, host, -1,
+                                "too many requests, or too busy (status %d): try again in %lld "
+                                "seconds",
+                                a->status, (long long)a->wait);
+        break;
+    default:
+        break;
+    }
+    return base_fail_at(err, BASE_FAILED, host, -1, "answered with status %d", a->status);
+}
+
+static bool fetch_list(struct cli_http *h, const char *url, struct base_buffer *text,
+                       struct base_error *err)
+{
+    char host[256];
+    struct cli_http_request r = {.url = url, .take = take_list, .user = text};
+    if (!cli_http_get(h, &r, err)) return false;
+    cli_http_host(h, url, host, sizeof host);
+    return r.answer.status == 200 || cli_hub_refusal(&r.answer, host, err);
+}
+
+/* USER/REPO[:QUANT] */
+static bool parse(const char *text, struct base_buffer *repository, struct base_buffer *quant,
+                  struct base_error *err)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+    const size_t user = strspn(text, letters);
+    const size_t repo = text[user] == '/' ? strspn(text + user + 1, letters) : 0;
+    const char *rest = text + user + 1 + repo;
+    const bool ok = user > 0 && repo > 0 && text[0] != '.' && text[user + 1] != '.' &&
+                    (*rest == '\0' || (*rest == ':' && is_path(rest + 1)));
+    if (!ok)
+        return base_fail_at(err, BASE_USAGE, text, -1,
+                            "is neither USER/REPO[:QUANT] nor an address (https://..)");
+    base_buffer_add(repository, text, user + 1 + repo);
+    base_buffer_add_text(quant, *rest ? rest + 1 : "");
+    return cli_buffer_check(repository, err) && cli_buffer_check(quant, err);
+}
+
+bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
+                  struct cli_hub_files *files, struct base_error *err)
+{
+    struct base_buffer repository = BASE_BUFFER_INIT, quant = BASE_BUFFER_INIT,
+                       url = BASE_BUFFER_INIT, list = BASE_BUFFER_INIT, base = BASE_BUFFER_INIT;
+    struct cli_hub_files all = {0};
+    size_t n = strlen(hub);
+    while (n > 0 && hub[n - 1] == '/') n--;
+    base_buffer_add(&base, hub, n);
+    bool ok = parse(text, &repository, &quant, err) && cli_buffer_check(&base, err);
+    if (ok)
+        base_buffer_add_format(&url, "%s/api/models/%s/tree/main?recursive=1", base.data,
+                               repository.data);
+    ok = ok && cli_buffer_check(&url, err) && fetch_list(h, url.data, &list, err) &&
+         read_list(&list, &all, err);
+    const struct cli_hub_file *first = ok ? choose(&all, quant.data, err) : NULL;
+    ok = first && take_parts(&all, first, base.data, repository.data, files, err);
+    if (!ok) base_error_set_file(err, text);
+    cli_hub_free(&all);
+    base_buffer_free(&base);
+    base_buffer_free(&repository);
+    base_buffer_free(&quant);
+    base_buffer_free(&url);
+    base_buffer_free(&list);
+    return ok;
+}
+
+/* ---- Addresses ---- */
+
+static int digit(char c)
+{
+    const char *digits = "0123456789abcdef",
+               *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* The last part of the address's path, decoded. */
+static void add_decoded(struct base_buffer *out, const char *url, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        const int high = url[i] == '%' && i + 2 < size ? digit(url[i + 1]) : -1;
+        const int low = high >= 0 ? digit(url[i + 2]) : -1;
+        const char c = low >= 0 ? (char)(16 * high + low) : url[i];
+        base_buffer_add(out, &c, 1);
+        if (low >= 0) i += 2;
+    }
+}
+
+static bool check_name(const struct base_buffer *name, struct base_error *err)
+{
+    const char *text = name->size ? name->data : "";
+    return (is_name(text, name->size) && is_gguf(text)) ||
+           base_fail_at(err, BASE_USAGE, text, -1,
+                        "is no name of a model's file: give one that ends in .gguf (--as NAME)");
+}
+
+bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
+                      struct cli_hub_files *files, struct base_error *err)
+{
+    struct base_buffer name = BASE_BUFFER_INIT;
+    const char *path = strstr(url, "://") + 3;
+    const size_t end = strcspn(path, "?#");
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/') start--;
+    if (as)
+        base_buffer_add_text(&name, as);
+    else if (start > 0)
+        add_decoded(&name, path + start, end - start);
+    bool ok = cli_buffer_check(&name, err) && check_name(&name, err);
+    int index = 1, count = 1;
+    const size_t stem = ok && !as ? split_of(name.data, &index, &count) : 0;
+    /* The parts of a split model differ in their numbers alone, which nothing encodes. */
+    const bool is_split =
+        count > 1 && index == 1 && count <= PARTS_MAX && end - start >= SPLIT_SIZE;
+    if (ok && is_split && sha256)
+        ok = base_fail(err, BASE_USAGE, "--sha256 is of one file, and this model has %d", count);
+    for (int i = 1; ok && i <= (is_split ? count : 1); i++) {
+        struct cli_hub_file *f = add_file(files, err);
+        if (!f) {
+            ok = false;
+            break;
+        }
+        if (is_split) {
+            const size_t before = (size_t)(path - url) + end - SPLIT_SIZE;
+            base_buffer_add(&f->url, url, before);
+            base_buffer_add_format(&f->url, "-%05d-of-%05d.gguf%s", i, count, path + end);
+            base_buffer_add(&f->name, name.data, stem);
+            base_buffer_add_format(&f->name, "-%05d-of-%05d.gguf", i, count);
+        } else {
+            base_buffer_add_text(&f->url, url);
+            base_buffer_add(&f->name, name.data, name.size);
+        }
+        if (sha256) set_digest(f->version.sha256, sha256);
+        ok = check_file(f, err);
+    }
+    base_buffer_free(&name);
+    return ok;
+}
+
+bool cli_hub_rename(struct cli_hub_files *files, const char *as, struct base_error *err)
+{
+    if (files->count != 1)
+        return base_fail_at(err, BASE_USAGE, "--as", -1, "is for one file, and this model has %zu",
+                            files->count);
+    struct base_buffer *name = &files->file[0].name;
+    base_buffer_clear(name);
+    base_buffer_add_text(name, as);
+    return cli_buffer_check(name, err) && check_name(name, err);
+}

@@ -1,0 +1,467 @@
+/* cli/pull/pull.c: fetching files. See cli/pull/pull.h. */
+#include "cli/pull/pull.h"
+#include "base/interrupt.h"
+#include "base/output.h"
+#include "cli/system.h"
+#include "cli/terminal.h"
+#include "gguf/gguf.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum {
+    PIECE_MIN = 1 << 20, /* bytes: of a small file fewer connections are opened */
+    PIECE_MAX = 64 << 20,
+    PROGRESS = 1 << 20, /* bytes after which failures are forgotten */
+    WAIT_MAX = 120,     /* seconds that an answer may say to wait */
+    STEP_MS = 100,
+    LINE_SIZE = 80,
+    RANGE_SIZE = 48
+};
+
+struct download;
+
+struct piece {
+    struct cli_http_request request;
+    struct download *d;
+    uint64_t at, to; /* bytes [at, to) are missing; to UINT64_MAX: up to the end */
+    bool used, running;
+    int failures;      /* without progress */
+    uint64_t progress; /* `at` when they were counted from */
+    double start_at;   /* not before */
+    char range[RANGE_SIZE];
+};
+
+struct download {
+    struct cli_http *http;
+    const struct cli_pull_options *options;
+    const struct cli_hub_file *file;
+    struct cli_partial partial;
+    bool has_ranges;
+    bool changed;  /* the file is another one than when it was begun */
+    uint64_t next; /* bytes from here on are in no piece; with an unknown size 0 or UINT64_MAX */
+    struct piece piece[CLI_HTTP_REQUESTS];
+    /* ---- Progress ---- */
+    double began, shown_at;
+    uint64_t began_at;
+    size_t shown; /* characters on the terminal's line */
+};
+
+/* ---- Progress ---- */
+
+static void erase_line(struct download *d)
+{
+    char line[LINE_SIZE + 2];
+    if (d->shown == 0) return;
+    memset(line, ' ', d->shown + 2);
+    line[0] = line[d->shown + 1] = '\r';
+    base_write_all(STDERR_FILENO, line, d->shown + 2);
+    d->shown = 0;
+}
+
+/* At most five times a second. */
+static void show(struct download *d, const char *what, uint64_t done)
+{
+    const double now = cli_seconds();
+    if (!isatty(STDERR_FILENO) || now - d->shown_at < 0.2) return;
+    char line[2 * LINE_SIZE], left[32] = "", total[32] = "";
+    struct base_buffer name = BASE_BUFFER_INIT;
+    const double size = (double)d->partial.version.size;
+    const double rate =
+        now > d->began && done > d->began_at ? (double)(done - d->began_at) / (now - d->began) : 0;
+    if (size >= 0) snprintf(total, sizeof total, " of %.1f", size / 1e6);
+    if (size >= 0 && rate > 0) {
+        const double seconds = (size - (double)done) / rate;
+        if (seconds < 360000)
+            snprintf(left, sizeof left, ", %d:%02d left", (int)seconds / 60, (int)seconds % 60);
+    }
+    cli_show(&name, d->file->name.data, d->file->name.size, false);
+    size_t n = (size_t)snprintf(line, sizeof line, "%s %.1f%s MB, %.1f MB/s%s, %.*s", what,
+                                (double)done / 1e6, total, rate / 1e6, left, 24,
+                                name.size ? name.data : "");
+    base_buffer_free(&name);
+    if (n > LINE_SIZE - 1) n = LINE_SIZE - 1;
+    erase_line(d);
+    base_write_all(STDERR_FILENO, line, n);
+    d->shown = n;
+    d->shown_at = now;
+}
+
+/* ---- Pieces ---- */
+
+static bool fail_here(struct piece *p, bool again, const char *text)
+{
+    char host[256];
+    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
+    p->request.again = again;
+    return base_fail_at(&p->request.error, BASE_FAILED, host, -1, "%s", text);
+}
+
+/* The head of an answer with status 200 or 206. */
+static bool begin_piece(struct cli_http_request *r)
+{
+    struct piece *p = r->user;
+    struct download *d = p->d;
+    const struct cli_http_answer *a = &r->answer;
+    const struct cli_version *v = &d->partial.version;
+    if (r->range && (a->status != 206 || strcmp(a->validator, v->validator) != 0)) {
+        d->changed = true;
+        return fail_here(p, true, "the file changed while it was fetched");
+    }
+    const bool fits = r->range
+                          ? a->first == (int64_t)p->at && (a->total < 0 || a->total == v->size) &&
+                                (a->size < 0 || a->size == (int64_t)(p->to - p->at))
+                          : a->size < 0 || v->size < 0 || a->size == v->size;
+    return fits || fail_here(p, false, "it sends another part of the file than it was asked for");
+}
+
+static bool take_piece(struct cli_http_request *r, const char *bytes, size_t size)
+{
+    struct piece *p = r->user;
+    if (size > p->to - p->at) return fail_here(p, false, "it sends more bytes than the file has");
+    if (!cli_partial_write(&p->d->partial, p->at, bytes, size, &r->error)) return false;
+    p->at += size;
+    if (p->at - p->progress >= PROGRESS) {
+        p->progress = p->at;
+        p->failures = 0;
+    }
+    return true;
+}
+
+static void start_piece(struct piece *p)
+{
+    struct download *d = p->d;
+    const struct cli_version *v = &d->partial.version;
+    p->request = (struct cli_http_request){
+        .url = d->file->url.data, .begin = begin_piece, .take = take_piece, .user = p};
+    if (d->has_ranges) {
+        snprintf(p->range, sizeof p->range, "%" PRIu64 "-%" PRIu64, p->at, p->to - 1);
+        p->request.range = p->range;
+        if (v->validator[0]) p->request.if_range = v->validator;
+    }
+    p->running = cli_http_start(d->http, &p->request);
+}
+
+/* Gives free connections something to do. */
+static void start_pieces(struct download *d)
+{
+    const int64_t size = d->partial.version.size;
+    const int most = d->has_ranges ? d->options->connections : 1;
+    const uint64_t end = size >= 0 ? (uint64_t)size : UINT64_MAX;
+    uint64_t length = end / (unsigned)most + 1;
+    if (length < PIECE_MIN) length = PIECE_MIN;
+    if (length > PIECE_MAX) length = PIECE_MAX;
+    for (int i = 0; i < most; i++) {
+        struct piece *p = &d->piece[i];
+        if (!p->used && d->next < end) {
+            const uint64_t to = d->has_ranges && end - d->next > length ? d->next + length : end;
+            *p = (struct piece){.d = d, .used = true, .at = d->next, .to = to};
+            p->progress = p->at;
+            d->next = to;
+        }
+        if (p->used && !p->running && cli_seconds() >= p->start_at) start_piece(p);
+    }
+}
+
+/* Bytes from the beginning that are there. */
+static uint64_t done_of(const struct download *d)
+{
+    uint64_t done = d->next;
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
+        if (d->piece[i].used && d->piece[i].at < done) done = d->piece[i].at;
+    return done;
+}
+
+/* What follows from an answer that is none of 200 and 206. */
+static void judge(struct piece *p)
+{
+    const struct cli_http_answer *a = &p->request.answer;
+    char host[256];
+    if (a->status == 200 || a->status == 206) return;
+    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
+    if (a->status == 416 || a->status == 412) p->d->changed = true;
+    p->request.again = p->d->changed || a->status == 408 || a->status == 429 || a->status >= 500;
+    if (a->wait > WAIT_MAX) p->request.again = false;
+    cli_hub_refusal(a, host, &p->request.error);
+}
+
+/* A piece that failed and may go on: when. False when it has failed too often. */
+static bool delay(struct piece *p)
+{
+    const int64_t told = p->request.answer.wait;
+    const double pause =
+        told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (p->failures % 8));
+    if (!p->request.again || p->failures >= p->d->options->retries) return false;
+    p->failures++;
+    p->start_at = cli_seconds() + pause;
+    return true;
+}
+
+static bool end_piece(struct download *d, struct piece *p, struct base_error *err)
+{
+    p->running = false;
+    if (!p->request.error.code) judge(p);
+    if (!p->request.error.code && p->to == UINT64_MAX) {
+        p->to = p->at; /* the size is known now */
+        d->next = p->at;
+        d->partial.version.size = (int64_t)p->at;
+    }
+    if (!p->request.error.code && p->at < p->to) fail_here(p, true, "it broke off");
+    if (!p->request.error.code) {
+        p->used = false;
+        return true;
+    }
+    if (!d->changed && delay(p)) {
+        if (d->has_ranges) return true;
+        p->at = p->progress = 0;
+        return cli_partial_clear(&d->partial, err);
+    }
+    if (err && !err->code) *err = p->request.error;
+    return false;
+}
+
+/* ---- A file ---- */
+
+/* "GGUF", as soon as four bytes are there. */
+static bool check_magic(const struct download *d, struct base_error *err)
+{
+    char magic[4] = "";
+    if (d->partial.done < 4) return true;
+    if (pread(d->partial.fd, magic, 4, 0) == 4 && memcmp(magic, "GGUF", 4) == 0) return true;
+    base_fail(err, BASE_MODEL, "not a GGUF file: it begins with \"%.4s\"", magic);
+    base_error_set_file(err, d->file->name.data);
+    return false;
+}
+
+static bool transfer(struct download *d, struct base_error *err)
+{
+    const struct cli_partial *p = &d->partial;
+    bool is_checked = false;
+    d->next = p->done;
+    for (int i = 0; i < CLI_HTTP_REQUESTS; i++) d->piece[i].used = false;
+    for (;;) {
+        start_pieces(d);
+        struct cli_http_request *r = cli_http_wait(d->http, STEP_MS);
+        const bool ok = !r || end_piece(d, r->user, err);
+        const uint64_t done = done_of(d);
+        d->partial.done = done; /* is kept, whatever follows */
+        if (!ok) return false;
+        if (!base_goes_on(err) || !cli_partial_advance(&d->partial, done, err)) return false;
+        if (!is_checked && !check_magic(d, err)) {
+            cli_partial_clear(&d->partial, err);
+            return false;
+        }
+        is_checked = done >= 4;
+        show(d, "fetching", done);
+        if (p->version.size >= 0 && done == (uint64_t)p->version.size) return true;
+    }
+}
+
+static bool stop_at_head(struct cli_http_request *r)
+{
+    (void)r;
+    return false;
+}
+
+static bool take_nothing(struct cli_http_request *r, const char *bytes, size_t size)
+{
+    (void)r;
+    (void)bytes;
+    (void)size;
+    return false;
+}
+
+/* Requests the first byte, several times if need be. */
+static bool ask(struct piece *p, struct base_error *err)
+{
+    for (;;) {
+        struct base_error ended = BASE_ERROR_INIT;
+        p->request = (struct cli_http_request){.url = p->d->file->url.data,
+                                               .range = "0-0",
+                                               .begin = stop_at_head,
+                                               .take = take_nothing};
+        const bool ok = cli_http_get(p->d->http, &p->request, &ended);
+        if (ok) judge(p);
+        if (ok && !p->request.error.code) return true;
+        if (ended.code == BASE_INTERRUPTED || !delay(p)) {
+            if (!err->code) *err = ended.code ? ended : p->request.error;
+            return false;
+        }
+        while (cli_seconds() < p->start_at) {
+            if (!base_goes_on(err)) return false;
+            usleep(1000 * STEP_MS);
+        }
+    }
+}
+
+/* What the file is, and whether parts of it can be had. */
+static bool probe(struct download *d, struct cli_version *version, struct base_error *err)
+{
+    struct piece p = {.d = d};
+    char host[256];
+    if (!ask(&p, err)) return false;
+    cli_http_host(d->http, d->file->url.data, host, sizeof host);
+    const struct cli_http_answer *a = &p.request.answer;
+    d->has_ranges = a->status == 206 && a->first == 0 && a->total >= 0;
+    *version = d->file->version;
+    const int64_t size = d->has_ranges ? a->total : a->status == 200 ? a->size : -1;
+    strcpy(version->validator, a->validator);
+    if (!version->sha256[0]) strcpy(version->sha256, a->sha256);
+    if (version->size < 0) version->size = a->linked >= 0 ? a->linked : size;
+    const int64_t other = size >= 0 && size != version->size ? size : a->linked;
+    if (other >= 0 && other != version->size)
+        return base_fail_at(err, BASE_FAILED, host, -1,
+                            "it says that the file has %lld bytes, and the list %lld",
+                            (long long)other, (long long)version->size);
+    if (a->sha256[0] && strcmp(a->sha256, version->sha256) != 0)
+        return base_fail_at(err, BASE_MODEL, host, -1, "it names the sha256 %s, not %s", a->sha256,
+                            version->sha256);
+    return true;
+}
+
+/* The room that is missing on the disk: an error before anything is written. */
+static bool check_room(const struct download *d, struct base_error *err)
+{
+    struct statvfs fs;
+    const struct cli_partial *p = &d->partial;
+    if (p->version.size < 0 || fstatvfs(p->fd, &fs) != 0) return true;
+    const double need = (double)p->version.size - (double)p->done;
+    const double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+    if (need <= free_bytes) return true;
+    base_fail(err, BASE_FAILED, "%.1f MB more are needed, and the disk has %.1f MB", need / 1e6,
+              free_bytes / 1e6);
+    base_error_set_file(err, d->options->folder);
+    return false;
+}
+
+/* Hashes what a transfer has left over. */
+static bool hash_rest(struct download *d, struct base_error *err)
+{
+    for (bool over = false; !over;) {
+        if (!cli_partial_hash(&d->partial, &over, err)) return false;
+        show(d, "checking", d->partial.hashed);
+    }
+    return true;
+}
+
+static void start_clock(struct download *d, uint64_t at)
+{
+    d->began = cli_seconds();
+    d->began_at = at;
+}
+
+/* One time, from the head to the sum. */
+static bool fetch_once(struct download *d, struct base_error *err)
+{
+    struct cli_version version;
+    d->changed = false;
+    if (!probe(d, &version, err)) return false;
+    if (d->partial.fd < 0 &&
+        !cli_partial_open(&d->partial, d->options->folder, d->file->name.data, err))
+        return false;
+    if (!cli_partial_begin(&d->partial, &version, err)) return false;
+    if (!d->has_ranges && d->partial.done > 0 && d->partial.done != (uint64_t)version.size &&
+        !cli_partial_clear(&d->partial, err))
+        return false;
+    start_clock(d, 0);
+    if (!check_room(d, err) || !hash_rest(d, err)) return false;
+    start_clock(d, d->partial.done);
+    const bool ok = transfer(d, err);
+    cli_http_stop(d->http);
+    return ok && hash_rest(d, err) && cli_partial_check(&d->partial, err);
+}
+
+/* A single file must be a model's; of a split one the parts refer to each other by name. */
+static bool check_header(struct download *d, const char *path, bool removes, struct base_error *err)
+{
+    struct base_error wrong = BASE_ERROR_INIT;
+    struct gguf_file *file = gguf_open(path, &wrong);
+    gguf_close(file);
+    if (file) return true;
+    if (removes && wrong.code == BASE_MODEL) cli_partial_clear(&d->partial, err);
+    base_error_set_file(&wrong, path);
+    if (err && !err->code) *err = wrong;
+    return false;
+}
+
+static bool fetch_file(struct download *d, bool is_only, struct base_error *err)
+{
+    struct base_error failed = BASE_ERROR_INIT;
+    bool ok = fetch_once(d, &failed);
+    for (int i = 0; !ok && d->changed && i < d->options->retries; i++) {
+        failed = (struct base_error)BASE_ERROR_INIT;
+        ok = cli_partial_clear(&d->partial, &failed) && fetch_once(d, &failed);
+    }
+    if (!ok && err && !err->code) *err = failed;
+    ok = ok && (!is_only || check_header(d, d->partial.part.data, true, err)) &&
+         cli_partial_rename(&d->partial, err);
+    erase_line(d);
+    cli_partial_close(&d->partial);
+    return ok;
+}
+
+/* ---- Files that are there ---- */
+
+/* Whether a file of the name exists; if so it must have the sum, or an error. */
+static bool is_there(struct download *d, const char *path, bool *there, struct base_error *err)
+{
+    const struct cli_version *v = &d->file->version;
+    struct stat st;
+    *there = stat(path, &st) == 0;
+    if (!*there) return true;
+    struct cli_partial whole = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+                                .state_fd = -1};
+    char sum[BASE_SHA256_HEX] = "";
+    bool over = whole.fd < 0 || !S_ISREG(st.st_mode) || !v->sha256[0] ||
+                (v->size >= 0 && v->size != st.st_size);
+    const bool may_be_same = !over;
+    whole.done = (uint64_t)st.st_size;
+    d->partial.version.size = st.st_size;
+    start_clock(d, 0);
+    base_buffer_add_text(&whole.part, path);
+    base_sha256_init(&whole.hash);
+    bool ok = cli_buffer_check(&whole.part, err);
+    while (ok && !over) {
+        ok = cli_partial_hash(&whole, &over, err);
+        show(d, "checking", whole.hashed);
+    }
+    erase_line(d);
+    base_sha256_hex(&whole.hash, sum);
+    if (whole.fd >= 0) close(whole.fd);
+    base_buffer_free(&whole.part);
+    if (!ok || (may_be_same && strcmp(sum, v->sha256) == 0)) return ok;
+    base_fail(err, BASE_FAILED,
+              "is there already%s: remove it (infer models --remove), or give another name (--as)",
+              v->sha256[0] ? ", and is another file" : "");
+    base_error_set_file(err, path);
+    return false;
+}
+
+bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
+              const struct cli_pull_options *o, struct base_error *err)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    bool ok = true, fetched = false;
+    for (size_t i = 0; ok && i < files->count; i++) {
+        struct download d = {.http = h, .options = o, .file = &files->file[i]};
+        bool there = false;
+        d.partial.fd = d.partial.state_fd = -1;
+        base_buffer_clear(&path);
+        base_buffer_add_format(&path, "%s/%s", o->folder, files->file[i].name.data);
+        ok = cli_buffer_check(&path, err) && is_there(&d, path.data, &there, err) &&
+             (there || fetch_file(&d, files->count == 1, err));
+        fetched |= !there;
+    }
+    if (ok && fetched && files->count > 1) {
+        base_buffer_clear(&path);
+        base_buffer_add_format(&path, "%s/%s", o->folder, files->file[0].name.data);
+        ok = cli_buffer_check(&path, err) && check_header(NULL, path.data, false, err);
+    }
+    base_buffer_free(&path);
+    return ok;
+}

@@ -1,0 +1,302 @@
+/* generate/draft.c: guesses at the next tokens. See generate/draft.h.
+ *
+ * A batch of one token and k guesses takes cost(k + 1) and gives 1 + p1 + p1 p2 + ... tokens, where
+ * p_i is how likely guess i is right if those before it are. The k with the most tokens per second
+ * is taken. Costs are measured for the sizes of batches in `sizes`, by the median-like step below,
+ * which a pause of the machine moves little. Of looked up guesses p depends on how long the match
+ * is; it is learnt where nothing is evaluated too, from the guess that would have been made. A
+ * smaller model's guesses cost time themselves: where they did not pay they rest, longer each time.
+ */
+#include "generate/draft.h"
+#include "generate/ngram.h"
+#include "sample/sample.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Tokens of a batch: few sizes, because each has a graph of its own. */
+static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
+enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
+/* Times of `sizes` before they are measured, relative to one token. */
+static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
+/* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
+static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
+/* How often a smaller model's guesses are right, before that is known, and when they are tried
+ * again. */
+static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
+static const double MIN_GAIN = 1.04; /* guesses that promise less are not evaluated */
+
+struct generate_draft {
+    struct generate_draft_options options;
+    struct generate_ngram ngram;
+    double cost[N_SIZES];     /* seconds of a batch; 0: not measured */
+    uint32_t n_cost[N_SIZES]; /* measurements */
+    double right[N_LENGTHS];  /* of looked up guesses: how often they were right */
+    uint32_t length;          /* of the match that the latest guesses come from; 0: none */
+    int32_t expected;         /* the id that a look-up would have guessed; -1: none */
+
+    int32_t *held; /* [n_held] the ids of the smaller model's sequence */
+    uint32_t n_held;
+    struct sampler *sampler; /* the likeliest id */
+    double guess_cost;       /* seconds of one of its guesses; 0: not measured */
+    double model_right;
+    uint32_t rest, next_rest; /* steps without guesses: left; the next time */
+
+    bool rereads; /* after a wrong guess the state goes back to the beginning of the batch */
+    struct generate_draft_counts counts;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct generate_draft *generate_draft_new(const struct generate_draft_options *options,
+                                          struct base_error *err)
+{
+    struct generate_draft *d = calloc(1, sizeof *d);
+    if (!d) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        return NULL;
+    }
+    d->options = *options;
+    memcpy(d->right, usual_right, sizeof d->right);
+    d->model_right = HOPED_RIGHT;
+    bool ok = true;
+    if (!options->session) {
+        ok = generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
+    } else {
+        struct sample_options greedy = sample_options_default();
+        greedy.temp = 0;
+        d->held = calloc(options->n_ctx, sizeof *d->held);
+        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        if (ok) d->sampler = sample_new(&greedy, model_session_n_vocab(options->session), 1, err);
+        ok = ok && d->sampler;
+    }
+    if (ok) return d;
+    generate_draft_free(d);
+    return NULL;
+}
+
+void generate_draft_free(struct generate_draft *d)
+{
+    if (!d) return;
+    generate_ngram_free(&d->ngram);
+    sample_free(d->sampler);
+    free(d->held);
+    free(d);
+}
+
+void generate_draft_begin(struct generate_draft *d)
+{
+    if (!d->options.session) generate_ngram_clear(&d->ngram);
+    d->expected = -1;
+    d->length = 0;
+    d->rest = 0;
+    d->next_rest = MIN_REST;
+}
+
+/* ---- How many pay ---- */
+
+static uint32_t size_index(size_t n)
+{
+    uint32_t i = 0;
+    while (i + 1 < N_SIZES && sizes[i] < n) i++;
+    return i;
+}
+
+static double cost_of(const struct generate_draft *d, uint32_t i)
+{
+    if (d->cost[i] > 0) return d->cost[i];
+    for (uint32_t k = i; k-- > 0;) /* by the nearest smaller one that is measured */
+        if (d->cost[k] > 0) return d->cost[k] * usual_cost[i] / usual_cost[k];
+    return usual_cost[i];
+}
+
+static uint32_t length_index(uint32_t length)
+{
+    if (length <= 4) return length == 4;
+    return length <= 8 ? 2 : length <= 16 ? 3 : length < GENERATE_NGRAM_MATCH ? 4 : 5;
+}
+
+static double right_of(const struct generate_draft *d, uint32_t i)
+{
+    if (d->options.session) return d->model_right;
+    return d->right[length_index(d->length + i)];
+}
+
+/* Seconds that wrong guesses cost later: `tokens` of the batch are evaluated again. */
+static double reread_cost(const struct generate_draft *d, double tokens, double all_right)
+{
+    const uint32_t again = size_index((size_t)(tokens + 0.5));
+    return d->rereads ? (1 - all_right) * (cost_of(d, again) - cost_of(d, 0)) : 0;
+}
+
+/* Guesses after n_new tokens, at most `most`, with the most tokens per second. */
+static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
+{
+    double best = MIN_GAIN / cost_of(d, size_index(n_new)), tokens = 1, all = 1;
+    size_t n = 0, picked = 0;
+    for (uint32_t i = 1; i < N_SIZES && n < most; i++) {
+        if (sizes[i] <= n_new || sizes[i] - n_new > most) continue;
+        for (; n < sizes[i] - n_new; n++) {
+            all *= right_of(d, (uint32_t)n);
+            tokens += all;
+        }
+        const double seconds =
+            cost_of(d, i) + d->guess_cost * (double)n + reread_cost(d, tokens, all);
+        if (tokens / seconds <= best) continue;
+        best = tokens / seconds;
+        picked = n;
+    }
+    return picked;
+}
+
+/* A size of a batch that has a graph, not above n_new + n. */
+static size_t round_down(size_t n_new, size_t n)
+{
+    uint32_t i = size_index(n_new + n);
+    if (sizes[i] > n_new + n) i--;
+    return sizes[i] > n_new ? sizes[i] - n_new : 0;
+}
+
+/* ---- Looking up ---- */
+
+/* One more that was right or wrong: the latest `span` count most. */
+static void hit(double *share, bool right, double span)
+{
+    *share += ((right ? 1 : 0) - *share) / span;
+}
+
+/* The text's new ids; whether the look-up before the last of them was right. */
+static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
+{
+    if (d->expected >= 0 && d->ngram.n + 1 == n)
+        hit(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
+    while (d->ngram.n < n) generate_ngram_add(&d->ngram, ids[d->ngram.n]);
+}
+
+static size_t look_up(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
+                      size_t most, int32_t *guess)
+{
+    follow(d, ids, n);
+    const uint32_t place = generate_ngram_find(&d->ngram, &d->length);
+    d->expected = place ? d->ngram.id[place] : -1;
+    if (!place) return 0;
+    size_t k = most;
+    if (!d->options.always) k = pick(d, n_new, most);
+    k = round_down(n_new, k);
+    /* What follows may reach the end: it goes on with itself. */
+    for (size_t i = 0; i < k; i++)
+        guess[i] = place + i < n ? d->ngram.id[place + i] : guess[place + i - n];
+    if (k) d->expected = -1; /* the batch shows it */
+    return k;
+}
+
+/* ---- A smaller model ---- */
+
+/* Evaluates the ids that its sequence lacks; what it holds else is forgotten. */
+static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, struct base_error *err)
+{
+    struct model_session *s = d->options.session;
+    uint32_t same = 0, length = model_session_length(s);
+    if (length > d->n_held) length = d->n_held;
+    while (same < length && same + 1 < n && d->held[same] == ids[same]) same++;
+    same = model_session_truncate(s, same);
+    memcpy(d->held + same, ids + same, (n - same) * sizeof *ids);
+    d->n_held = (uint32_t)n;
+    return model_eval(s, ids + same, n - same, MODEL_LOGITS_LAST, NULL, NULL, err);
+}
+
+static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
+                      int32_t *guess, struct base_error *err)
+{
+    struct model_session *s = d->options.session;
+    double start = 0;
+    if (k && !catch_up(d, ids, n, err)) return false;
+    for (size_t i = 0; i < k; i++) {
+        if (i == 1) start = now();
+        if (i > 0) {
+            d->held[d->n_held++] = guess[i - 1];
+            if (!model_eval(s, &guess[i - 1], 1, MODEL_LOGITS_LAST, NULL, NULL, err)) return false;
+        }
+        guess[i] = sample_next(d->sampler, model_last_logits(s), err);
+        if (guess[i] < 0) return false;
+    }
+    if (k > 1) {
+        const double one = (now() - start) / (double)(k - 1);
+        d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (one - d->guess_cost) / 8 : one;
+    }
+    return true;
+}
+
+static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most)
+{
+    if (d->options.always) return round_down(n_new, most < 4 ? most : 4);
+    if (d->rest > 0) {
+        d->rest--;
+        return 0;
+    }
+    const size_t k = round_down(n_new, pick(d, n_new, most));
+    if (k == 0) { /* tries again later, as if guesses were better than they were */
+        d->rest = d->next_rest;
+        if (d->next_rest < MAX_REST) d->next_rest *= 2;
+        if (d->model_right < TRIED_RIGHT) d->model_right = TRIED_RIGHT;
+    }
+    return k;
+}
+
+/* ---- A step ---- */
+
+bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
+                          uint64_t room, int32_t *guess, size_t *n_guess, struct base_error *err)
+{
+    const size_t most = room < GENERATE_DRAFT_MAX ? (size_t)room : GENERATE_DRAFT_MAX;
+    *n_guess = 0;
+    d->rereads |= n_new > 1;
+    if (n_new > sizes[N_SIZES - 1] / 2 || most == 0) return true; /* a prompt */
+    if (!d->options.session) {
+        *n_guess = look_up(d, ids, n, n_new, most, guess);
+        return true;
+    }
+    *n_guess = pick_for_model(d, n_new, most);
+    return ask_model(d, ids, n, *n_guess, guess, err);
+}
+
+static void learn_cost(struct generate_draft *d, size_t n, double seconds)
+{
+    const uint32_t i = size_index(n);
+    if (sizes[i] != n) return;
+    /* The first batch of a size plans its graph. */
+    if (d->n_cost[i]++ == 0) return;
+    const double before = d->cost[i];
+    if (before == 0)
+        d->cost[i] = seconds;
+    else
+        d->cost[i] += (seconds < 1.5 * before ? seconds - before : 0.5 * before) / 8;
+}
+
+void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
+                          double seconds)
+{
+    learn_cost(d, n_new + n_guess, seconds);
+    if (n_guess == 0) return;
+    d->counts.n_batches++;
+    d->counts.n_guesses += n_guess;
+    d->counts.n_right += n_right;
+    for (size_t i = 0; i < n_guess && i <= n_right; i++) {
+        const bool right = i < n_right;
+        if (d->options.session)
+            hit(&d->model_right, right, 8);
+        else
+            hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
+    }
+    if (n_right == n_guess) d->next_rest = MIN_REST;
+}
+
+struct generate_draft_counts generate_draft_counts(const struct generate_draft *d)
+{
+    return d->counts;
+}

@@ -1,0 +1,47 @@
+/* generate/draft.h: guesses at the next tokens, so that several are evaluated in one batch.
+ *
+ * Owns: where guesses come from (the text itself, or a smaller model with the same vocabulary), and
+ * how many are worth evaluating. Refuses: choosing tokens. A guess decides nothing: the request
+ * chooses each token by the logits that plain evaluation gives, bit for bit, and what was evaluated
+ * behind a wrong guess is forgotten. So guesses, and the times that are measured to decide on their
+ * number, change the speed of a text and never its bytes. */
+#ifndef GENERATE_DRAFT_H
+#define GENERATE_DRAFT_H
+
+#include "models/model.h"
+
+enum { GENERATE_DRAFT_MAX = 16 }; /* guesses of a step */
+
+struct generate_draft_options {
+    uint32_t n_ctx;                /* of the session whose tokens are guessed at */
+    struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx; its
+                                    * sequence 0 is the draft's. NULL: guesses are looked up in the
+                                    * text */
+    bool always; /* guess wherever a guess is known; otherwise only where it has paid */
+};
+
+struct generate_draft; /* opaque; the caller owns it */
+
+struct generate_draft *generate_draft_new(const struct generate_draft_options *options,
+                                          struct base_error *err);
+void generate_draft_free(struct generate_draft *d); /* NULL is fine */
+
+/* Another text begins. */
+void generate_draft_begin(struct generate_draft *d);
+
+/* Before a batch: of the text ids[0..n), the last `n_new` of which the batch evaluates, at most
+ * `room` guesses at the following ids into guess[GENERATE_DRAFT_MAX]; *n_guess their number. Since
+ * the last call ids were appended only. Errors are those of the smaller model's evaluation. */
+bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
+                          uint64_t room, int32_t *guess, size_t *n_guess, struct base_error *err);
+
+/* After the batch: how long it took, and how many of its guesses were right. */
+void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
+                          double seconds);
+
+struct generate_draft_counts {
+    uint64_t n_batches, n_guesses, n_right;
+};
+struct generate_draft_counts generate_draft_counts(const struct generate_draft *d);
+
+#endif

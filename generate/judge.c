@@ -1,0 +1,212 @@
+/* generate/judge.c: figures about predictions. See generate/judge.h. */
+#include "generate/judge.h"
+#include "base/size.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- Means ---- */
+
+void generate_moments_add(struct generate_moments *m, double x)
+{
+    m->sum += x;
+    m->squares += x * x;
+    m->count++;
+}
+
+double generate_moments_mean(const struct generate_moments *m)
+{
+    return m->sum / (double)m->count;
+}
+
+double generate_moments_error(const struct generate_moments *m)
+{
+    if (m->count < 2) return 0;
+    const double mean = generate_moments_mean(m);
+    const double variance = m->squares / (double)m->count - mean * mean;
+    return variance > 0 ? sqrt(variance / (double)(m->count - 1)) : 0;
+}
+
+double generate_share_error(double share, uint64_t n)
+{
+    return n < 2 ? 0 : sqrt(share * (1 - share) / (double)(n - 1));
+}
+
+void generate_share_interval(double share, uint64_t n, double *low, double *high)
+{
+    static const double z = 1.95996398454; /* 95 % of a normal distribution are within +- z */
+    const double shrink = 1 + z * z / (double)n;
+    const double middle = share + z * z / (2 * (double)n);
+    const double half =
+        z * sqrt(share * (1 - share) / (double)n + z * z / (4 * (double)n * (double)n));
+    *low = (middle - half) / shrink;
+    *high = (middle + half) / shrink;
+}
+
+double generate_quantile(const double *sorted, uint64_t n, double fraction)
+{
+    if (fraction <= 0) return sorted[0];
+    if (fraction >= 1) return sorted[n - 1];
+    const double place = fraction * (double)(n - 1);
+    const uint64_t i = (uint64_t)place;
+    const double part = place - (double)i;
+    return i + 1 < n ? (1 - part) * sorted[i] + part * sorted[i + 1] : sorted[n - 1];
+}
+
+/* ---- Rows of logits ---- */
+
+static uint32_t best_of(const float *value, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (value[i] > value[best]) best = i;
+    return best;
+}
+
+double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best)
+{
+    *best = best_of(logits, n);
+    const double highest = (double)logits[*best];
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += exp((double)logits[i] - highest);
+    return highest + log(sum);
+}
+
+/* Below it lies what saved probabilities of 16 bits leave out. */
+static const double least_log = -16;
+
+struct generate_row_score generate_row_compare(const float *logits, struct generate_base_row base,
+                                               uint32_t n_vocab, int32_t target)
+{
+    uint32_t top, base_top;
+    const double total = generate_row_log_sum(logits, n_vocab, &top);
+    struct generate_row_score s = {.nll = total - (double)logits[target]};
+    if (!base.value) return s;
+    double base_total = 0;
+    if (base.is_log)
+        base_top = best_of(base.value, n_vocab);
+    else
+        base_total = generate_row_log_sum(base.value, n_vocab, &base_top);
+    for (uint32_t i = 0; i < n_vocab; i++) {
+        const double log_p = (double)base.value[i] - base_total;
+        if (base.is_log && log_p <= least_log) continue;
+        const double p = exp(log_p);
+        if (p > 0) s.kl += p * (log_p - ((double)logits[i] - total));
+    }
+    s.base_nll = base_total - (double)base.value[target];
+    s.shift = exp(-s.nll) - exp(-s.base_nll);
+    s.same_top = top == base_top;
+    return s;
+}
+
+/* ---- All positions ---- */
+
+bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err)
+{
+    uint64_t bytes;
+    *j = (struct generate_judge){.room = positions};
+    if (base_mul(positions, sizeof *j->kl_value, &bytes)) {
+        j->kl_value = malloc(bytes + 1);
+        j->shift_value = malloc(bytes + 1);
+    }
+    return (j->kl_value && j->shift_value) ||
+           base_fail(err, BASE_NO_MEMORY, "not enough memory to compare %llu positions",
+                     (unsigned long long)positions);
+}
+
+void generate_judge_free(struct generate_judge *j)
+{
+    free(j->kl_value);
+    free(j->shift_value);
+    *j = (struct generate_judge){0};
+}
+
+void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score)
+{
+    const uint64_t i = j->nll.count;
+    j->kl_value[i] = score->kl;
+    j->shift_value[i] = score->shift;
+    generate_moments_add(&j->nll, score->nll);
+    generate_moments_add(&j->base_nll, score->base_nll);
+    generate_moments_add(&j->kl, score->kl);
+    generate_moments_add(&j->shift, score->shift);
+    generate_moments_add(&j->shift_square, score->shift * score->shift);
+    j->nll_product += score->nll * score->base_nll;
+    j->n_same += score->same_top;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void generate_judge_end(struct generate_judge *j)
+{
+    qsort(j->kl_value, j->nll.count, sizeof *j->kl_value, by_value);
+    qsort(j->shift_value, j->nll.count, sizeof *j->shift_value, by_value);
+}
+
+static struct generate_estimate perplexity_of(const struct generate_moments *nll)
+{
+    const double ppl = exp(generate_moments_mean(nll));
+    return (struct generate_estimate){ppl, ppl * generate_moments_error(nll)};
+}
+
+struct generate_estimate generate_judge_perplexity(const struct generate_judge *j)
+{
+    return perplexity_of(&j->nll);
+}
+
+struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j)
+{
+    return perplexity_of(&j->base_nll);
+}
+
+/* Of the means of both nll. */
+static double covariance(const struct generate_judge *j)
+{
+    const double n = (double)j->nll.count;
+    if (j->nll.count < 2) return 0;
+    return (j->nll_product / n - (j->nll.sum / n) * (j->base_nll.sum / n)) / (n - 1);
+}
+
+/* The standard error of a difference of what has the errors a and b. */
+static double difference_error(double a, double b, double covariance)
+{
+    const double variance = a * a + b * b - 2 * covariance;
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j)
+{
+    return (struct generate_estimate){
+        generate_moments_mean(&j->nll) - generate_moments_mean(&j->base_nll),
+        difference_error(generate_moments_error(&j->nll), generate_moments_error(&j->base_nll),
+                         covariance(j))};
+}
+
+struct generate_estimate generate_judge_difference(const struct generate_judge *j)
+{
+    const struct generate_estimate a = generate_judge_perplexity(j);
+    const struct generate_estimate b = generate_judge_base_perplexity(j);
+    return (struct generate_estimate){
+        a.value - b.value, difference_error(a.error, b.error, a.value * b.value * covariance(j))};
+}
+
+double generate_judge_correlation(const struct generate_judge *j)
+{
+    return covariance(j) / (generate_moments_error(&j->nll) * generate_moments_error(&j->base_nll));
+}
+
+struct generate_estimate generate_judge_rms_shift(const struct generate_judge *j)
+{
+    const double rms = sqrt(generate_moments_mean(&j->shift_square));
+    return (struct generate_estimate){
+        rms, rms > 0 ? generate_moments_error(&j->shift_square) / (2 * rms) : 0};
+}
+
+struct generate_estimate generate_judge_same_top(const struct generate_judge *j)
+{
+    const double share = (double)j->n_same / (double)j->nll.count;
+    return (struct generate_estimate){share, generate_share_error(share, j->nll.count)};
+}

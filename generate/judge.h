@@ -1,0 +1,83 @@
+/* generate/judge.h: figures about a model's predictions: how well they fit a text, how far they are
+ * from those of another model, how many tasks they solve.
+ *
+ * Owns: the probability of a token from a row of logits, the divergence of two rows, means with
+ * their standard errors, quantiles. Refuses: evaluating, files, printing. All sums are double
+ * precision and in the order of the calls, so that figures do not depend on threads. */
+#ifndef GENERATE_JUDGE_H
+#define GENERATE_JUDGE_H
+
+#include "base/error.h"
+
+/* ---- Means ---- */
+
+struct generate_moments { /* zeroed: empty */
+    double sum, squares;
+    uint64_t count;
+};
+void generate_moments_add(struct generate_moments *m, double x);
+double generate_moments_mean(const struct generate_moments *m); /* NaN of none */
+/* The standard error of the mean, from the variance of a sample; 0 of fewer than two. */
+double generate_moments_error(const struct generate_moments *m);
+
+/* The same of a share of n: `share` of them are 1, the others 0. */
+double generate_share_error(double share, uint64_t n);
+/* Wilson's interval, which holds the true share with a probability of 95 %; n > 0. */
+void generate_share_interval(double share, uint64_t n, double *low, double *high);
+
+/* The value below which `fraction` (0 to 1) of the values lie: sorted[n], ascending, n > 0, with
+ * linear interpolation between neighbours. */
+double generate_quantile(const double *sorted, uint64_t n, double fraction);
+
+/* ---- Rows of logits ---- */
+
+/* The logarithm of the sum of exp(logits[n]), n > 0; *best gets the first of the largest. */
+double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best);
+
+/* What a position is compared with. */
+struct generate_base_row {
+    const float *value; /* [n_vocab]; NULL: nothing */
+    bool is_log; /* logarithms of probabilities, with those of 2^-23 and less cut off at about
+                  * -16, which are left out; otherwise logits */
+};
+
+struct generate_row_score {
+    double nll;      /* minus the logarithm of the target's probability */
+    double base_nll; /* the same of the base; 0 without one, as the rest */
+    double kl;       /* divergence from the base: sum of p_base (log p_base - log p) */
+    double shift;    /* the target's probability minus its probability in the base */
+    bool same_top;   /* both have the same best token */
+};
+struct generate_row_score generate_row_compare(const float *logits, struct generate_base_row base,
+                                               uint32_t n_vocab, int32_t target);
+
+/* ---- All positions ---- */
+
+struct generate_judge {
+    struct generate_moments nll, base_nll, kl, shift, shift_square;
+    double nll_product; /* sum of nll x base_nll */
+    uint64_t n_same;
+    double *kl_value, *shift_value; /* [room], of each position; sorted by generate_judge_end */
+    uint64_t room;
+};
+
+/* Room for `positions` comparisons. BASE_NO_MEMORY; free it in any case. */
+bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err);
+void generate_judge_free(struct generate_judge *j); /* a zeroed one is fine */
+/* At most `positions` times. */
+void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score);
+void generate_judge_end(struct generate_judge *j); /* quantiles can be read */
+
+struct generate_estimate {
+    double value, error; /* error: its standard error */
+};
+struct generate_estimate generate_judge_perplexity(const struct generate_judge *j);
+struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j);
+/* Of the two perplexities, which are correlated: the logarithm of their ratio, their difference. */
+struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j);
+struct generate_estimate generate_judge_difference(const struct generate_judge *j);
+double generate_judge_correlation(const struct generate_judge *j); /* of both nll; NaN: undefined */
+struct generate_estimate generate_judge_rms_shift(const struct generate_judge *j);
+struct generate_estimate generate_judge_same_top(const struct generate_judge *j); /* a share */
+
+#endif

@@ -1,0 +1,318 @@
+/* generate/score.c: probabilities of given texts. See generate/score.h.
+ *
+ *     sequence 0        the kept beginning: what neighbouring groups share
+ *     1, 2, 3, 4        a group: its own beginning, then a sequence for each row
+ *     5, 6, 7, ...      the next group of the same evaluation
+ *
+ * A group's beginning ends before the first token that differs or counts. Two evaluations make a
+ * wave: all beginnings, then all rows behind them. */
+#include "generate/score.h"
+#include "base/interrupt.h"
+#include "generate/judge.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAST_SHARED = 8, /* tokens for which keeping a beginning pays */
+    KEEPER = 0
+};
+
+/* A token whose probability a row of logits gives. */
+struct target {
+    int32_t id;
+    double *logprob;
+};
+
+/* A row of logits: its targets are consecutive. */
+struct wanted {
+    size_t first, n;
+};
+
+struct generate_scorer {
+    struct engine *engine;
+    struct model_session *session;
+    uint32_t n_vocab, n_seq, n_ctx;
+    int32_t *kept; /* [n_ctx]: ids of sequence 0, as many as it holds */
+    struct model_token *token;
+    struct wanted *wanted;
+    struct target *target;
+    size_t n_tokens, n_wanted, n_targets; /* of the evaluation that is being made */
+    size_t token_room, wanted_room, target_room;
+    struct generate_score_counts counts;
+};
+
+/* ---- Life ---- */
+
+struct generate_scorer *generate_scorer_new(struct engine *engine, struct model_session *session,
+                                            uint32_t n_vocab, struct base_error *err)
+{
+    struct generate_scorer *s = calloc(1, sizeof *s);
+    if (s) {
+        s->engine = engine;
+        s->session = session;
+        s->n_vocab = n_vocab;
+        s->n_seq = model_session_n_seq(session);
+        s->n_ctx = model_session_n_ctx(session);
+        s->kept = calloc(s->n_ctx, sizeof *s->kept);
+    }
+    if (!s || !s->kept)
+        base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
+    else if (s->n_seq < GENERATE_SCORE_LEAST_SEQ)
+        base_fail(err, BASE_USAGE, "%u sequences are too few to score", s->n_seq);
+    else
+        return s;
+    generate_scorer_free(s);
+    return NULL;
+}
+
+void generate_scorer_free(struct generate_scorer *s)
+{
+    if (!s) return;
+    free(s->kept);
+    free(s->token);
+    free(s->wanted);
+    free(s->target);
+    free(s);
+}
+
+struct generate_score_counts generate_scorer_counts(const struct generate_scorer *s)
+{
+    return s->counts;
+}
+
+/* ---- One evaluation ---- */
+
+/* The list with room for one more item of `size` bytes, or NULL. */
+static void *grown(void *list, size_t *room, size_t used, size_t size)
+{
+    if (used < *room) return list;
+    const size_t more = *room ? *room * 2 : 256;
+    void *new = reallocarray(list, more, size);
+    if (new) *room = more;
+    return new;
+}
+
+static bool no_memory(struct base_error *err)
+{
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
+}
+
+static bool add_token(struct generate_scorer *s, int32_t id, uint32_t seq, struct base_error *err)
+{
+    void *list = grown(s->token, &s->token_room, s->n_tokens, sizeof *s->token);
+    if (!list) return no_memory(err);
+    s->token = list;
+    s->token[s->n_tokens++] = (struct model_token){.id = id, .seq = seq};
+    return true;
+}
+
+/* The logits of the latest token give the probability of `id`. */
+static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
+                       struct base_error *err)
+{
+    struct model_token *last = &s->token[s->n_tokens - 1];
+    void *list = grown(s->wanted, &s->wanted_room, s->n_wanted, sizeof *s->wanted);
+    if (!list) return no_memory(err);
+    s->wanted = list;
+    list = grown(s->target, &s->target_room, s->n_targets, sizeof *s->target);
+    if (!list) return no_memory(err);
+    s->target = list;
+    if (!last->wants_logits) s->wanted[s->n_wanted++] = (struct wanted){.first = s->n_targets};
+    last->wants_logits = true;
+    s->wanted[s->n_wanted - 1].n++;
+    s->target[s->n_targets++] = (struct target){id, logprob};
+    return true;
+}
+
+struct rows_job {
+    const struct generate_scorer *scorer;
+    const struct wanted *wanted; /* [rows] */
+    const float *logits;
+    int64_t rows;
+};
+
+static void score_rows(const struct engine_worker *w, void *user)
+{
+    const struct rows_job *j = user;
+    const struct generate_scorer *s = j->scorer;
+    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
+        const float *logits = j->logits + r * s->n_vocab;
+        uint32_t best;
+        const double total = generate_row_log_sum(logits, s->n_vocab, &best);
+        for (size_t i = 0; i < j->wanted[r].n; i++) {
+            const struct target *t = &s->target[j->wanted[r].first + i];
+            *t->logprob = (double)logits[t->id] - total;
+        }
+    }
+}
+
+static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
+                      struct base_error *err)
+{
+    const struct generate_scorer *s = user;
+    struct rows_job job = {s, s->wanted + first, logits, (int64_t)rows};
+    engine_pool_run(s->engine->pool, score_rows, &job);
+    return base_goes_on(err);
+}
+
+static void clear(struct generate_scorer *s)
+{
+    s->n_tokens = s->n_wanted = s->n_targets = 0;
+}
+
+static bool evaluate(struct generate_scorer *s, struct base_error *err)
+{
+    s->counts.n_evaluated += s->n_tokens;
+    return s->n_tokens == 0 ||
+           model_eval_batch(s->session, s->token, s->n_tokens, take_rows, s, err);
+}
+
+/* ---- Beginnings ---- */
+
+static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
+{
+    const size_t n = n_a < n_b ? n_a : n_b;
+    size_t i = 0;
+    while (i < n && a[i] == b[i]) i++;
+    return i;
+}
+
+/* The length of a group's beginning. */
+static size_t beginning_of(const struct generate_score_group *g)
+{
+    size_t n = g->row[0].from;
+    for (size_t i = 1; i < g->n; i++) {
+        if (g->row[i].from < n) n = g->row[i].from;
+        n = common(g->row[0].ids, n, g->row[i].ids, g->row[i].n);
+    }
+    return n;
+}
+
+/* What of it may be kept for others: not the last token, whose logits may count. */
+static size_t shareable(const struct generate_score_group *g)
+{
+    const size_t n = beginning_of(g);
+    return n ? n - 1 : 0;
+}
+
+/* Keeps what two neighbours share, where it is more than what is kept already. */
+static bool keep(struct generate_scorer *s, const struct generate_score_group *a,
+                 const struct generate_score_group *b, struct base_error *err)
+{
+    const int32_t *ids = a->row[0].ids;
+    const size_t shared = common(ids, shareable(a), b->row[0].ids, shareable(b));
+    size_t held = common(s->kept, model_seq_length(s->session, KEEPER), ids, shared);
+    if (shared < LEAST_SHARED || held == shared) return true;
+    held = model_seq_truncate(s->session, KEEPER, (uint32_t)held);
+    memcpy(s->kept + held, ids + held, (shared - held) * sizeof *ids);
+    clear(s);
+    for (size_t i = held; i < shared; i++)
+        if (!add_token(s, ids[i], KEEPER, err)) return false;
+    return evaluate(s, err);
+}
+
+/* Adds the tokens of a group's beginning to the evaluation, on sequence `seq`. */
+static bool add_beginning(struct generate_scorer *s, const struct generate_score_group *g,
+                          uint32_t seq, struct base_error *err)
+{
+    const int32_t *ids = g->row[0].ids;
+    const size_t n = beginning_of(g);
+    const size_t kept = common(s->kept, model_seq_length(s->session, KEEPER), ids, shareable(g));
+    for (size_t i = model_seq_fork(s->session, KEEPER, seq, (uint32_t)kept); i < n; i++)
+        if (!add_token(s, ids[i], seq, err)) return false;
+    for (size_t i = 0; n > 0 && i < g->n; i++) {
+        const struct generate_score_row *r = &g->row[i];
+        if (r->from == n && n < r->n && !add_target(s, r->ids[n], r->logprob, err)) return false;
+    }
+    return true;
+}
+
+/* ---- Rows ---- */
+
+/* Adds the tokens of a row behind the beginning [n] on sequence `from`; the last predicts none that
+ * counts. */
+static bool add_row(struct generate_scorer *s, const struct generate_score_row *r, size_t n,
+                    uint32_t from, uint32_t seq, struct base_error *err)
+{
+    model_seq_fork(s->session, from, seq, (uint32_t)n);
+    for (size_t i = n; i + 1 < r->n; i++) {
+        if (!add_token(s, r->ids[i], seq, err)) return false;
+        if (i + 1 >= r->from && !add_target(s, r->ids[i + 1], r->logprob + (i + 1 - r->from), err))
+            return false;
+    }
+    return true;
+}
+
+/* The rows of groups whose beginnings are evaluated, on the sequences behind them. */
+static bool run_rows(struct generate_scorer *s, const struct generate_score_group *group, size_t n,
+                     struct base_error *err)
+{
+    uint32_t seq = KEEPER + 1;
+    clear(s);
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t from = seq++;
+        const size_t begins = beginning_of(&group[k]);
+        for (size_t i = 0; i < group[k].n; i++) {
+            if (seq == s->n_seq) { /* a group of more rows than sequences is alone in its wave */
+                if (!evaluate(s, err)) return false;
+                clear(s);
+                seq = from + 1;
+            }
+            if (!add_row(s, &group[k].row[i], begins, from, seq++, err)) return false;
+        }
+    }
+    return evaluate(s, err);
+}
+
+/* How many groups are evaluated together: those that have a sequence for each row, at least one. */
+static size_t wave_of(const struct generate_scorer *s, const struct generate_score_group *group,
+                      size_t n)
+{
+    size_t used = KEEPER + 1, k = 0;
+    while (k < n && (k == 0 || used + 1 + group[k].n <= s->n_seq)) used += 1 + group[k++].n;
+    return k;
+}
+
+static bool run_wave(struct generate_scorer *s, const struct generate_score_group *group, size_t n,
+                     struct base_error *err)
+{
+    uint32_t seq = KEEPER + 1;
+    clear(s);
+    for (size_t k = 0; k < n; k++) {
+        if (!add_beginning(s, &group[k], seq, err)) return false;
+        seq += 1 + (uint32_t)group[k].n;
+    }
+    return evaluate(s, err) && run_rows(s, group, n, err);
+}
+
+static bool check(const struct generate_scorer *s, const struct generate_score_group *group,
+                  size_t n, struct base_error *err)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (group[k].n == 0) return base_fail(err, BASE_USAGE, "a group without rows");
+        for (size_t i = 0; i < group[k].n; i++) {
+            const struct generate_score_row *r = &group[k].row[i];
+            if (r->from < 1 || r->from > r->n)
+                return base_fail(err, BASE_USAGE, "a text without a token before what is scored");
+            if (r->n - 1 > s->n_ctx)
+                return base_fail(err, BASE_TOO_LONG,
+                                 "the text has %zu tokens and the context holds %u", r->n,
+                                 s->n_ctx);
+        }
+    }
+    return true;
+}
+
+bool generate_scorer_run(struct generate_scorer *s, const struct generate_score_group *group,
+                         size_t n, struct base_error *err)
+{
+    if (!check(s, group, n, err)) return false;
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < group[k].n; i++) s->counts.n_alone += group[k].row[i].n - 1;
+    for (size_t done = 0, wave; done < n; done += wave) {
+        if (done + 1 < n && !keep(s, &group[done], &group[done + 1], err)) return false;
+        wave = wave_of(s, group + done, n - done);
+        if (!run_wave(s, group + done, wave, err)) return false;
+    }
+    return true;
+}

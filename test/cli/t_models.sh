@@ -1,0 +1,105 @@
+# Names of models: how -m finds one in the user's folder, and `infer models --remove`. Needs no model.
+. test/cli/lib.sh
+
+models=$work/.local/share/infer/models
+mkdir -p "$models"
+# A whole GGUF file without keys and tensors.
+{ printf 'GGUF\003\000\000\000'; head -c 64 /dev/zero; } >"$work/empty"
+fill() { # NAME..: the folder holds these alone
+    rm -rf "$models"
+    mkdir -p "$models"
+    for name; do cp "$work/empty" "$models/$name"; done
+}
+holds() {
+    [ "$(ls -A "$models" | tr '\n' ' ')" = "$*${*:+ }" ] || bad "infer $last: there is '$(ls -A "$models" | tr '\n' ' ')'"
+}
+
+begin a_name_finds_its_model
+fill Alpha-Q8_0.gguf alpine.gguf beta.gguf beta-long.gguf s-00001-of-00002.gguf s-00002-of-00002.gguf
+cd "$work" || exit 1
+for name in Alpha-Q8_0.gguf alpha-q8_0 alph beta BETA beta.gguf beta-l s s-00001-of-00002; do
+    infer -p x -m "$name"
+    status 3
+    err_line '/(Alpha-Q8_0|beta|beta-long|s-0000[12]-of-00002).gguf: '
+done
+infer inspect alp
+status 3
+err_line '^infer: alp: begins the names of 2 models: Alpha-Q8_0.gguf, alpine.gguf$'
+infer inspect nothing
+status 3
+err_line 'nothing: there is no such file, and no model of that name in .*/infer/models; `infer models` lists'
+
+begin a_file_of_the_name_wins
+printf 'no model' >"$work/beta"
+infer inspect beta
+status 3
+err_line '^infer: beta: not a GGUF file'
+rm "$work/beta"
+
+begin the_exact_name_wins_over_one_in_other_letters
+fill Gamma.gguf gamma.gguf
+infer -p x -m gamma.gguf
+err_line '/gamma.gguf: '
+infer inspect gamma
+status 3
+err_line 'gamma: begins the names of 2 models'
+
+begin quantize_takes_names_too
+fill alpha.gguf alto.gguf
+infer quantize al "$work/q.gguf" Q8_0
+status 3
+err_line '^infer: al: begins the names of 2 models: alpha.gguf, alto.gguf$'
+infer quantize alph "$work/q.gguf" Q8_0
+grep -q 'no such file' "$work/err" && bad "infer $last: $(cat "$work/err")"
+cd "$OLDPWD" || exit 1
+
+begin remove_takes_a_name_and_all_parts
+fill alpha.gguf beta.gguf s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf s2.gguf
+infer models --remove bet
+status 0
+err ''
+out "$models/beta.gguf\n"
+holds alpha.gguf s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf s2.gguf
+infer models --remove s-
+status 0
+out "$models/s-00001-of-00003.gguf\n$models/s-00002-of-00003.gguf\n$models/s-00003-of-00003.gguf\n"
+holds alpha.gguf s2.gguf
+infer models --remove ALPHA.GGUF
+status 0
+holds s2.gguf
+
+begin remove_takes_what_a_pull_has_left
+fill x.gguf.part x.gguf.part.state other.gguf.part
+infer models --remove x
+status 0
+out "$models/x.gguf.part\n$models/x.gguf.part.state\n"
+holds other.gguf.part
+infer models --remove oth # not by a beginning
+status 3
+holds other.gguf.part
+
+begin remove_refuses_what_is_not_clear
+fill alpha.gguf alto.gguf
+infer models --remove al
+status 3
+out ''
+err_line '^infer: al: begins the names of 2 models: alpha.gguf, alto.gguf$'
+infer models --remove nothing
+status 3
+for name in '' . .. ../models/alpha.gguf "$models/alpha.gguf" .hidden; do
+    usage '--remove: .* is no name of a model in the folder' models --remove "$name"
+done
+usage '--remove: removes from the folder of models alone' models --remove alpha "$work"
+usage '--remove: contradicts --json' models --remove alpha --json
+INFER_REMOVE=alpha # no variable removes anything
+export INFER_REMOVE
+infer models
+status 0
+unset INFER_REMOVE
+holds alpha.gguf alto.gguf
+ln -s "$work/empty" "$models/link.gguf"
+infer models --remove link
+status 0
+[ -e "$work/empty" ] || bad 'the file behind a link was removed'
+
+finish

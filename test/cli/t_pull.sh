@@ -1,0 +1,396 @@
+# `infer pull` against a hub of this machine with every fault (hub.py): what is fetched, resumed, checked
+# and refused, and what is left behind. Needs no model.
+. test/cli/lib.sh
+
+infer pull u/r --hub http://127.0.0.1:1
+if grep -q 'without libcurl\|libcurl cannot be loaded' "$work/err"; then
+    begin pull_says_what_it_lacks
+    status 1
+    out ''
+    err_line 'libcurl'
+    finish
+    exit 0
+fi
+
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN
+mkdir "$work/hub"
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+    -keyout "$work/hub/key.pem" -out "$work/hub/cert.pem" 2>/dev/null &&
+    cat "$work/hub/key.pem" >>"$work/hub/cert.pem" || rm -f "$work/hub/cert.pem"
+python3 test/cli/hub.py "$work/hub" 2>/dev/null &
+hub=$!
+trap 'kill $hub; rm -rf "$work"' EXIT
+n=0
+until [ -e "$work/hub/ready" ] || [ $n -ge 100 ]; do
+    sleep 0.1
+    n=$((n + 1))
+done
+[ -e "$work/hub/ready" ] || { echo "skip: the hub does not start"; finish; exit 0; }
+here=http://127.0.0.1:$(cat "$work/hub/main_port")
+other=http://127.0.0.1:$(cat "$work/hub/other_port")
+INFER_HUB=$here
+export INFER_HUB
+models=$work/.local/share/infer/models
+
+pull() { # into an empty folder; more ARGS...
+    rm -rf "$models"
+    : >"$work/hub/log"
+    infer pull "$@"
+}
+holds() { # NAME..: all that is in the folder, in order
+    [ "$(ls -A "$models" 2>/dev/null | tr '\n' ' ')" = "$*${*:+ }" ] || bad "infer $last: there is '$(ls -A "$models" | tr '\n' ' ')'"
+}
+got() { # the file is MODEL of the hub: NAME MODEL
+    status 0
+    err ''
+    cmp -s "$models/$1" "$work/hub/$2.gguf" || bad "infer $last: $1 is not $2"
+    holds "$1"
+}
+refused() { # STATUS REGEX LEFT..
+    status "$1"
+    out ''
+    err_line "$2"
+    shift 2
+    holds "$@"
+}
+asked() { # REGEX: some request was
+    grep -Eq "$1" "$work/hub/log" || bad "infer $last: no request is $1: $(head -c 600 "$work/hub/log")"
+}
+
+begin a_model_is_fetched_and_its_path_printed
+pull u/plain
+got m-Q4_K_M.gguf model
+out "$models/m-Q4_K_M.gguf\n"
+asked '^main GET /api/models/u/plain/tree/main\?recursive=1 range=None .*token=no$'
+asked '^main GET /u/plain/resolve/main/m-Q4_K_M.gguf range=bytes=0-0 '
+[ "$(grep -c 'range=bytes=[1-9]' "$work/hub/log")" -eq 3 ] || bad "not four pieces: $(cat "$work/hub/log")"
+infer inspect m-q4_k_m # by its name, as all commands find it
+status 0
+
+begin one_that_is_there_is_not_fetched_again
+: >"$work/hub/log"
+infer pull u/plain
+got m-Q4_K_M.gguf model
+[ "$(wc -l <"$work/hub/log")" -eq 1 ] || bad "asked again: $(cat "$work/hub/log")"
+printf 'x' >"$models/m-Q4_K_M.gguf"
+infer pull u/plain
+refused 1 'm-Q4_K_M.gguf: is there already, and is another file: remove it \(infer models --remove\)' m-Q4_K_M.gguf
+infer pull u/plain --as mine.gguf
+status 0
+out "$models/mine.gguf\n"
+
+begin what_breaks_off_goes_on_where_it_was
+pull u/break
+got m-Q4_K_M.gguf model
+asked 'range=bytes=1200000-'
+pull u/break --connections 1
+got m-Q4_K_M.gguf model
+asked 'range=bytes=3600000-5243007 if-range="[0-9a-f]+"'
+pull u/norange_break
+got m-Q4_K_M.gguf model
+pull u/once500
+got m-Q4_K_M.gguf model
+
+begin an_interrupted_pull_goes_on_in_the_next_call
+for signal in INT TERM KILL; do
+    rm -rf "$models"
+    # `env` leaves no shell in between, which would ignore SIGINT in the background
+    python3 -c 'import os, signal, subprocess, sys, time
+p = subprocess.Popen(sys.argv[3:], stdout=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+path = sys.argv[2] + "/m-Q4_K_M.gguf.part.state"
+end = time.time() + 20
+while time.time() < end:
+    try:
+        if int(open(path).read().split("\n")[1]) >= 4 << 20: break
+    except (OSError, ValueError, IndexError): pass
+    time.sleep(0.02)
+p.send_signal(getattr(signal, "SIG" + sys.argv[1]))
+sys.exit(p.wait() % 256)' $signal "$models" "$INFER" pull u/slow --connections 1 2>"$work/err"
+    code=$?
+    last="pull u/slow (SIG$signal)"
+    case $signal in INT) status 130 ;; TERM) status 241 ;; KILL) status 247 ;; esac # 256 - the number
+    err ''
+    holds m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+    : >"$work/hub/log"
+    infer pull u/plain --connections 1
+    got m-Q4_K_M.gguf model
+    asked 'range=bytes=[45][0-9]{6}-5243007 if-range='
+done
+
+begin another_version_begins_anew
+pull u/short --retries 0 --connections 1
+refused 1 'transfer closed' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+: >"$work/hub/change"
+infer pull u/plain
+got m-Q4_K_M.gguf changed
+rm "$work/hub/change"
+pull u/once_restless # while it is fetched
+got m-Q4_K_M.gguf model
+pull u/restless --retries 2
+refused 1 'the file changed while it was fetched'
+pull u/short --retries 0 --connections 1
+echo 'infer pull 1' >"$models/m-Q4_K_M.gguf.part.state" # a state that is none
+infer pull u/plain
+got m-Q4_K_M.gguf model
+pull u/short --retries 0 --connections 1
+printf 'xxxx' | dd of="$models/m-Q4_K_M.gguf.part" bs=1 seek=50 conv=notrunc 2>/dev/null # bytes that are others
+infer pull u/plain
+refused 3 'm-Q4_K_M.gguf.part: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}: it was removed'
+infer pull u/plain
+got m-Q4_K_M.gguf model
+
+begin servers_without_ranges_lengths_or_tags_do
+for fault in norange nolength chunked noetag weak relative; do
+    pull u/$fault
+    got m-Q4_K_M.gguf model
+done
+
+begin lies_are_refused
+pull u/lies
+refused 1 'it says that the file has 5243008 bytes, and the list 5242880'
+pull u/longer --connections 1
+refused 1 'it sends more bytes than the file has' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+pull u/short --retries 1 --connections 1
+refused 1 'transfer closed with [0-9]+ bytes remaining' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+pull u/shifted --connections 2
+status 1
+err_line 'it sends another part of the file'
+pull u/sum
+refused 3 'its sha256 is [0-9a-f]{64}, not 0{64}: it was removed'
+pull u/page
+refused 3 'm-Q4_K_M.gguf: not a GGUF file: it begins with "<!DO"'
+pull u/broken
+refused 3 'm-Q4_K_M.gguf.part: .*damaged or cut short'
+pull u/nojson
+refused 1 'list of files is no JSON: line 1, column 1'
+pull u/object
+refused 1 "the hub's answer is no list of files"
+pull u/deep
+refused 1 'nested more than'
+pull u/flood
+refused 1 'longer than 16 MiB'
+pull u/bighead
+refused 1 'the head of its answer is longer than 65536 bytes'
+
+begin redirects_are_followed_with_care
+pull u/cdn
+got m-Q4_K_M.gguf model
+asked '^other GET /cdn/plain/m-Q4_K_M.gguf\?secret=1 '
+pull u/loop
+refused 1 '127.0.0.1: more than 10 redirects'
+pull u/tofile
+refused 1 'it redirects to what is no http or https address'
+pull u/tohttp
+refused 1 '192.0.2.1: http to another machine can be read and changed on its way'
+pull u/nowhere
+refused 1 'it redirects without an address'
+
+begin certificates_are_checked
+if [ -s "$work/hub/tls_port" ]; then
+    secure=https://localhost:$(cat "$work/hub/tls_port")
+    pull u/plain --hub "$secure" --retries 0
+    refused 1 'localhost: .*certificate'
+    CURL_CA_BUNDLE=$work/hub/cert.pem
+    export CURL_CA_BUNDLE
+    pull u/plain --hub "$secure"
+    got m-Q4_K_M.gguf model
+    pull u/cdn --hub "$secure" # to http
+    refused 1 'localhost: it redirects from https to http'
+    pull u/plain --hub "https://127.0.0.1:$(cat "$work/hub/tls_port")" --retries 0 # another name
+    refused 1 '127.0.0.1: .*(certificate|SSL)'
+    unset CURL_CA_BUNDLE
+else
+    skip 'no openssl to make a certificate'
+fi
+
+begin the_token_goes_to_the_hub_alone
+HF_TOKEN=hf_secret
+export HF_TOKEN
+pull u/private
+got m-Q4_K_M.gguf model
+asked '^main GET /u/private/.*token=yes$'
+asked '^other '
+grep '^other' "$work/hub/log" | grep -q 'token=yes' && bad 'another host got the token'
+pull "$other/cdn/plain/m.gguf"
+status 0
+grep -q 'token=yes' "$work/hub/log" && bad 'another host got the token'
+HF_TOKEN='hf secret'
+pull u/plain
+refused 2 '^infer: HF_TOKEN: is no token$'
+unset HF_TOKEN
+pull u/private
+refused 3 '127.0.0.1: no access \(status 401\): it does not exist, or needs a token \(HF_TOKEN\)'
+
+begin answers_have_statuses
+pull u/missing
+refused 3 'u/missing: 127.0.0.1: not found \(status 404\)'
+pull u/gone
+refused 3 '127.0.0.1: not found \(status 404\)'
+pull u/server --retries 1
+refused 1 'answered with status 500'
+pull u/longbusy
+refused 1 'status 429\): try again in 5000 seconds'
+pull u/busy
+got m-Q4_K_M.gguf model
+infer pull u/plain --hub http://127.0.0.1:1 --retries 0
+status 1
+err_line '127.0.0.1: .*connect'
+
+begin a_transfer_that_stalls_ends
+for fault in stuck trickle; do
+    pull u/$fault --timeout 1 --retries 0 --connections 1
+    refused 1 'too slow|timed out' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+done
+
+begin the_file_is_chosen_by_its_name
+pull u/several
+refused 2 'Q8_0 fits several files; give one by its name: b-Q8_0.gguf, a-Q8_0.gguf'
+pull u/several:a-Q8_0.gguf
+got a-Q8_0.gguf small
+pull u/several:q4_0 # and not m-mmproj-Q4_0.gguf
+got m-Q4_0.gguf small
+pull u/several:Q6_K
+got m-q6_k.gguf small
+pull u/several:Q2_K
+refused 3 'no file is Q2_K; there are: b-Q8_0.gguf, a-Q8_0.gguf, m-Q4_0.gguf, sub/m-q6_k.gguf'
+pull u/several:Q8
+refused 3 'no file is Q8; '
+pull u/first
+got c-F16.gguf small
+pull u/none
+refused 3 'u/none: the repository has no GGUF file'
+
+begin a_split_model_comes_whole
+pull u/split:q8
+status 0
+out "$models/s-00001-of-00003.gguf\n"
+holds s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf
+infer inspect s
+status 0
+out_like 't102 '
+pull "$here/u/split/resolve/main/q8/s-00001-of-00003.gguf?download=true"
+status 0
+holds s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf
+pull u/gap
+refused 3 's-00001-of-00003.gguf: part 2 of 3 is not in the repository'
+pull u/split --as x.gguf
+refused 2 '--as: is for one file, and this model has 3'
+
+begin names_from_the_network_stay_in_the_folder
+pull u/hostile
+refused 3 'u/hostile: the repository has no GGUF file'
+for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2%80%aex.gguf' model.bin .gguf ''; do
+    pull "$here/x/$name"
+    refused 2 'is no name of a model.s file: give one that ends in .gguf \(--as NAME\)'
+done
+for name in ../x.gguf /tmp/x.gguf x x.bin ''; do
+    pull u/plain --as "$name"
+    refused 2 'is no name of a model.s file'
+done
+for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x'; do
+    pull "$name"
+    refused 2 'is neither USER/REPO\[:QUANT\] nor an address'
+done
+
+begin addresses_are_fetched_with_a_sum
+sum=$(sha256sum "$work/hub/model.gguf" | cut -d ' ' -f 1)
+pull "$here/cdn/plain/file.gguf?key=secret" --sha256 "$sum"
+got file.gguf model
+infer pull "$here/cdn/plain/file.gguf" --sha256 "$sum" # it is there
+got file.gguf model
+infer pull "$here/cdn/plain/file.gguf"
+refused 1 'file.gguf: is there already: ' file.gguf
+pull "$here/cdn/plain/file.gguf" --sha256 "$(echo "$sum" | tr '0-9a-f' '1-9a-f0')"
+refused 3 'its sha256 is'
+pull "$here/cdn/plain/download" --as named.gguf
+got named.gguf model
+pull "$here/cdn/chunked/file.gguf" # of unknown size
+got file.gguf model
+pull "$here/cdn/plain/file.gguf" --sha256 123
+refused 2 '--sha256: is no sum'
+pull u/plain --sha256 "$sum"
+refused 2 '--sha256: is for addresses'
+pull file:///etc/passwd.gguf
+refused 2 'file:///etc/passwd.gguf is no http or https address'
+pull http://192.0.2.1/x.gguf
+refused 2 '192.0.2.1: http to another machine can be read'
+pull http://127.evil.test/x.gguf
+refused 2 '127.evil.test: http to another machine'
+pull u/plain --hub nonsense://x
+refused 2 'is no http or https address'
+
+begin two_pulls_of_one_file_are_refused
+rm -rf "$models"
+"$INFER" pull u/slow --connections 1 >/dev/null 2>&1 &
+first=$!
+n=0
+until [ -s "$models/m-Q4_K_M.gguf.part.state" ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+infer pull u/plain
+status 1
+err_line 'm-Q4_K_M.gguf.part: another process fetches it'
+if "$INFER" doctor 2>/dev/null | grep -q 'Landlock [0-9]'; then
+    grep -q '^NoNewPrivs:.*1' "/proc/$first/status" || bad 'no sandbox'
+fi
+kill $first
+wait $first
+infer pull u/plain
+got m-Q4_K_M.gguf model
+
+begin a_full_disk_leaves_what_was_fetched
+pull "$here/cdn/huge/x.gguf"
+refused 1 'models: [0-9.]+ MB more are needed, and the disk has [0-9.]+ MB'
+rm -rf "$models"
+(ulimit -f 2000 && exec "$INFER" pull u/plain --connections 1 >"$work/out" 2>"$work/err" </dev/null)
+code=$? last='pull (with a limit of a file'"'"'s size)'
+refused 1 'm-Q4_K_M.gguf.part: cannot write: File too large' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
+infer pull u/plain
+got m-Q4_K_M.gguf model
+rm -rf "$models"
+mkdir -p "$models/m-Q4_K_M.gguf.part"
+infer pull u/plain
+status 1
+err_line 'm-Q4_K_M.gguf.part: cannot write: Is a directory'
+
+begin memory_that_runs_out_is_an_error_of_its_own
+library=${INFER%/*}/test/fail_alloc.so
+if [ -r "$library" ]; then
+    rm -rf "$models"
+    FAIL_ALLOC_COUNT=$work/count LD_PRELOAD=$library "$INFER" pull u/several:q6_k >/dev/null 2>&1
+    step=$(($(cat "$work/count") / 24))
+    at=1
+    while [ $at -le "$(cat "$work/count")" ]; do
+        rm -rf "$models"
+        FAIL_ALLOC_AT=$at LD_PRELOAD=$library "$INFER" pull u/several:q6_k >"$work/out" 2>"$work/err"
+        code=$? last="pull (FAIL_ALLOC_AT=$at)"
+        if [ $code -eq 0 ]; then # a library of libcurl may say on stderr that it does without
+            cmp -s "$models/m-q6_k.gguf" "$work/hub/small.gguf" || bad "infer $last: another file, status 0"
+        else
+            [ $code -eq 1 ] || status 4 # libcurl gives some of them another name
+            out ''
+            tail -n 1 "$work/err" | grep -q '^infer: .' || bad "infer $last: status $code without a line"
+        fi
+        if [ $at -lt 8 ]; then at=$((at + 1)); else at=$((at + step)); fi
+    done
+else
+    skip "$library is not built"
+fi
+
+begin progress_is_on_a_terminal_only
+if terminals; then
+    rm -rf "$models"
+    python3 -c 'import os, pty, sys
+def read(fd):
+    data = os.read(fd, 4096)
+    os.write(2, data)
+    return data
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))' "$INFER" pull u/slow >/dev/null 2>"$work/err"
+    code=$?
+    last='pull u/slow (on a terminal)'
+    status 0
+    tr '\r' '\n' <"$work/err" >"$work/lines"
+    like "$work/lines" '^fetching [0-9.]+ of 5.2 MB, [0-9.]+ MB/s(, 0:0[0-9] left)?, m-Q4_K_M.gguf'
+else
+    skip 'no pseudo-terminal or python3 here'
+fi
+
+finish

@@ -1,0 +1,147 @@
+# infer score with a small model: probabilities of given continuations.
+. test/cli/lib.sh
+[ -n "$MODEL" ] || { echo 'skip t_score.sh: no model'; finish; exit; }
+INFER_MODEL=$MODEL
+export INFER_MODEL
+lines=$work/lines
+score() { # with $lines as its standard input
+    input=$lines
+    infer score "$@"
+    input=''
+}
+france='The capital of France is'
+
+begin a_table_of_one_prompt
+infer score -p "$france" --continuation ' Paris.' --continuation ' London, of course'
+status 0
+err ''
+out_like '^ +logprob +per token +tokens +bytes  continuation$'
+out_like '^ +-[0-9.]{8} +-[0-9.]{8} +2 +7  " Paris\."$'
+out_like '^ +-[0-9.]+ +-[0-9.]+ +[0-9] +18  " London, of course"$'
+[ "$(wc -l <"$work/out")" -eq 3 ] || bad 'not three lines'
+printf '%s' "$france" >"$work/prompt"
+cp "$work/out" "$work/first"
+infer score -f "$work/prompt" --continuation ' Paris.' --continuation ' London, of course'
+cmp -s "$work/out" "$work/first" || bad 'another table from a file'
+infer score -e -p 'a\x20b' --continuation '\x20c' --json
+cp "$work/out" "$work/first"
+infer score -p 'a b' --continuation ' c' --json
+cmp -s "$work/out" "$work/first" || bad 'another object from escapes'
+
+begin probabilities_are_those_of_run
+infer -p "$france" -n 2 --temp 0 --json --logprobs 0
+want=$(tr ',{}' '\n\n\n' <"$work/out" | sed -n 's/^"logprob":\(.*\)$/\1/p' | tr '\n' ' ')
+infer score -p "$france" --continuation ' Paris.' --json
+status 0
+[ "$want" = "$(sed 's/.*"logprobs":\[\([^]]*\)\].*/\1/; s/,/ /g' "$work/out") " ] ||
+    bad "run says '$want', score $(cat "$work/out")"
+out_like '^\{"prompt_tokens":5,"continuations":\[\{"logprob":-[0-9.]+,"tokens":2,"bytes":7,"logprobs":\[-[0-9.]+,-[0-9.]+\],"ids":\[7042,30\]\}\]\}$'
+
+begin a_line_in_a_line_out
+cat >"$lines" <<'END'
+{"id":"a","prompt":"The capital of France is","continuations":[" Paris."," London."]}
+
+{"id":{"n":2},"prompt":"The capital of Italy is","continuations":[" Rome."]}
+{"messages":[{"role":"user","content":"Is water wet?"}],"continuations":["Yes","No"]}
+END
+score
+status 0
+err ''
+[ "$(wc -l <"$work/out")" -eq 3 ] || bad "not three lines: $(cat "$work/out")"
+out_like '^\{"line":1,"id":"a","prompt_tokens":5,"continuations":\[\{"logprob":'
+out_like '^\{"line":3,"id":\{"n":2\},"prompt_tokens":5,'
+out_like '^\{"line":4,"prompt_tokens":[0-9]+,'
+cp "$work/out" "$work/first"
+for way in '-np 1' '-np 3 -b 5' '-t 1 -np 200' '--no-sandbox'; do
+    # shellcheck disable=SC2086
+    score $way
+    cmp -s "$work/out" "$work/first" || bad "other bytes with $way"
+done
+infer score -f "$lines"
+cmp -s "$work/out" "$work/first" || bad 'other bytes from a file'
+sed -n 3p "$lines" >"$work/one" # alone
+infer score -f "$work/one"
+[ "$(sed -n 's/.*"prompt_tokens"//p' "$work/out")" = "$(sed -n '2s/.*"prompt_tokens"//p' "$work/first")" ] ||
+    bad 'a line alone has another answer'
+infer score -p "$france" --continuation ' Paris.' --continuation ' London.' --json
+[ "$(sed 's/.*"prompt_tokens"//' "$work/out")" = "$(sed -n '1s/.*"prompt_tokens"//p' "$work/first")" ] ||
+    bad 'the same prompt on the command line has another answer'
+
+begin neighbours_share_their_beginning
+{
+    i=0
+    while [ $i -lt 9 ]; do
+        echo '{"prompt":"Examples: one two three four five six seven eight nine ten eleven. Number '$i'","continuations":[" is small"," is large"]}'
+        i=$((i + 1))
+    done
+} >"$lines"
+score -v
+status 0
+err_like '^infer: 9 lines; [0-9]+ tokens evaluated of [0-9]+ that they have$'
+sed -n 's/^infer: 9 lines; \([0-9]*\) tokens evaluated of \([0-9]*\) .*/\1 \2/p' "$work/err" >"$work/counts"
+read -r done of <"$work/counts"
+[ $((done * 4)) -lt "$of" ] || bad "$done of $of tokens were evaluated"
+
+begin wrong_lines_are_answered_and_the_rest_goes_on
+cat >"$lines" <<'END'
+nothing
+[1]
+{"continuations":["a"]}
+{"prompt":7,"continuations":["a"]}
+{"prompt":"x"}
+{"prompt":"x","continuations":[]}
+{"prompt":"x","continuations":["a",7]}
+{"id":5,"prompt":"x","continuations":["a",""]}
+{"prompt":"","continuations":["a"]}
+{"prompt":"x","continuations":["a"],"temp":0}
+{"messages":[{"role":"user"}],"continuations":["a"]}
+{"prompt":"x","continuations":["a"]}
+END
+score
+status 1
+err_line '11 of 12 lines failed: their answers have an "error"'
+[ "$(grep -c '"status":2,"error":' "$work/out")" -eq 11 ] || bad "$(cat "$work/out")"
+out_like '^\{"line":1,"status":2,"error":"JSON: '
+out_like '^\{"line":2,"status":2,"error":"the line is no JSON object"\}$'
+out_like '^\{"line":3,"status":2,"error":"the line has neither a prompt nor messages"\}$'
+out_like '^\{"line":4,"status":2,"error":"prompt: is no text"\}$'
+out_like '^\{"line":5,"status":2,"error":"continuations: is not a list of texts"\}$'
+out_like '^\{"line":8,"id":5,"status":2,"error":"continuation 2 is empty"\}$'
+out_like '^\{"line":9,"status":2,"error":"the prompt is empty and this model'
+out_like '^\{"line":10,"status":2,"error":"temp: is no member of a line'
+out_like '^\{"line":12,"prompt_tokens":1,"continuations":'
+awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 40; i++) printf "a b "; print "\",\"continuations\":[\"c\"]}" }' >"$lines"
+score -c 30
+status 1
+out_like '^\{"line":1,"status":5,"error":"the prompt and continuation 1 have [0-9]+ tokens and the context holds 30'
+
+begin plain_lines
+printf 'France\nItaly\r\n\n' >"$lines"
+score --each 'The capital of {} is' --continuation ' Paris.' --continuation ' Rome.'
+status 0
+[ "$(wc -l <"$work/out")" -eq 3 ] || bad "not three lines: $(cat "$work/out")"
+cp "$work/out" "$work/first"
+infer score -p 'The capital of Italy is' --continuation ' Paris.' --continuation ' Rome.' --json
+[ "{$(sed -n '2s/^{"line":2,//p' "$work/first")" = "$(cat "$work/out")" ] || bad "$(cat "$work/first")"
+infer score -f "$lines" -e --each 'The\x20capital of {} is' --continuation '\x20Paris.' --continuation ' Rome.'
+cmp -s "$work/out" "$work/first" || bad 'other bytes from a file with escapes'
+usage '--each: has no .. where' score --each x --continuation y
+usage '--each: needs --continuation' score --each '{}'
+
+begin usage_of_score
+usage '-p: needs --continuation|--prompt: needs --continuation' score -p x
+usage 'no/such: cannot read' score -f "$work/no/such"
+usage '--continuation: is empty' score -p x --continuation ''
+infer score </dev/null
+status 0
+out ''
+
+begin chat_on_the_command_line
+infer score --chat -p 'Is water wet?' --continuation Yes --continuation No --json
+status 0
+printf '%s\n' '{"messages":[{"role":"user","content":"Is water wet?"}],"continuations":["Yes","No"]}' >"$lines"
+cp "$work/out" "$work/first"
+score
+[ "$(sed 's/^{"line":1,/{/' "$work/out")" = "$(cat "$work/first")" ] || bad 'messages in a line are another prompt'
+
+finish

@@ -1,0 +1,332 @@
+/* test/test_draft.c: a text with guesses at its tokens is the text without them: ids, bytes, ending
+ * and what the sequence holds afterwards, for every kind of state, of guesses and of options. */
+#include "test/support.h"
+
+#include "generate/draft.h"
+#include "generate/ngram.h"
+#include "test/support_alloc.h"
+#include "test/support_files.h"
+#include "test/support_generate.h"
+#include "test/support_session.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { N_CTX = 96, MAX_PROMPT = 40 };
+
+struct text {
+    struct base_buffer bytes;
+    int32_t id[N_CTX + 1];
+    size_t n;
+    uint32_t held; /* tokens that the sequence holds at the end */
+    struct generate_outcome outcome;
+};
+
+static bool sink(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    struct text *t = user;
+    (void)err;
+    assert_true(piece->id < 0 || piece->logits);
+    base_buffer_add(&t->bytes, piece->text, piece->size);
+    if (piece->id >= 0) assert_int_equal(piece->index, t->n);
+    if (piece->id >= 0) t->id[t->n++] = piece->id;
+    return true;
+}
+
+static void run(struct generate_request *r, struct generate_draft *d,
+                const struct generate_prompt *p, struct text *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_free(&out->bytes);
+    *out = (struct text){0};
+    if (!generate_request_begin(r, p, &err) ||
+        !generate_run_with(r, d, sink, out, &out->outcome, &err))
+        fail_msg("%s", err.text);
+    base_buffer_add(&out->bytes, "", 0);
+    out->held = model_seq_length(generate_request_session(r), generate_request_seq(r));
+}
+
+static void compare(const struct text *a, const struct text *b, const char *what)
+{
+    if (a->n != b->n || memcmp(a->id, b->id, a->n * sizeof *a->id) != 0)
+        fail_msg("%s: %zu and %zu tokens, or others", what, a->n, b->n);
+    assert_int_equal(a->bytes.size, b->bytes.size);
+    assert_memory_equal(a->bytes.data, b->bytes.data, a->bytes.size);
+    if (a->outcome.ending != b->outcome.ending)
+        fail_msg("%s: ended by %s and %s", what, generate_ending_name[a->outcome.ending],
+                 generate_ending_name[b->outcome.ending]);
+    assert_ptr_equal(a->outcome.stop_text, b->outcome.stop_text);
+    assert_int_equal(a->outcome.n_prompt, b->outcome.n_prompt);
+    assert_int_equal(a->outcome.n_generated, b->outcome.n_generated);
+    assert_int_equal(a->outcome.complete, b->outcome.complete);
+}
+
+/* ---- Options ---- */
+
+struct kit {
+    struct constraint *letters, *list;
+    struct generate_options options[7];
+    size_t n_options;
+};
+
+static struct constraint *regex(const char *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = constraint_from_regex(text, strlen(text), &err);
+    if (!c) fail_msg("%s", err.text);
+    return c;
+}
+
+static void make_kit(struct kit *k)
+{
+    static const char *const stops[] = {"aa", "q"};
+    k->letters = regex("[ab]{3,}c?");
+    k->list = regex("(ab?c, )*end");
+    const struct generate_options plain = {.sample = sample_options_default(),
+                                           .max_tokens = UINT64_MAX,
+                                           .max_thought = -1,
+                                           .ignore_eos = true,
+                                           .show_special = true};
+    struct generate_options *o = k->options;
+    for (size_t i = 0; i < sizeof k->options / sizeof *k->options; i++) o[i] = plain;
+    o[0].sample.temp = 0; /* up to the end of the context */
+    o[1].sample.temp = 0.3f;
+    o[1].sample.repeat_penalty = 1.05f;
+    o[1].max_tokens = 33;
+    o[2].sample.temp = 0.2f; /* with an end of the text, and stop texts */
+    o[2].ignore_eos = false;
+    o[2].stop = stops;
+    o[2].n_stop = 2;
+    o[3].constraint = k->letters;
+    o[3].max_tokens = 30;
+    o[4].constraint = k->list;
+    o[4].max_tokens = 40;
+    o[4].ignore_eos = false;
+    o[5].sample.mirostat = 2;
+    o[6].sample.temp = 0; /* a thought, and an answer under a constraint */
+    o[6].constraint = k->list;
+    o[6].max_thought = 12;
+    o[6].max_tokens = 50;
+    k->n_options = 7;
+}
+
+/* ---- Texts ---- */
+
+/* Repeats itself, so that a look-up finds something. */
+static size_t make_prompt(struct sample_random *r, int32_t *ids)
+{
+    const size_t period = 4 + sample_random_u32(r) % 9, n = 8 + sample_random_u32(r) % 24;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = i < period ? (int32_t)(65 + sample_random_u32(r) % 60) : ids[i - period];
+    return n;
+}
+
+struct fixture {
+    struct support_generate plain, guessed, other;
+    struct model_session *twin; /* of guessed's model */
+    struct generate_draft_counts sum;
+};
+
+static struct model_session *session_of(struct model *m)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_session_options o = model_session_options_default();
+    o.n_ctx = N_CTX;
+    struct model_session *s = model_session_new(m, &o, &err);
+    if (!s) fail_msg("%s", err.text);
+    return s;
+}
+
+/* Texts in a row, as turns of a conversation: the second goes on from the first, the third takes
+ * back its latter half. */
+static void compare_turns(struct fixture *f, const struct generate_options *o,
+                          const struct generate_draft_options *guesses, uint64_t seed,
+                          const char *what)
+{
+    static const struct generate_thought_marks marks = {"<t>", "</t>", true};
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_random random;
+    struct text plain = {0}, guessed = {0};
+    int32_t ids[N_CTX];
+    struct generate_request *a = support_request(&f->plain, o, 0),
+                            *b = support_request(&f->guessed, o, 0);
+    struct generate_draft *d = generate_draft_new(guesses, &err);
+    if (!d) fail_msg("%s", err.text);
+    sample_random_seed(&random, seed);
+    size_t n = make_prompt(&random, ids);
+    for (int turn = 0; turn < 3; turn++) {
+        const struct generate_prompt p = {.ids = ids,
+                                          .n = n,
+                                          .continues = true,
+                                          .seed = seed + (uint64_t)turn,
+                                          .thought = o->max_thought > 0 ? &marks : NULL};
+        run(a, NULL, &p, &plain);
+        run(b, d, &p, &guessed);
+        compare(&plain, &guessed, what);
+        /* Snapshots apart, the sequence holds what it would hold. */
+        if (guessed.held > n + guessed.n) fail_msg("%s: it holds %u", what, guessed.held);
+        const size_t more = plain.n < MAX_PROMPT ? plain.n : MAX_PROMPT;
+        if (turn == 0 && n + more < N_CTX) memcpy(ids + n, plain.id, more * sizeof *ids);
+        n = turn == 0 && n + more < N_CTX ? n + more : n / 2 + 1;
+    }
+    const struct generate_draft_counts c = generate_draft_counts(d);
+    f->sum.n_guesses += c.n_guesses;
+    f->sum.n_right += c.n_right;
+    generate_draft_free(d);
+    generate_request_free(a);
+    generate_request_free(b);
+    base_buffer_free(&plain.bytes);
+    base_buffer_free(&guessed.bytes);
+}
+
+static void texts_are_the_same(void **state)
+{
+    static const char *const from[] = {"looked up", "looked up where it pays", "by the same model",
+                                       "by another model"};
+    (void)state;
+    struct kit kit = {0};
+    make_kit(&kit);
+    uint64_t right[4] = {0}, guesses[4] = {0};
+    for (size_t i = 0; support_arch(i); i += support_quick() ? 9 : 1) {
+        struct fixture f = {0};
+        support_generate_open(&f.plain, support_arch(i), 1, N_CTX);
+        support_generate_open(&f.guessed, support_arch(i), 1, N_CTX);
+        support_generate_open(&f.other, i % 2 ? "llama" : "mamba2", 1, N_CTX);
+        f.twin = session_of(f.guessed.model);
+        for (size_t k = 0; k < kit.n_options; k++)
+            for (int source = 0; source < 4; source++) {
+                const struct generate_draft_options o = {.n_ctx = N_CTX,
+                                                         .session = source == 2   ? f.twin
+                                                                    : source == 3 ? f.other.session
+                                                                                  : NULL,
+                                                         .always = source != 1};
+                char what[96];
+                if ((k + i) % (source > 1 ? 4 : 2)) continue; /* enough over all */
+                snprintf(what, sizeof what, "%s, options %zu, %s", support_arch(i), k,
+                         from[source]);
+                f.sum = (struct generate_draft_counts){0};
+                compare_turns(&f, &kit.options[k], &o, 100 * i + k, what);
+                right[source] += f.sum.n_right;
+                guesses[source] += f.sum.n_guesses;
+            }
+        model_session_free(f.twin);
+        support_generate_close(&f.plain);
+        support_generate_close(&f.guessed);
+        support_generate_close(&f.other);
+    }
+    constraint_free(kit.letters);
+    constraint_free(kit.list);
+    for (int source = 0; source < 4; source++) {
+        print_message("%s: %llu of %llu guesses right\n", from[source],
+                      (unsigned long long)right[source], (unsigned long long)guesses[source]);
+        if (source != 1) assert_true(right[source] > 0 && right[source] < guesses[source]);
+    }
+}
+
+/* ---- Looking up ---- */
+
+static void the_longest_match_is_found(void **state)
+{
+    enum { N = 3000 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct generate_ngram g;
+    struct sample_random r;
+    (void)state;
+    assert_true(generate_ngram_init(&g, N, &err));
+    sample_random_seed(&r, 1);
+    for (int text = 0; text < 3; text++) {
+        generate_ngram_clear(&g);
+        uint32_t found = 0, longest = 0;
+        while (g.n < N) {
+            uint32_t length, best = 0;
+            /* Copies of earlier parts, and new ids. */
+            const uint32_t at = g.n ? sample_random_u32(&r) % g.n : 0;
+            const uint32_t n = 1 + sample_random_u32(&r) % 12;
+            for (uint32_t i = 0; i < n && g.n < N; i++)
+                generate_ngram_add(&g, g.n > 20 && text ? g.id[at + i]
+                                                        : (int32_t)(sample_random_u32(&r) % 7000));
+            const uint32_t place = generate_ngram_find(&g, &length);
+            for (uint32_t p = 1; p < g.n; p++) {
+                uint32_t same = 0;
+                while (same < p && same < GENERATE_NGRAM_MATCH &&
+                       g.id[p - 1 - same] == g.id[g.n - 1 - same])
+                    same++;
+                if (same > best) best = same;
+            }
+            if (best < GENERATE_NGRAM) {
+                assert_int_equal(place, 0);
+                continue;
+            }
+            found++;
+            if (!place) continue; /* behind too many others with its hash */
+            if (length > best) fail_msg("a match of %u, not %u", length, best);
+            longest += length == best; /* it may be behind too many others */
+            assert_true(place > 0 && place < g.n && length >= GENERATE_NGRAM);
+            for (uint32_t i = 1; i <= length; i++) assert_int_equal(g.id[place - i], g.id[g.n - i]);
+        }
+        if (text) assert_true(found > 100 && longest > found / 2);
+    }
+    generate_ngram_free(&g);
+}
+
+/* ---- Memory ---- */
+
+struct counter {
+    size_t n;
+    int at_first;
+};
+
+static bool count(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    struct counter *c = user;
+    (void)err;
+    (void)piece;
+    if (c->n++ == 1) c->at_first = atomic_load(&allocations);
+    return true;
+}
+
+/* A first text plans the graphs of all sizes; the next allocates nothing behind its prompt. */
+static void guesses_allocate_nothing(void **state)
+{
+    (void)state;
+    for (int source = 0; source < 2; source++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_generate s = {0};
+        struct generate_options o = {.sample = sample_options_default(),
+                                     .max_tokens = UINT64_MAX,
+                                     .max_thought = -1,
+                                     .ignore_eos = true};
+        struct generate_outcome outcome;
+        struct counter c = {0};
+        int32_t ids[MAX_PROMPT];
+        o.sample.temp = 0;
+        support_generate_open(&s, "llama", 1, N_CTX);
+        struct model_session *twin = source ? session_of(s.model) : NULL;
+        const struct generate_draft_options options = {N_CTX, twin, true};
+        struct generate_draft *d = generate_draft_new(&options, &err);
+        struct generate_request *r = support_request(&s, &o, 0);
+        for (int i = 0; i < 20; i++) ids[i] = 65 + i % 7;
+        const struct generate_prompt p = {.ids = ids, .n = 20, .continues = true, .seed = 1};
+        for (int text = 0; text < 3; text++) {
+            c = (struct counter){0};
+            if (!generate_request_begin(r, &p, &err) ||
+                !generate_run_with(r, d, count, &c, &outcome, &err))
+                fail_msg("%s", err.text);
+        }
+        assert_true(c.n > 40 && generate_draft_counts(d).n_right > 10);
+        assert_int_equal(atomic_load(&allocations) - c.at_first, 0);
+        generate_request_free(r);
+        generate_draft_free(d);
+        model_session_free(twin);
+        support_generate_close(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_the_same),
+        cmocka_unit_test(the_longest_match_is_found),
+        cmocka_unit_test(guesses_allocate_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

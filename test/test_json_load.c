@@ -1,0 +1,94 @@
+/* test/test_json_load.c: JSON is read whole, or not at all and said so, whichever allocation fails:
+ * one alone, or all from one on. Linked with --wrap=malloc; jansson's allocations come through
+ * json_load.c. */
+#include "test/support.h"
+#include "text/chat/json_load.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long until_failure = -1; /* allocations; negative: none fails */
+static bool all_others_too, has_failed;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    if (until_failure < 0 || until_failure-- > 0) return __real_malloc(size);
+    has_failed = true;
+    if (all_others_too) until_failure = 0;
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void check(const char *text, size_t size)
+{
+    json_t *whole = text_json_load(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    const bool is_json = whole != NULL;
+    for (int others = 0; others < 2; others++)
+        for (long at = 0;; at++) {
+            all_others_too = others;
+            until_failure = at;
+            has_failed = false;
+            json_t *value = text_json_load(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+            const int error = errno;
+            until_failure = -1;
+            if (!has_failed) {
+                assert_int_equal(value != NULL, is_json);
+                json_decref(value);
+                break;
+            }
+            if (value && !json_equal(value, whole)) fail_msg("%.60s: other JSON", text);
+            if (!value && error != ENOMEM) fail_msg("%.60s: allocation %ld: no word", text, at);
+            json_decref(value);
+        }
+    json_decref(whole);
+}
+
+static void an_allocation_that_fails_changes_no_value(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[\"a text of more than sixteen and of more than thirty-two letters\", 1, 2.5]",
+        "{\"a name of more than sixteen and of more than thirty-two letters\\u00e9\": "
+        "12345678901234567, \"b\": 1}",
+        "[123456789012345]",
+        "[1234567890123456, 7]",
+        "[12345678901234.5, 7]",
+        "12345678901234567",
+        "[truetruetruetruetruetrue]",
+        "[\"an end that is missing, behind sixteen",
+        "{\"a\": {\"b\": {\"c\": [[], {}, null, true, false, -0.0]}}}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check(texts[i], strlen(texts[i]));
+}
+
+static void long_texts_and_lists_are_no_exception(void **state)
+{
+    (void)state;
+    enum { SIZE = 20000 };
+    char *text = malloc(SIZE);
+    assert_non_null(text);
+    memset(text, 'x', SIZE); /* one text */
+    text[0] = text[SIZE - 1] = '"';
+    check(text, SIZE);
+    for (int i = 1; i < SIZE - 1; i++) text[i] = i % 2 ? '1' : ','; /* a list */
+    text[0] = '[';
+    text[SIZE - 2] = ' ';
+    text[SIZE - 1] = ']';
+    check(text, 2001);
+    text[2000] = ']';
+    check(text, 2001);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_allocation_that_fails_changes_no_value),
+        cmocka_unit_test(long_texts_and_lists_are_no_exception),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+/* text/chat/json_load.c: jansson with memory set aside. See text/chat/json_load.h. */
+#include "text/chat/json_load.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGN = 16,
+    STEP = 256, /* bytes of input at once: what is read after a failure */
+    /* Set aside for each byte of the text, and beside: a text that grows becomes at most twice as
+     * long as the input, a list or a table takes 8 bytes for each byte of it, and what STEP bytes
+     * make takes less than the rest. */
+    SPARE_PER_BYTE = 12,
+    SPARE = 1 << 16
+};
+
+/* Global: the allocator that jansson calls takes no argument that could point to it. */
+static _Thread_local struct {
+    char *spare; /* NULL: no text is being read */
+    size_t used, room;
+    bool failed;
+} text_json_memory;
+
+struct input {
+    const char *text;
+    size_t left;
+};
+
+static void *take(size_t size)
+{
+    void *p = malloc(size);
+    if (p || !text_json_memory.spare) return p;
+    text_json_memory.failed = true;
+    if (size > text_json_memory.room - text_json_memory.used) return NULL;
+    p = text_json_memory.spare + text_json_memory.used;
+    const size_t left = text_json_memory.room - text_json_memory.used;
+    const size_t whole = (size + ALIGN - 1) / ALIGN * ALIGN;
+    text_json_memory.used += whole < left ? whole : left;
+    return p;
+}
+
+static void give_back(void *p)
+{
+    const uintptr_t at = (uintptr_t)p, spare = (uintptr_t)text_json_memory.spare;
+    if (!spare || at < spare || at >= spare + text_json_memory.room) free(p);
+}
+
+static size_t read_some(void *buffer, size_t size, void *user)
+{
+    struct input *in = user;
+    size_t n = size < STEP ? size : STEP;
+    if (text_json_memory.failed) return 0;
+    if (n > in->left) n = in->left;
+    memcpy(buffer, in->text, n);
+    in->text += n;
+    in->left -= n;
+    return n;
+}
+
+json_t *text_json_load(const char *text, size_t size, size_t flags, json_error_t *error)
+{
+    struct input in = {text, size};
+    const size_t room =
+        size < (SIZE_MAX - SPARE) / SPARE_PER_BYTE ? SPARE + SPARE_PER_BYTE * size : SIZE_MAX;
+    char *spare = malloc(room);
+    if (!spare) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    text_json_memory.spare = spare;
+    text_json_memory.room = room;
+    text_json_memory.used = 0;
+    text_json_memory.failed = false;
+    json_set_alloc_funcs(take,
+                         give_back); /* outside of this function the same as malloc and free */
+    json_t *value = json_load_callback(read_some, &in, flags, error);
+    const bool failed = text_json_memory.failed;
+    if (failed) json_decref(value);
+    text_json_memory.spare = NULL;
+    free(spare);
+    errno = failed ? ENOMEM : 0;
+    return failed ? NULL : value;
+}
