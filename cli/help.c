@@ -6,8 +6,9 @@
 
 enum {
     WIDTH = 80,
-    LEFT = 30,  /* width of the column of names */
-    SCREEN = 20 /* lines, without those that follow the options */
+    LEFT = 30,          /* width of the column of names */
+    SCREEN = 20,        /* lines, without those that follow the options */
+    BRIEF_COMMANDS = 13 /* those that -h describes; it names the others */
 };
 
 /* The names of the commands from number `first` on. */
@@ -39,6 +40,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
         base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
                                cli_command_table[i].effect);
     if (brief) {
+        add_names(listed, out);
         base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
                                   "\ninfer COMMAND -h: its main options; --help: all of them\n"
                                   "infer help: all commands\n");
