@@ -18,6 +18,14 @@ enum {
     NAME_KEPT = 200 /* bytes of the name that its temporary name keeps: the limit is 255 */
 };
 
+/* A file that is complete under a temporary name. */
+struct base_output_file {
+    struct base_output_file *next;
+    bool unnamed; /* `temporary` exists */
+    const char *temporary;
+    char path[]; /* and the temporary name behind it */
+};
+
 bool base_write_all(int fd, const void *bytes, size_t size)
 {
     const char *from = bytes;
@@ -103,6 +111,7 @@ void base_output_init(struct base_output *o)
     o->fd = -1;
     o->unfinished = false;
     o->path[0] = o->temporary[0] = '\0';
+    o->done = o->last = NULL;
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -110,10 +119,9 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-bool base_output_open(struct base_output *o, const char *path, struct base_error *err)
+static bool open_at(struct base_output *o, const char *path, struct base_error *err)
 {
     struct stat st, out;
-    base_output_init(o);
     if (strcmp(path, "-") == 0 ||
         (stat(path, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 && is_same(&st, &out))) {
         strcpy(o->path, "standard output");
@@ -134,6 +142,38 @@ bool base_output_open(struct base_output *o, const char *path, struct base_error
     return open_beside(o, is_new ? NULL : &st) || fail(o, err);
 }
 
+bool base_output_open(struct base_output *o, const char *path, struct base_error *err)
+{
+    base_output_init(o);
+    return open_at(o, path, err);
+}
+
+/* A network file system reports a full disk here. */
+static bool close_file(struct base_output *o)
+{
+    const int fd = o->fd;
+    o->fd = -1;
+    return fd <= STDERR_FILENO || close(fd) == 0;
+}
+
+bool base_output_next(struct base_output *o, const char *path, struct base_error *err)
+{
+    if (!close_file(o)) return fail(o, err);
+    if (o->unfinished) {
+        const size_t size = strlen(o->path) + 1, room = size + strlen(o->temporary) + 1;
+        struct base_output_file *file = malloc(sizeof *file + room);
+        if (!file) return base_fail(err, BASE_NO_MEMORY, "no memory for the name of a file");
+        *file = (struct base_output_file){.unnamed = true, .temporary = file->path + size};
+        memcpy(file->path, o->path, size);
+        memcpy(file->path + size, o->temporary, room - size);
+        /* Before the flag is cleared: at each time the file stands in one of the two places. */
+        __atomic_store_n(o->last ? &o->last->next : &o->done, file, __ATOMIC_SEQ_CST);
+        o->last = file;
+        __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
+    }
+    return open_at(o, path, err);
+}
+
 bool base_output_write(struct base_output *o, const void *bytes, size_t size,
                        struct base_error *err)
 {
@@ -142,16 +182,31 @@ bool base_output_write(struct base_output *o, const void *bytes, size_t size,
 
 bool base_output_close(struct base_output *o, bool ok, struct base_error *err)
 {
-    /* A network file system reports a full disk here. */
-    if (o->fd > STDERR_FILENO && close(o->fd) != 0 && ok) ok = fail(o, err);
-    o->fd = -1;
+    if (!close_file(o) && ok) ok = fail(o, err);
+    for (struct base_output_file *f = o->done; f; f = f->next) {
+        if (ok && rename(f->temporary, f->path) != 0) {
+            ok = base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
+            base_error_set_file(err, f->path);
+        }
+        if (!ok) unlink(f->temporary);
+        __atomic_store_n(&f->unnamed, false, __ATOMIC_SEQ_CST);
+    }
     if (o->unfinished && ok && rename(o->temporary, o->path) != 0) ok = fail(o, err);
     if (o->unfinished && !ok) unlink(o->temporary);
     __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
+    o->last = NULL;
+    for (struct base_output_file *f = __atomic_exchange_n(&o->done, NULL, __ATOMIC_SEQ_CST), *next;
+         f; f = next) {
+        next = f->next;
+        free(f);
+    }
     return ok;
 }
 
 void base_output_remove(const struct base_output *o)
 {
     if (__atomic_load_n(&o->unfinished, __ATOMIC_SEQ_CST)) unlink(o->temporary);
+    for (const struct base_output_file *f = __atomic_load_n(&o->done, __ATOMIC_SEQ_CST); f;
+         f = f->next)
+        if (__atomic_load_n(&f->unnamed, __ATOMIC_SEQ_CST)) unlink(f->temporary);
 }

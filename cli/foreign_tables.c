@@ -99,7 +99,8 @@ const struct cli_foreign cli_foreign_table[] = {
      "not here: quantize takes all that the matrix has"},
     {"llama.cpp", "--leave-output-tensor", "--output-type F16", NULL},
     {"llama.cpp", "--allow-requantize", NULL, "not needed: any type is converted"},
-    {"llama.cpp", "--keep-split", NULL, "not here: quantize writes one file"},
+    {"llama.cpp", "--split --merge", "infer split, infer merge", "commands of their own"},
+    {"llama.cpp", "--delete-splits", NULL, "not here: no command removes what it read"},
     /* ---- ollama ---- */
     {"ollama", "--format", "--json-object, --json-schema FILE", NULL},
     {"ollama", "--think --hidethinking", "--reasoning WHAT, --reasoning-budget N",

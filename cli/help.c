@@ -6,20 +6,26 @@
 
 enum {
     WIDTH = 80,
-    LEFT = 30,  /* width of the column of names */
-    SCREEN = 20 /* lines, without those that follow the options */
+    LEFT = 30,          /* width of the column of names */
+    SCREEN = 20,        /* lines, without those that follow the options */
+    BRIEF_COMMANDS = 13 /* those that -h describes; it names the others */
 };
 
-/* Commands about the program itself share a line of the short help. */
-static void add_commands(bool brief, struct base_buffer *out)
+/* The names of the commands from number `first` on. */
+static void add_names(int first, struct base_buffer *out)
 {
-    const int own = brief ? CLI_COMPLETION : CLI_COMMAND_COUNT;
-    for (int i = 0; i < own; i++)
-        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
-                               cli_command_table[i].effect);
-    for (int i = own; i < CLI_COMMAND_COUNT; i++)
-        base_buffer_add_format(out, "%s%s", i > own ? ", " : "  ", cli_command_table[i].name);
-    if (brief) base_buffer_add_text(out, "\n");
+    size_t column = WIDTH;
+    for (int i = first; i < CLI_COMMAND_COUNT; i++) {
+        const char *name = cli_command_table[i].name;
+        const bool starts = column + 1 + strlen(name) > WIDTH;
+        base_buffer_add_format(out, "%s%s%s",
+                               !starts     ? " "
+                               : i > first ? "\n"
+                                           : "",
+                               starts ? "  " : "", name);
+        column = (starts ? 1 : column) + 1 + strlen(name);
+    }
+    base_buffer_add_text(out, "\n");
 }
 
 void cli_help_overview(bool brief, struct base_buffer *out)
@@ -29,8 +35,12 @@ void cli_help_overview(bool brief, struct base_buffer *out)
         base_buffer_add_text(out,
                              "Runs language models in GGUF files on this machine's processor.\n"
                              "\nCommands:\n");
-    add_commands(brief, out);
+    const int listed = brief ? BRIEF_COMMANDS : CLI_COMMAND_COUNT;
+    for (int i = 0; i < listed; i++)
+        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
+                               cli_command_table[i].effect);
     if (brief) {
+        add_names(listed, out);
         base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
                                   "\ninfer COMMAND -h: its main options; --help: all of them\n"
                                   "infer help: all commands\n");

@@ -50,25 +50,18 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
 }
 
 static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, struct base_error *) = {
-    [CLI_RUN] = cli_cmd_run,
-    [CLI_CHAT] = cli_cmd_chat,
-    [CLI_BATCH] = cli_cmd_batch,
-    [CLI_TOKENIZE] = cli_cmd_tokenize,
-    [CLI_LOGITS] = cli_cmd_logits,
-    [CLI_PERPLEXITY] = cli_cmd_perplexity,
-    [CLI_SCORE] = cli_cmd_score,
-    [CLI_BENCH] = cli_cmd_bench,
-    [CLI_INSPECT] = cli_cmd_inspect,
-    [CLI_QUANTIZE] = cli_cmd_quantize,
-    [CLI_IMATRIX] = cli_cmd_imatrix,
-    [CLI_CHECK] = cli_cmd_check,
-    [CLI_MODELS] = cli_cmd_models,
-    [CLI_CACHE] = cli_cmd_cache,
-    [CLI_PULL] = cli_cmd_pull,
-    [CLI_DOCTOR] = cli_cmd_doctor,
-    [CLI_COMPLETION] = cli_cmd_completion,
-    [CLI_MAN] = cli_cmd_man,
-    [CLI_VERSION] = cli_cmd_version,
+    [CLI_RUN] = cli_cmd_run,         [CLI_CHAT] = cli_cmd_chat,
+    [CLI_BATCH] = cli_cmd_batch,     [CLI_TOKENIZE] = cli_cmd_tokenize,
+    [CLI_LOGITS] = cli_cmd_logits,   [CLI_PERPLEXITY] = cli_cmd_perplexity,
+    [CLI_SCORE] = cli_cmd_score,     [CLI_BENCH] = cli_cmd_bench,
+    [CLI_INSPECT] = cli_cmd_inspect, [CLI_QUANTIZE] = cli_cmd_quantize,
+    [CLI_IMATRIX] = cli_cmd_imatrix, [CLI_SPLIT] = cli_cmd_split,
+    [CLI_MERGE] = cli_cmd_merge,     [CLI_EDIT] = cli_cmd_edit,
+    [CLI_DIFF] = cli_cmd_diff,       [CLI_VERIFY] = cli_cmd_verify,
+    [CLI_CHECK] = cli_cmd_check,     [CLI_MODELS] = cli_cmd_models,
+    [CLI_CACHE] = cli_cmd_cache,     [CLI_PULL] = cli_cmd_pull,
+    [CLI_DOCTOR] = cli_cmd_doctor,   [CLI_COMPLETION] = cli_cmd_completion,
+    [CLI_MAN] = cli_cmd_man,         [CLI_VERSION] = cli_cmd_version,
     [CLI_HELP] = cli_cmd_help,
 };
 
@@ -98,7 +91,7 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     cli_system_init();
     if (run(argc, argv, &err)) return BASE_OK;
-    /* The user pressed Ctrl-C: no message. */
-    if (err.code != BASE_INTERRUPTED) cli_report(&err);
+    /* The user pressed Ctrl-C, or what was found is no failure (diff): no message. */
+    if (err.code != BASE_INTERRUPTED && err.code != BASE_OK) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;
 }

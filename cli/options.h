@@ -16,19 +16,24 @@ enum cli_command_id {
     CLI_RUN,
     CLI_CHAT,
     CLI_BATCH,
+    CLI_SCORE,
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
-    CLI_SCORE,
     CLI_BENCH,
+    CLI_MODELS,
+    CLI_PULL,
     CLI_INSPECT,
     CLI_QUANTIZE,
+    CLI_DOCTOR,
     CLI_IMATRIX,
     CLI_CHECK,
-    CLI_MODELS,
     CLI_CACHE,
-    CLI_PULL,
-    CLI_DOCTOR,
+    CLI_SPLIT,
+    CLI_MERGE,
+    CLI_EDIT,
+    CLI_DIFF,
+    CLI_VERIFY,
     CLI_COMPLETION,
     CLI_MAN,
     CLI_VERSION,
@@ -69,14 +74,14 @@ struct cli_values {
     const char *on_full;
     const char *each, *shard, *resume, *logits_format;
     const char *hub, *as, *sha256, *remove;
-    const char *rope_scaling;
+    const char *rope_scaling, *max_size;
     const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation;
+        tensor_type, override_kv, continuation, set, delete, rename;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
+    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
@@ -84,7 +89,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, process_output;
+    bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;

@@ -13,6 +13,11 @@
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
 #define IMATRIX    (1u << CLI_IMATRIX)
+#define SPLIT      (1u << CLI_SPLIT)
+#define MERGE      (1u << CLI_MERGE)
+#define EDIT       (1u << CLI_EDIT)
+#define DIFF       (1u << CLI_DIFF)
+#define VERIFY     (1u << CLI_VERIFY)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
@@ -143,6 +148,39 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "about a second how fast it can be at most. Lines that begin with -> say what\n"
                     "would make it faster. Always ends with status 0.",
                     0, 0},
+    [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
+                   "cut a model file into parts",
+                   "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
+                   "--max-tensors each; a tensor that is larger has a part of its own. All metadata\n"
+                   "is in the first part. Any part's name opens the whole, as here for IN.gguf.",
+                   1, 2},
+    [CLI_MERGE] = {"merge", "infer merge FIRST-PART.gguf OUT.gguf [options]",
+                   "join the parts of a model into one file",
+                   "Writes the model of which FIRST-PART.gguf is a part as one file. Parts that are\n"
+                   "missing or not of one model are an error.",
+                   2, 2},
+    [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
+                  "change the metadata of a model file",
+                  "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
+                  "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
+                  "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
+                  "keeps the key's kind), or u8 to f64; with [] behind it VALUE is a JSON array. A\n"
+                  "model that could not be opened afterwards is refused.",
+                  1, 1},
+    [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
+                  "say how two model files differ",
+                  "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
+                  "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
+                  "bytes differ the error of B from A once both are decoded: the root mean square\n"
+                  "relative to that of A, and the largest difference. How a file is split does not\n"
+                  "count. Status 0: equal; 1: different.",
+                  2, 2},
+    [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
+                    "check a model file: structure, values, hashes",
+                    "Checks all that opening a model checks, then padding, order, gaps and what\n"
+                    "follows the data, and decodes every tensor in search of values that are NaN or\n"
+                    "infinite. Status 0: nothing is wrong; 3: something is.",
+                    1, 1},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
@@ -163,13 +201,18 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
     [CLI_PULL] = {NULL},
+    [CLI_SPLIT] = {"FILE", "FILE"},
+    [CLI_MERGE] = {"FILE", "FILE"},
+    [CLI_EDIT] = {"FILE"},
+    [CLI_DIFF] = {"FILE", "FILE"},
+    [CLI_VERIFY] = {"FILE"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
 };
 
 const struct cli_status cli_status_table[] = {
     {0, "done"},
-    {1, "failed while running; of check: not accepted"},
+    {1, "failed while running; of check: not accepted; of diff: different"},
     {2, "wrong options, or a file that they name cannot be used"},
     {3, "model file missing, damaged or unsupported"},
     {4, "not enough memory"},
@@ -459,6 +502,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = IMATRIX,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
+    {.name = "set", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT,
+     .value = "KEY=TYPE:VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
+    {.name = "delete", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "KEY",
+     .help = "remove a key; repeatable", .common = true, .at = AT(delete)},
+    {.name = "rename", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "OLD=NEW",
+     .help = "another name for a key or tensor; repeatable", .common = true, .at = AT(rename)},
+    {.name = "template", .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .help = "the chat template, a Jinja file", .common = true, .at = AT(template)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "a new file; a split model becomes one (-: stdout)", .writes = true,
+     .common = true, .at = AT(output)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
      .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
     {.name = "as", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_OUTPUT, .value = "NAME",
@@ -481,8 +535,20 @@ const struct cli_option cli_option_table[] = {
      .at = AT(imatrix)},
     {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
+    {.name = "keep-split", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .help = "the parts of IN.gguf; OUT.gguf is their prefix", .at = AT(keep_split)},
     {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print types and sizes", .common = true, .at = AT(dry_run)},
+    {.name = "max-size", .alias = {"--split-max-size"}, .kind = CLI_TEXT, .commands = SPLIT,
+     .group = CLI_GROUP_OUTPUT, .value = "N(M|G)", .excludes = "max-tensors",
+     .help = "bytes of tensors in a part: 500M, 2G", .common = true, .at = AT(max_size)},
+    {.name = "max-tensors", .alias = {"--split-max-tensors"}, .kind = CLI_INTEGER, .commands = SPLIT,
+     .group = CLI_GROUP_OUTPUT, .value = "N", .standard = "128", .low = 1, .high = INT32_MAX,
+     .help = "tensors in a part", .common = true, .at = AT(max_tensors)},
+    {.name = "no-tensor-first-split", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+     .help = "metadata alone in the first part", .at = AT(no_tensor_first)},
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+     .help = "write nothing, print what parts would be", .common = true, .at = AT(dry_run)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
@@ -508,7 +574,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
-     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | VERSION,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF | VERIFY |
+                 VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -520,6 +587,13 @@ const struct cli_option cli_option_table[] = {
      .needs = "json jsonl", .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},
     {.name = "hash", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .needs = "json jsonl", .help = "the model file's SHA-256 in the JSON", .at = AT(hash)},
+    {.name = "hash", .kind = CLI_FLAG, .commands = VERIFY, .group = CLI_GROUP_OUTPUT,
+     .help = "SHA-256 of each file, each tensor and all data", .common = true, .at = AT(hash)},
+    {.name = "all", .kind = CLI_FLAG, .commands = DIFF, .group = CLI_GROUP_OUTPUT,
+     .help = "tensors with equal bytes too, in text", .common = true, .at = AT(all)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = DIFF | VERIFY, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "text", .choices = "text|json",
+     .help = "text, or json as --json", .common = true, .at = AT(format)},
     {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "jsonl echo hash token-ids", .help = "run nothing, say what memory it would need",
      .at = AT(plan)},
@@ -538,7 +612,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: what this process may use", .common = true, .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
@@ -604,7 +678,7 @@ const struct cli_option cli_option_table[] = {
      .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds of less than 1 kB/s that break it off",
      .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK | PULL, .group = CLI_GROUP_ENGINE,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK | PULL, .group = CLI_GROUP_ENGINE,
      .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},

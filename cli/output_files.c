@@ -1,6 +1,7 @@
 /* cli/output_files.c: files that are written. See cli/output_files.h. */
 #include "cli/output_files.h"
 #include "cli/signals.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,22 +38,48 @@ static const char *use_of(const struct stat *file, const struct cli_values *valu
     return is_input ? "-" : NULL;
 }
 
-bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
+/* BASE_USAGE if the file is read too. */
+static bool check_use(const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err)
 {
     struct stat st;
     const bool is_stdout = strcmp(path, "-") == 0;
     const bool is_there = is_stdout ? fstat(STDOUT_FILENO, &st) == 0 : stat(path, &st) == 0;
     const char *use = is_there && S_ISREG(st.st_mode) ? use_of(&st, values, model) : NULL;
-    base_output_init(o);
     if (use && strcmp(use, "-") == 0)
         base_fail(err, BASE_USAGE, "is standard input too: choose another name for the output");
     else if (use)
         base_fail(err, BASE_USAGE, "is the input too (the %s): choose another name for the output",
                   use);
     if (use) base_error_set_file(err, is_stdout ? "standard output" : path);
-    if (use) return false;
+    return !use;
+}
+
+static bool guard(struct base_output *o, struct base_error *err)
+{
     return cli_signals_guard(o) || base_fail(err, BASE_FAILED, "too many files are being written");
+}
+
+bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
+                      const struct gguf_file *model, struct base_error *err)
+{
+    base_output_init(o);
+    return check_use(path, values, model, err) && guard(o, err);
+}
+
+bool cli_output_claim_model(struct gguf_writer *w, const char *path,
+                            const struct cli_values *values, const struct gguf_file *model,
+                            struct base_error *err)
+{
+    const int count = gguf_writer_part_count(w);
+    if (count == 0) return cli_output_claim(gguf_writer_output(w), path, values, model, err);
+    for (int i = 0; i < count; i++) {
+        char *part = gguf_part_path((struct gguf_str){path, strlen(path)}, i, count, err);
+        const bool ok = part && check_use(part, values, model, err);
+        free(part);
+        if (!ok) return false;
+    }
+    return guard(gguf_writer_output(w), err);
 }
 
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,

@@ -16,6 +16,11 @@ bool cli_output_open(struct base_output *o, const char *path, const struct cli_v
 /* The same for an output that its writer opens, without opening it. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
+/* The same for a model that its writer has been told all parts of; `path` as gguf_writer_begin
+ * takes it. */
+bool cli_output_claim_model(struct gguf_writer *w, const char *path,
+                            const struct cli_values *values, const struct gguf_file *model,
+                            struct base_error *err);
 /* base_output_close. */
 bool cli_output_close(struct base_output *o, bool ok, struct base_error *err);
 

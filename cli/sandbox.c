@@ -136,6 +136,7 @@ static const int always[] = {
     SYS_pread64,
     SYS_pwrite64,
     SYS_lseek,
+    SYS_copy_file_range,
     SYS_close,
     SYS_fstat,
     SYS_newfstatat,

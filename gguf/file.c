@@ -73,7 +73,8 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
     *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
                                    .device = st.st_dev,
                                    .inode = st.st_ino,
-                                   .changed_ns = changed > written ? changed : written};
+                                   .changed_ns = changed > written ? changed : written,
+                                   .written_ns = written};
     if (to->size == 0) return true;
     if (to->size > SIZE_MAX)
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
@@ -126,16 +127,24 @@ static int split_count(const char *path)
     return shaped && number >= 1 && number <= count ? count : 1;
 }
 
+char *gguf_part_path(struct gguf_str prefix, int part, int count, struct base_error *err)
+{
+    char *name;
+    if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)prefix.size, prefix.data, part + 1, count) >=
+        0)
+        return name;
+    base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
+    return NULL;
+}
+
 /* The name of part `number` (from 0), given any part's name. The caller frees it. */
 static char *split_path(const char *path, int number, int count, struct base_error *err)
 {
     char *name = NULL;
-    if (count == 1) {
-        name = strdup(path);
-    } else if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)(strlen(path) - SPLIT_TAIL), path,
-                        number + 1, count) < 0) {
-        name = NULL;
-    }
+    if (count > 1)
+        return gguf_part_path((struct gguf_str){path, strlen(path) - SPLIT_TAIL}, number, count,
+                              err);
+    name = strdup(path);
     if (!name) base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
     return name;
 }
@@ -246,6 +255,7 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
     part->device = facts->device;
     part->inode = facts->inode;
     part->changed_ns = facts->changed_ns;
+    part->written_ns = facts->written_ns;
     part->map_size = facts->size;
     part->may_lack_data = file->header_only;
     return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
@@ -364,6 +374,26 @@ struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char 
     return NULL;
 }
 
+struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
+                                 struct base_error *err)
+{
+    if (size < head_size) size = head_size;
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        fail_system(err, "reserve addresses for the data");
+        return NULL;
+    }
+    memcpy(map, head, head_size);
+    const struct gguf_part_facts facts = {.bytes = map, .size = size};
+    struct gguf_file *file = new_file("", 1, err);
+    if (!file) munmap(map, size);
+    if (file) file->mapped = true;
+    if (file && add_part(file, &facts, 1, err) && finish(file, err)) return file;
+    gguf_close(file);
+    return NULL;
+}
+
 void gguf_close(struct gguf_file *file)
 {
     if (!file) return;
@@ -417,7 +447,72 @@ struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part)
                                     .size = p->size,
                                     .device = p->device,
                                     .inode = p->inode,
-                                    .changed_ns = p->changed_ns};
+                                    .changed_ns = p->changed_ns,
+                                    .written_ns = p->written_ns};
+}
+
+struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part)
+{
+    const struct gguf_part *p = &file->part[part];
+    return (struct gguf_part_places){.head_end = p->head_end,
+                                     .data_start = p->data_start,
+                                     .data_end = p->data_end,
+                                     .alignment = p->alignment};
+}
+
+char *gguf_part_name(const struct gguf_file *file, int part, struct base_error *err)
+{
+    return split_path(file->path, part, file->part_count, err);
+}
+
+bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
+{
+    for (int i = 0; file->mapped && i < file->part_count; i++) {
+        const struct gguf_part *part = &file->part[i];
+        struct stat st;
+        char *name = gguf_part_name(file, i, err);
+        if (!name) return false;
+        const bool changed =
+            stat(name, &st) == 0 && st.st_dev == part->device && st.st_ino == part->inode &&
+            ((uint64_t)st.st_size != part->size || nanoseconds(&st.st_mtim) != part->written_ns);
+        if (changed) base_fail(err, BASE_MODEL, "the file changed while it was read");
+        if (changed) base_error_set_file(err, name);
+        free(name);
+        if (changed) return false;
+    }
+    return true;
+}
+
+/* Keys that differ from part to part. */
+static bool is_of_part(struct gguf_str key)
+{
+    return (key.size > 6 && memcmp(key.data, "split.", 6) == 0) ||
+           (key.size == 17 && memcmp(key.data, "general.alignment", 17) == 0);
+}
+
+bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
+{
+    for (int i = 1; i < file->part_count; i++) {
+        for (uint64_t k = 0; k < file->part[i].entry_count; k++) {
+            const struct gguf_kv *kv = &file->part[i].entry[k].kv;
+            const struct gguf_kv *first = gguf_index_find(&file->part[0].keys, kv->key);
+            if (is_of_part(kv->key)) continue;
+            if (first && gguf_kv_equal(first, kv)) continue;
+            char item[GGUF_ITEM_SIZE];
+            base_fail_at(err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
+                         first
+                             ? "part %d of %d has another value than the first: the parts are not "
+                               "of one model"
+                             : "part %d of %d has this key and the first has not: the parts are "
+                               "not of one model",
+                         i + 1, file->part_count);
+            char *name = gguf_part_name(file, i, NULL);
+            base_error_set_file(err, name ? name : file->path);
+            free(name);
+            return false;
+        }
+    }
+    return true;
 }
 
 uint64_t gguf_kv_count(const struct gguf_file *file)
@@ -432,10 +527,15 @@ const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index)
 
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key)
 {
-    const size_t size = strlen(key);
+    return gguf_kv_find_str(file, (struct gguf_str){.data = key, .size = strlen(key)});
+}
+
+const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key)
+{
     for (const struct gguf_given *g = file->given; g; g = g->next)
-        if (g->kv.key.size == size && !memcmp(g->kv.key.data, key, size)) return &g->kv;
-    return gguf_index_find(&file->part[0].keys, (struct gguf_str){.data = key, .size = size});
+        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size))
+            return &g->kv;
+    return gguf_index_find(&file->part[0].keys, key);
 }
 
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
@@ -486,5 +586,10 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t 
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name)
 {
-    return gguf_index_find(&file->tensors, (struct gguf_str){.data = name, .size = strlen(name)});
+    return gguf_tensor_find_str(file, (struct gguf_str){.data = name, .size = strlen(name)});
+}
+
+const struct gguf_tensor *gguf_tensor_find_str(const struct gguf_file *file, struct gguf_str name)
+{
+    return gguf_index_find(&file->tensors, name);
 }

@@ -85,15 +85,38 @@ uint64_t gguf_alignment(const struct gguf_file *file);
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
-    int64_t changed_ns; /* the later of ctime and mtime, since 1970 */
+    int64_t changed_ns, written_ns; /* the later of ctime and mtime, and mtime, since 1970 */
 };
 struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
+
+/* Name of part `part` as it was opened; the caller frees it. NULL and BASE_NO_MEMORY. */
+char *gguf_part_name(const struct gguf_file *file, int part, struct base_error *err);
+/* A part of a model: "PREFIX-00002-of-00003.gguf" for `part` 1 (from 0) of 3; the caller frees it.
+ * NULL and BASE_NO_MEMORY. */
+char *gguf_part_path(struct gguf_str prefix, int part, int count, struct base_error *err);
+
+/* For what has read all of a model: BASE_MODEL if one of its files was written to since it was
+ * opened. One that was replaced by another file of its name has not changed. */
+bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err);
+/* BASE_MODEL if a part but the first has metadata that the first lacks or that differs, those of
+ * split.* and general.alignment apart: parts of different models, or keys that would be lost. */
+bool gguf_check_parts(const struct gguf_file *file, struct base_error *err);
 
 /* ---- Metadata (of the first part) ---- */
 uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
+/* The same by a name that is not terminated. */
+const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
+
+/* Valid values of general.alignment. */
+bool gguf_alignment_valid(uint64_t alignment);
+bool gguf_kind_is_integer(uint32_t kind);
+uint32_t gguf_kind_size(uint32_t kind); /* bytes; 0 for strings, arrays and unknown ids */
+
+/* Same kind and bytes. */
+bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b);
 
 /* Typed reads. Absent key: returns true and leaves *out unchanged, so the caller sets a default
  * beforehand; use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range
@@ -125,9 +148,11 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index);
 uint64_t gguf_tensor_count(const struct gguf_file *file);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name);
+const struct gguf_tensor *gguf_tensor_find_str(const struct gguf_file *file, struct gguf_str name);
 
 /* ---- Writing ---- */
 struct gguf_writer; /* opaque; metadata and tensor headers first, then data in the same order */
+enum { GGUF_MAX_PARTS = 65535 }; /* of a split model: split.count is written as u16 */
 
 struct gguf_writer *gguf_writer_new(struct base_error *err);
 void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
@@ -149,14 +174,32 @@ void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind it
 /* A key of another file, unchanged. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
+/* All metadata of a file (its first part's) but split.*. */
+void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file);
+
+/* Begins a part of a split model: the tensors that are declared from here on are in a file of their
+ * own. Called before the first tensor, then before the first of each part; a part may have none. */
+void gguf_writer_part(struct gguf_writer *w);
+int gguf_writer_part_count(const struct gguf_writer *w); /* 0: not split */
+
 /* Declares a tensor; its data follows through gguf_writer_data in the same order. */
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
-/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. */
+/* What has been declared as one file whose data is zeros, in memory, to see whether it can be used;
+ * the caller closes it. Before gguf_writer_begin. NULL and an error if it could not be written. */
+struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err);
+
+/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. Of a split model
+ * `path` is the prefix of gguf_part_path; all metadata is in its first part, all parts have
+ * split.no, split.count and split.tensors.count, which must not be among it. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* any number of calls per tensor */
+/* All data of a tensor of another file, which has the announced size. Where the file system can, it
+ * is shared or copied by the system. BASE_INTERRUPTED; BASE_MODEL if the file was cut short. */
+bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
+                           const struct gguf_tensor *t, struct base_error *err);
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
 
 #endif

@@ -429,6 +429,7 @@ static bool parse_directory(struct gguf_part *part, uint64_t count, int number,
         if (!parse_tensor(tensor, part->alignment, c)) return false;
     }
     c->item = (struct gguf_str){0};
+    part->head_end = c->at;
     if (!base_align_up(c->at, part->alignment, &part->data_start)) {
         return gguf_cursor_fail(c, c->at, "the start of the data section overflows");
     }

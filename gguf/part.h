@@ -16,9 +16,10 @@ struct gguf_part {
     const unsigned char *bytes; /* the file; not owned */
     uint64_t size;
     uint64_t device, inode; /* of the file; file.c sets them, and changed_ns */
-    int64_t changed_ns;
+    int64_t changed_ns, written_ns;
     uint32_t version;
     uint64_t alignment;
+    uint64_t head_end;   /* of the tensor directory */
     uint64_t data_start; /* of the tensor data in the file */
     uint64_t data_end;   /* end of the last tensor's data */
     bool may_lack_data;  /* set before parsing: data may end past the end of the file */
@@ -36,15 +37,21 @@ bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, i
                      struct base_error *err);
 void gguf_part_free(struct gguf_part *part);
 
+/* Where the pieces of a part lie in its file. */
+struct gguf_part_places {
+    uint64_t head_end, data_start, data_end, alignment;
+};
+struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part);
+
 /* general.alignment: a power of two; the specification requires a multiple of 8, and more than 1
  * MiB has no use and could only make padding overflow. */
 enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
-bool gguf_alignment_valid(uint64_t alignment);
 
 enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
 
-/* Bytes of one item; 0 for strings, arrays and unknown ids. */
-uint32_t gguf_kind_size(uint32_t kind);
-bool gguf_kind_is_integer(uint32_t kind);
+/* A file of `size` bytes that begins with head[0..head_size), which is copied; the rest is zeros.
+ */
+struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
+                                 struct base_error *err);
 
 #endif

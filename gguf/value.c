@@ -56,6 +56,12 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index)
     }
 }
 
+bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b)
+{
+    return a->kind == b->kind && a->item == b->item && a->count == b->count && a->size == b->size &&
+           (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+}
+
 /* ---- Typed reads ---- */
 
 /* A value that does not suit is the file's fault or the caller's. */

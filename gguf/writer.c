@@ -4,12 +4,16 @@
 #include "gguf/gguf.h"
 
 #include "base/buffer.h"
+#include "base/interrupt.h"
 #include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { VERSION = 3 };
 
@@ -17,6 +21,12 @@ enum { VERSION = 3 };
  * pages of the call's size; with calls of one huge page, a mapping of the file has huge pages
  * (gguf/file.c). */
 enum { OUTPUT_ROOM = 1 << 21 };
+
+enum {
+    COPY_STEP = 64 << 20, /* bytes between two checks for Ctrl-C */
+    COPY_UNIT = 4096,     /* what file systems share begins and ends at multiples of this */
+    SPLIT_KEYS = 3
+};
 
 /* Both begin with the name, for gguf/index.h; it is set when the list is complete. */
 struct out_entry {
@@ -32,6 +42,7 @@ struct out_tensor {
     uint32_t n_dims;
     uint64_t ne[GGUF_MAX_DIMS];
     uint64_t size;
+    uint32_t part;
 };
 
 struct gguf_writer {
@@ -42,8 +53,15 @@ struct gguf_writer {
     uint64_t tensor_count;
     uint64_t alignment;
 
+    uint32_t part_count;            /* 0: not split */
+    uint32_t part;                  /* the one that is being written, from 0 */
+    char *path;                     /* its path; of a split model the prefix of all */
+    const struct gguf_file *source; /* of gguf_writer_copy_data, and its part that is open */
+    int source_part, source_fd;
+
     struct base_output file;
-    char *output; /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
+    uint64_t written; /* bytes of the file that have left `output` */
+    char *output;     /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
     size_t output_size;
     uint64_t current; /* the tensor whose data comes next */
     uint64_t current_done;
@@ -58,6 +76,7 @@ struct gguf_writer *gguf_writer_new(struct base_error *err)
     }
     w->error = BASE_ERROR_INIT;
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
+    w->source_fd = -1;
     base_output_init(&w->file);
     return w;
 }
@@ -77,6 +96,8 @@ void gguf_writer_free(struct gguf_writer *w)
 {
     if (!w) return;
     base_output_close(&w->file, false, NULL);
+    if (w->source_fd >= 0) close(w->source_fd);
+    free(w->path);
     free(w->output);
     for (uint64_t i = 0; i < w->entry_count; i++) free_entry(&w->entry[i]);
     free(w->entry);
@@ -249,7 +270,31 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv)
     close_value(w, b);
 }
 
+static bool is_split_key(struct gguf_str key)
+{
+    return key.size > 6 && memcmp(key.data, "split.", 6) == 0;
+}
+
+void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file)
+{
+    for (uint64_t i = 0; i < gguf_kv_count(file); i++)
+        if (!is_split_key(gguf_kv_at(file, i)->key)) gguf_writer_copy_kv(w, gguf_kv_at(file, i));
+}
+
 /* ---- Tensors ---- */
+
+void gguf_writer_part(struct gguf_writer *w)
+{
+    if (w->part_count < GGUF_MAX_PARTS)
+        w->part_count++;
+    else
+        base_fail(&w->error, BASE_FAILED, "more than %d parts", GGUF_MAX_PARTS);
+}
+
+int gguf_writer_part_count(const struct gguf_writer *w)
+{
+    return (int)w->part_count;
+}
 
 static bool measure_tensor(struct out_tensor *t)
 {
@@ -267,7 +312,8 @@ void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struc
                         uint32_t n_dims, const uint64_t *ne)
 {
     char item[GGUF_ITEM_SIZE];
-    struct out_tensor t = {.type = type, .n_dims = n_dims};
+    struct out_tensor t = {
+        .type = type, .n_dims = n_dims, .part = w->part_count ? w->part_count - 1 : 0};
     if (w->error.code != BASE_OK) return;
     if (name.size == 0 || name.size > GGUF_MAX_NAME || n_dims < 1 || n_dims > GGUF_MAX_DIMS) {
         base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
@@ -337,40 +383,92 @@ static bool replace_values(struct gguf_writer *w)
     return true;
 }
 
+static const struct gguf_str alignment_key = {.data = "general.alignment", .size = 17};
+
+static bool is_alignment(const struct out_entry *entry)
+{
+    return entry->name.size == alignment_key.size &&
+           memcmp(entry->name.data, alignment_key.data, alignment_key.size) == 0;
+}
+
 /* general.alignment, if it was set, governs this file too. */
 static bool find_alignment(struct gguf_writer *w)
 {
-    static const struct gguf_str key = {.data = "general.alignment", .size = 17};
     const struct out_entry *entry = NULL;
     for (uint64_t i = 0; i < w->entry_count && !entry; i++)
-        if (w->entry[i].name.size == key.size &&
-            memcmp(w->entry[i].name.data, key.data, key.size) == 0)
-            entry = &w->entry[i];
+        if (is_alignment(&w->entry[i])) entry = &w->entry[i];
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
     if (!entry) return true;
     uint32_t field[2] = {0, 0}; /* type, value */
     if (entry->value.size == sizeof field) memcpy(field, entry->value.data, sizeof field);
     w->alignment = le32toh(field[1]);
     if (le32toh(field[0]) == GGUF_U32 && gguf_alignment_valid(w->alignment)) return true;
-    return base_fail_at(&w->error, BASE_FAILED, key.data, -1,
+    return base_fail_at(&w->error, BASE_FAILED, alignment_key.data, -1,
                         "must be a u32, a power of two from %d to %d", GGUF_MIN_ALIGNMENT,
                         GGUF_MAX_ALIGNMENT);
 }
 
-static bool build_head(struct gguf_writer *w, struct base_buffer *head)
+static void add_entry(struct base_buffer *head, const struct out_entry *entry)
+{
+    add_str(head, entry->key.data, entry->key.size);
+    base_buffer_add(head, entry->value.data, entry->value.size);
+    head->failed |= entry->value.failed;
+}
+
+static void add_u16_key(struct base_buffer *head, const char *key, uint32_t value)
+{
+    const uint16_t bytes = htole16((uint16_t)value);
+    add_str(head, key, strlen(key));
+    add_u32(head, GGUF_U16);
+    base_buffer_add(head, &bytes, sizeof bytes);
+}
+
+/* With the types by which other programs read them, and in their order. */
+static void add_split_keys(const struct gguf_writer *w, struct base_buffer *head)
+{
+    static const char tensors[] = "split.tensors.count";
+    add_u16_key(head, "split.no", w->part);
+    add_str(head, tensors, sizeof tensors - 1);
+    add_u32(head, GGUF_I32);
+    add_u32(head, (uint32_t)w->tensor_count);
+    add_u16_key(head, "split.count", w->part_count);
+}
+
+static bool check_split(struct gguf_writer *w)
+{
+    for (uint64_t i = 0; w->part_count && i < w->entry_count; i++) {
+        char item[GGUF_ITEM_SIZE];
+        if (is_split_key(w->entry[i].name))
+            return base_fail_at(&w->error, BASE_FAILED, gguf_item(w->entry[i].name, item), -1,
+                                "is written by itself for each part");
+    }
+    return !w->part_count || w->tensor_count <= INT32_MAX ||
+           base_fail(&w->error, BASE_FAILED, "too many tensors for a split model");
+}
+
+/* The metadata of the part that is being written. */
+static void add_metadata(const struct gguf_writer *w, struct base_buffer *head)
+{
+    uint64_t count = w->part_count ? SPLIT_KEYS : 0;
+    for (uint64_t i = 0; i < w->entry_count; i++)
+        count += w->part == 0 || is_alignment(&w->entry[i]);
+    add_u64(head, count);
+    for (uint64_t i = 0; i < w->entry_count; i++)
+        if (w->part == 0 || is_alignment(&w->entry[i])) add_entry(head, &w->entry[i]);
+    if (w->part_count) add_split_keys(w, head);
+}
+
+/* The head of the part that is being written, whose tensors are `count` from number `first` on, and
+ * the size of their data with its padding. */
+static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
+                       struct base_buffer *head, uint64_t *data_size)
 {
     uint64_t offset = 0, padded;
     base_buffer_add(head, "GGUF", 4);
     add_u32(head, VERSION);
-    add_u64(head, w->tensor_count);
-    add_u64(head, w->entry_count);
-    for (uint64_t i = 0; i < w->entry_count; i++) {
-        const struct out_entry *entry = &w->entry[i];
-        add_str(head, entry->key.data, entry->key.size);
-        base_buffer_add(head, entry->value.data, entry->value.size);
-        head->failed |= entry->value.failed;
-    }
-    for (uint64_t i = 0; i < w->tensor_count; i++) {
+    add_u64(head, count);
+    add_metadata(w, head);
+    for (uint64_t i = first; i < first + count; i++) {
         const struct out_tensor *t = &w->tensor[i];
         add_str(head, t->name.data, t->name.size);
         add_u32(head, t->n_dims);
@@ -381,6 +479,7 @@ static bool build_head(struct gguf_writer *w, struct base_buffer *head)
             return base_fail(&w->error, BASE_FAILED, "the tensors together are too large");
         }
     }
+    *data_size = offset;
     return head->failed ? fail_memory(w) : true;
 }
 
@@ -390,6 +489,7 @@ static bool flush(struct gguf_writer *w)
 {
     size_t size = w->output_size;
     w->output_size = 0;
+    w->written += size;
     return base_output_write(&w->file, w->output, size, &w->error);
 }
 
@@ -421,10 +521,43 @@ static bool put_padding(struct gguf_writer *w, uint64_t size)
     return true;
 }
 
-static bool open_output(struct gguf_writer *w, const char *path)
+static bool open_output(struct gguf_writer *w)
 {
-    w->output = malloc(OUTPUT_ROOM);
-    return w->output ? base_output_open(&w->file, path, &w->error) : fail_memory(w);
+    if (!w->part_count) return base_output_open(&w->file, w->path, &w->error);
+    char *path = gguf_part_path((struct gguf_str){w->path, strlen(w->path)}, (int)w->part,
+                                (int)w->part_count, &w->error);
+    const bool ok = path && (w->part == 0 ? base_output_open(&w->file, path, &w->error)
+                                          : base_output_next(&w->file, path, &w->error));
+    free(path);
+    return ok;
+}
+
+/* Opens part w->part, whose first tensor is the current one, and writes all that precedes the
+ * data. */
+static bool open_part(struct gguf_writer *w)
+{
+    struct base_buffer head = BASE_BUFFER_INIT;
+    uint64_t count = 0, data_size;
+    while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
+        count++;
+    const bool done = build_head(w, w->current, count, &head, &data_size) && open_output(w) &&
+                      put(w, head.data, head.size) && (count == 0 || put_padding(w, head.size));
+    base_buffer_free(&head);
+    return done;
+}
+
+/* Goes on to the part of the current tensor; after the last tensor, to the last part. */
+static bool reach_part(struct gguf_writer *w)
+{
+    const uint32_t last = w->part_count ? w->part_count - 1 : 0;
+    const uint32_t part = w->current < w->tensor_count ? w->tensor[w->current].part : last;
+    while (w->part < part) {
+        if (!flush(w)) return false;
+        w->part++;
+        w->written = 0;
+        if (!open_part(w)) return false;
+    }
+    return true;
 }
 
 /* Copies the writer's error to the caller's; always returns false. */
@@ -434,14 +567,46 @@ static bool give_error(const struct gguf_writer *w, struct base_error *err)
     return false;
 }
 
-bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
+static bool finish_declarations(struct gguf_writer *w)
+{
+    return w->error.code == BASE_OK && check_names(w) && replace_values(w) && find_alignment(w) &&
+           check_split(w);
+}
+
+struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err)
 {
     struct base_buffer head = BASE_BUFFER_INIT;
-    bool done = w->error.code == BASE_OK && check_names(w) && replace_values(w) &&
-                find_alignment(w) && build_head(w, &head) && open_output(w, path) &&
-                put(w, head.data, head.size) && (w->tensor_count == 0 || put_padding(w, head.size));
+    struct gguf_file *file = NULL;
+    uint64_t start, size;
+    if (!finish_declarations(w) || !build_head(w, 0, w->tensor_count, &head, &size))
+        give_error(w, err);
+    else if (!base_align_up(head.size, w->alignment, &start) || !base_add(size, start, &size))
+        base_fail(err, BASE_FAILED, "the tensors together are too large");
+    else
+        file = gguf_open_head(head.data, head.size, size, err);
     base_buffer_free(&head);
+    return file;
+}
+
+bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
+{
+    if (w->error.code != BASE_OK) return give_error(w, err);
+    w->path = strdup(path);
+    w->output = malloc(OUTPUT_ROOM);
+    if (!w->path || !w->output) fail_memory(w);
+    const bool done = finish_declarations(w) && open_part(w) && reach_part(w);
     return done || give_error(w, err);
+}
+
+/* `size` bytes of the current tensor were written. */
+static bool count_data(struct gguf_writer *w, uint64_t size)
+{
+    const uint64_t whole = w->tensor[w->current].size;
+    w->current_done += size;
+    if (w->current_done < whole) return true;
+    w->current++;
+    w->current_done = 0;
+    return put_padding(w, whole) && reach_part(w);
 }
 
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
@@ -459,13 +624,81 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                      "more than the announced %" PRIu64 " bytes of data", t->size);
         return give_error(w, err);
     }
-    if (!put(w, bytes, size)) return give_error(w, err);
-    w->current_done += size;
-    if (w->current_done < t->size) return true;
-    if (!put_padding(w, t->size)) return give_error(w, err);
-    w->current++;
-    w->current_done = 0;
+    if (!put(w, bytes, size) || !count_data(w, size)) return give_error(w, err);
     return true;
+}
+
+/* ---- Copying ---- */
+
+/* A descriptor of the file that holds the tensor, as it was mapped; -1: it cannot be had. */
+static int open_source(struct gguf_writer *w, const struct gguf_file *file, int part)
+{
+    struct stat st;
+    if (w->source == file && w->source_part == part) return w->source_fd;
+    if (w->source_fd >= 0) close(w->source_fd);
+    const struct gguf_part_facts facts = gguf_part_facts(file, part);
+    char *name = gguf_part_name(file, part, NULL);
+    w->source = file;
+    w->source_part = part;
+    w->source_fd = name ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    free(name);
+    if (w->source_fd >= 0 &&
+        (fstat(w->source_fd, &st) != 0 || st.st_dev != facts.device || st.st_ino != facts.inode)) {
+        close(w->source_fd);
+        w->source_fd = -1;
+    }
+    return w->source_fd;
+}
+
+/* Lets the system copy, from whole unit to whole unit, so that file systems that can share the
+ * bytes. Returns how many it did: 0 where it cannot. */
+static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_t size)
+{
+    off_t at = (off_t)from;
+    uint64_t left = size / COPY_UNIT * COPY_UNIT;
+    while (left > 0 && !base_interrupted()) {
+        const ssize_t n = copy_file_range(fd, &at, w->file.fd, NULL,
+                                          left < COPY_STEP ? left : (size_t)COPY_STEP, 0);
+        if (n <= 0) break;
+        left -= (uint64_t)n;
+        w->written += (uint64_t)n;
+    }
+    return (uint64_t)at - from;
+}
+
+/* The system copies where source and target have the same place in a unit: other bytes cannot be
+ * shared, and are written in larger pieces than it would. */
+static bool copy_shared(struct gguf_writer *w, const struct gguf_file *file,
+                        const struct gguf_tensor *t, uint64_t *done)
+{
+    const uint64_t to = w->written + w->output_size;
+    const uint64_t lead = (COPY_UNIT - t->offset % COPY_UNIT) % COPY_UNIT;
+    if (to % COPY_UNIT != t->offset % COPY_UNIT || t->size < lead + COPY_UNIT) return true;
+    const int fd = open_source(w, file, t->part);
+    if (fd < 0) return true;
+    if (!put(w, t->data, lead) || !flush(w)) return false;
+    *done = lead + copy_units(w, fd, t->offset + lead, t->size - lead);
+    return true;
+}
+
+bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
+                           const struct gguf_tensor *t, struct base_error *err)
+{
+    uint64_t done = 0;
+    if (w->error.code != BASE_OK) return give_error(w, err);
+    if (w->current == w->tensor_count || w->current_done > 0 ||
+        w->tensor[w->current].size != t->size) {
+        base_fail(&w->error, BASE_FAILED, "other tensor data than was announced");
+        return give_error(w, err);
+    }
+    if (!copy_shared(w, file, t, &done)) return give_error(w, err);
+    while (done < t->size) {
+        const uint64_t left = t->size - done, step = left < OUTPUT_ROOM ? left : OUTPUT_ROOM;
+        if (!base_goes_on(&w->error) || !put(w, (const char *)t->data + done, step))
+            return give_error(w, err);
+        done += step;
+    }
+    return count_data(w, t->size) || give_error(w, err);
 }
 
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)

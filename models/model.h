@@ -125,7 +125,7 @@ struct model_sink { /* the next n bytes */
 enum { MODEL_READERS_MAX = 8 };
 struct model_source { /* the next n bytes: copied, or passed over. Past the end both fail. */
     bool (*read)(void *user, void *bytes, uint64_t n, struct base_error *err);
-    bool (*skip)(void *user, uint64_t n, struct base_error *err);
+    bool (*pass_over)(void *user, uint64_t n, struct base_error *err);
     void *user[MODEL_READERS_MAX]; /* readers of the same bytes, each at their beginning: a thread
                                     * has one */
     unsigned n_users;              /* at least 1 */

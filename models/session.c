@@ -215,26 +215,18 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
 }
 
 /* How many of the n tokens are of the first one's sequence, without a break. */
-static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
+static uint32_t span_length(const struct model_token *tokens, uint32_t n)
 {
     uint32_t i = 1;
     while (i < n && tokens[i].seq == tokens[0].seq) i++;
     return i;
 }
 
-/* The first span of n tokens, which ends at the next mark of its sequence; where states need none,
- * each token is one. */
+/* The first span of n tokens: where states need none, each token is one. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
-    if (!model_state_needs_spans(&s->state)) return 1;
-    const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
-    uint32_t i = same_sequence(tokens, n);
-    for (int k = 0; k < MODEL_MARKS; k++) {
-        const uint32_t mark = s->mark[(size_t)seq * MODEL_MARKS + (size_t)k];
-        if (mark > length && mark - length < i) i = mark - length;
-    }
-    return i;
+    return model_state_needs_spans(&s->state) ? span_length(tokens, n) : 1;
 }
 
 /* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
@@ -325,11 +317,22 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        span = model_state_needs_spans(&s->state) ? same_sequence(tokens + i, n - i) : 1;
+        span = next_span(s, tokens + i, n - i);
         model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
     return false;
+}
+
+/* `span`, or as many tokens as end at the sequence's next mark. */
+static uint32_t cut_at_mark(const struct model_session *s, uint32_t seq, uint32_t span)
+{
+    const uint32_t length = s->state.length[seq];
+    for (int k = 0; k < MODEL_MARKS; k++) {
+        const uint32_t mark = s->mark[(size_t)seq * MODEL_MARKS + (size_t)k];
+        if (mark > length && mark - length < span) span = mark - length;
+    }
+    return span;
 }
 
 static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t seq)
@@ -348,7 +351,7 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
     if (!model_state_needs_spans(&s->state)) return n;
     uint32_t used = 0;
     for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
-        used += next_span(s, tokens + used, n - used);
+        used += cut_at_mark(s, tokens[used].seq, span_length(tokens + used, n - used));
     return used;
 }
 

@@ -260,6 +260,11 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 /* The same for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
+/* Elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64), integers
+ * of 64 bits rounded; false for other types. */
+bool quant_data_read(const struct quant_type *type, int64_t first, int64_t n, const void *row,
+                     double *out);
+
 /* ---- Kernel tables ---- */
 
 struct quant_kernels {

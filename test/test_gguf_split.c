@@ -5,6 +5,7 @@
 #include "test/support_gguf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,12 +145,110 @@ static void names_of_parts_are_read(void **state)
     }
 }
 
+/* Parts with tensors, a first and a last one without; metadata is in the first, the alignment in
+ * all. */
+static void the_writer_makes_parts(void **state)
+{
+    (void)state;
+    enum { PARTS = 4, TENSORS = 3 };
+    static const uint64_t ne[] = {40};
+    static const int part_of[TENSORS] = {1, 1, 2};
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_writer *w = gguf_writer_new(&err);
+    char prefix[128], data[40];
+    gguf_writer_u32(w, "general.alignment", 64);
+    gguf_writer_str(w, "name", "whole", 5);
+    assert_int_equal(gguf_writer_part_count(w), 0);
+    for (int t = 0; t < TENSORS; t++) {
+        const char name[] = {(char)('a' + t), 0};
+        while (gguf_writer_part_count(w) <= part_of[t]) gguf_writer_part(w);
+        gguf_writer_tensor(w, support_str(name), quant_type_by_id(QUANT_I8), 1, ne);
+    }
+    gguf_writer_part(w);
+    assert_int_equal(gguf_writer_part_count(w), PARTS);
+    assert_true(gguf_writer_begin(w, support_folder_path("w", prefix), &err));
+    for (int t = 0; t < TENSORS; t++) {
+        memset(data, 'a' + t, sizeof data);
+        assert_true(gguf_writer_data(w, data, sizeof data, &err));
+    }
+    char path[160];
+    snprintf(path, sizeof path, "%s-00001-of-00004.gguf", prefix);
+    assert_int_not_equal(access(path, F_OK), 0); /* names come with the last part */
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    struct gguf_file *file = support_open_gguf(path);
+    assert_int_equal(gguf_part_count(file), PARTS);
+    assert_int_equal(gguf_tensor_count(file), TENSORS);
+    for (int t = 0; t < TENSORS; t++) {
+        const struct gguf_tensor *tensor = gguf_tensor_at(file, (uint64_t)t);
+        assert_int_equal(tensor->part, part_of[t]);
+        assert_int_equal(((const char *)tensor->data)[39], 'a' + t);
+        assert_int_equal(tensor->offset % 64, 0);
+    }
+    assert_true(gguf_check_parts(file, &err));
+    assert_true(gguf_check_unchanged(file, &err));
+    gguf_close(file);
+    for (int i = 0; i < PARTS; i++) {
+        char *name = gguf_part_path((struct gguf_str){prefix, strlen(prefix)}, i, PARTS, &err);
+        assert_int_equal(unlink(name), 0);
+        free(name);
+    }
+    w = gguf_writer_new(&err); /* what the writer writes by itself */
+    gguf_writer_u32(w, "split.count", 3);
+    gguf_writer_part(w);
+    assert_false(gguf_writer_begin(w, prefix, &err));
+    assert_string_equal(err.item, "split.count");
+    gguf_writer_free(w);
+}
+
+static void metadata_of_later_parts_is_compared(void **state)
+{
+    (void)state;
+    char first[128];
+    struct base_error err = BASE_ERROR_INIT;
+    write_parts(-1, NULL, "c"); /* each says where it is from */
+    part_path(1, 3, first);
+    struct gguf_file *file = support_open_gguf(first);
+    assert_false(gguf_check_parts(file, &err));
+    assert_int_equal(err.code, BASE_MODEL);
+    assert_string_equal(err.item, "from");
+    assert_non_null(strstr(err.text, "part 2 of 3 has another value than the first"));
+    gguf_close(file);
+    remove_parts();
+}
+
+static void a_preview_is_the_file_with_zeros(void **state)
+{
+    (void)state;
+    static const uint64_t ne[] = {32, 3};
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_writer *w = gguf_writer_new(&err);
+    gguf_writer_u32(w, "n", 1);
+    gguf_writer_u32(w, "n", 2);
+    gguf_writer_tensor(w, support_str("t"), quant_type_by_id(QUANT_Q8_0), 2, ne);
+    struct gguf_file *file = gguf_writer_preview(w, &err);
+    uint32_t n = 0;
+    assert_non_null(file);
+    assert_true(gguf_get_u32(file, "n", &n, &err));
+    assert_int_equal(n, 2);
+    assert_int_equal(gguf_tensor_at(file, 0)->size, 102);
+    assert_int_equal(((const char *)gguf_tensor_at(file, 0)->data)[101], 0);
+    gguf_close(file);
+    gguf_writer_tensor(w, support_str("t"), quant_type_by_id(QUANT_Q8_0), 2, ne);
+    assert_null(gguf_writer_preview(w, &err));
+    assert_string_equal(err.item, "t");
+    gguf_writer_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_part_opens_the_whole),
         cmocka_unit_test(parts_that_do_not_belong_together_are_refused),
         cmocka_unit_test(names_of_parts_are_read),
+        cmocka_unit_test(the_writer_makes_parts),
+        cmocka_unit_test(metadata_of_later_parts_is_compared),
+        cmocka_unit_test(a_preview_is_the_file_with_zeros),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

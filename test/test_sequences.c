@@ -263,7 +263,7 @@ static void save(struct world *w, const struct model_session *s, uint32_t seq)
 static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uint32_t least,
                      uint32_t most, struct base_error *err)
 {
-    struct model_source source = {.read = read_bytes, .skip = skip_bytes};
+    struct model_source source = {.read = read_bytes, .pass_over = skip_bytes};
     struct reader reader[MODEL_READERS_MAX];
     source.n_users = 1 + below(w, MODEL_READERS_MAX);
     for (unsigned i = 0; i < source.n_users; i++) {

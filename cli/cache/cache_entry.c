@@ -187,7 +187,7 @@ uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct mod
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err)
 {
     struct reader reader[READERS];
-    struct model_source source = {.read = copy, .skip = skip};
+    struct model_source source = {.read = copy, .pass_over = skip};
     uint32_t n = 0;
     for (unsigned i = 0; i < READERS; i++) { /* fewer will do */
         char *bytes = malloc(CLI_CACHE_PIECE);

@@ -2,20 +2,12 @@
  *
  * Works on files without weights (vocabularies). Texts from the file are escaped: a terminal must
  * not interpret them. */
-#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include <endian.h>
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
-
-enum {
-    SHOWN_ITEMS = 6,  /* of an array */
-    SHOWN_BYTES = 160 /* of a string, in text */
-};
 
 struct view {
     const struct gguf_file *file;
@@ -24,91 +16,6 @@ struct view {
     bool json;
     struct base_buffer out;
 };
-
-/* ---- Values ---- */
-
-/* A string of the file: quoted and cut (text), or whole (JSON). */
-static void add_string(struct view *v, struct gguf_str s, size_t limit, bool quoted)
-{
-    if (v->json) {
-        base_buffer_add_json(&v->out, s.data, s.size);
-        return;
-    }
-    size_t i = 0;
-    if (quoted) base_buffer_add_text(&v->out, "\"");
-    while (i < s.size && i < limit) {
-        int32_t code;
-        size_t used = base_utf8_decode(s.data + i, s.size - i, &code);
-        if (code < 0)
-            base_buffer_add_format(&v->out, "\\x%02x", (unsigned char)s.data[i]);
-        else if (code == '\n')
-            base_buffer_add_text(&v->out, "\\n");
-        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
-            base_buffer_add_format(&v->out, "\\u%04x", (unsigned)code);
-        else if (quoted && (code == '"' || code == '\\'))
-            base_buffer_add_format(&v->out, "\\%c", (char)code);
-        else
-            base_buffer_add(&v->out, s.data + i, used);
-        i += used;
-    }
-    if (quoted) base_buffer_add_text(&v->out, "\"");
-    if (i < s.size) base_buffer_add_format(&v->out, "... (%llu bytes)", (unsigned long long)s.size);
-}
-
-static void add_number(struct view *v, double x)
-{
-    if (v->json && !isfinite(x))
-        base_buffer_add_text(&v->out, "null");
-    else
-        base_buffer_add_format(&v->out, "%.9g", x);
-}
-
-static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind kind, uint64_t i)
-{
-    uint64_t number;
-    switch (kind) {
-    case GGUF_STRING:
-        add_string(v,
-                   kv->kind == GGUF_ARRAY ? gguf_array_str(v->file, kv, i)
-                                          : (struct gguf_str){kv->data, kv->size},
-                   kv->kind == GGUF_ARRAY ? 40 : SHOWN_BYTES, true);
-        break;
-    case GGUF_F32:
-    case GGUF_F64:
-        add_number(v, gguf_array_num(kv, i));
-        break;
-    case GGUF_BOOL:
-        base_buffer_add_text(&v->out, gguf_array_int(kv, i) ? "true" : "false");
-        break;
-    case GGUF_U64:
-        memcpy(&number, (const char *)kv->data + i * sizeof number, sizeof number);
-        base_buffer_add_format(&v->out, "%" PRIu64, le64toh(number));
-        break;
-    case GGUF_ARRAY:
-        base_buffer_add_text(&v->out, v->json ? "null" : "[...]");
-        break;
-    default:
-        base_buffer_add_format(&v->out, "%lld", (long long)gguf_array_int(kv, i));
-    }
-}
-
-static void add_value(struct view *v, const struct gguf_kv *kv)
-{
-    if (kv->kind != GGUF_ARRAY) {
-        struct gguf_kv one = *kv; /* a scalar is read like an array of one item */
-        one.item = kv->kind;
-        add_item(v, &one, kv->kind, 0);
-        return;
-    }
-    uint64_t shown = kv->count < SHOWN_ITEMS ? kv->count : SHOWN_ITEMS;
-    base_buffer_add_text(&v->out, "[");
-    for (uint64_t i = 0; i < shown; i++) {
-        if (i) base_buffer_add_text(&v->out, ", ");
-        add_item(v, kv, kv->item, i);
-    }
-    if (shown < kv->count && !v->json) base_buffer_add_text(&v->out, ", ...");
-    base_buffer_add_text(&v->out, "]");
-}
 
 static double mebibytes(uint64_t bytes)
 {
@@ -121,7 +28,7 @@ static void text_head(struct view *v)
 {
     const char *path = gguf_path(v->file);
     base_buffer_add_text(&v->out, "File       ");
-    add_string(v, (struct gguf_str){path, strlen(path)}, SIZE_MAX, false);
+    cli_gguf_add_string(&v->out, v->json, (struct gguf_str){path, strlen(path)}, SIZE_MAX, false);
     base_buffer_add_format(&v->out, "\nFormat     GGUF version %u, %d file%s, %.1f MiB\n",
                            gguf_version(v->file), gguf_part_count(v->file),
                            gguf_part_count(v->file) == 1 ? "" : "s", mebibytes(gguf_size(v->file)));
@@ -135,14 +42,14 @@ static void text_metadata(struct view *v)
         const struct gguf_kv *kv = gguf_kv_at(v->file, i);
         base_buffer_add_text(&v->out, "  ");
         size_t start = v->out.size;
-        add_string(v, kv->key, SHOWN_BYTES, false);
+        cli_gguf_add_string(&v->out, v->json, kv->key, CLI_SHOWN_BYTES, false);
         while (!v->out.failed && v->out.size < start + 44) base_buffer_add_text(&v->out, " ");
         if (kv->kind == GGUF_ARRAY)
             base_buffer_add_format(&v->out, " %s[%llu] ", gguf_kind_name(kv->item),
                                    (unsigned long long)kv->count);
         else
             base_buffer_add_format(&v->out, " %s ", gguf_kind_name(kv->kind));
-        add_value(v, kv);
+        cli_gguf_add_value(&v->out, v->json, v->file, kv);
         base_buffer_add_text(&v->out, "\n");
     }
 }
@@ -151,7 +58,7 @@ static void text_token(struct view *v, const char *name, int32_t id)
 {
     if (id < 0) return;
     base_buffer_add_format(&v->out, "  %-10s %d ", name, id);
-    add_string(v, text_token_raw(v->tokenizer, id), SHOWN_BYTES, true);
+    cli_gguf_add_string(&v->out, v->json, text_token_raw(v->tokenizer, id), CLI_SHOWN_BYTES, true);
     base_buffer_add_text(&v->out, "\n");
 }
 
@@ -166,9 +73,11 @@ static void text_tokenizer(struct view *v)
     }
     const char *model = text_tokenizer_model(t), *pre = text_tokenizer_pre(t);
     base_buffer_add_text(&v->out, "  model      ");
-    add_string(v, (struct gguf_str){model, strlen(model)}, SHOWN_BYTES, false);
+    cli_gguf_add_string(&v->out, v->json, (struct gguf_str){model, strlen(model)}, CLI_SHOWN_BYTES,
+                        false);
     if (*pre) base_buffer_add_text(&v->out, ", pre-tokenizer ");
-    add_string(v, (struct gguf_str){pre, strlen(pre)}, SHOWN_BYTES, false);
+    cli_gguf_add_string(&v->out, v->json, (struct gguf_str){pre, strlen(pre)}, CLI_SHOWN_BYTES,
+                        false);
     base_buffer_add_format(&v->out, "\n  vocabulary %u\n", text_vocab_size(t));
     text_token(v, "begin", text_token_bos(t));
     text_token(v, "end", text_token_eos(t));
@@ -188,7 +97,7 @@ static void text_tensors(struct view *v)
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         base_buffer_add_text(&v->out, "  ");
         size_t start = v->out.size;
-        add_string(v, t->name, SHOWN_BYTES, false);
+        cli_gguf_add_string(&v->out, v->json, t->name, CLI_SHOWN_BYTES, false);
         while (!v->out.failed && v->out.size < start + 36) base_buffer_add_text(&v->out, " ");
         base_buffer_add_format(&v->out, " %-8s %10.3f MiB  [", t->type->name, mebibytes(t->size));
         for (uint32_t d = t->n_dims; d-- > 0;)
@@ -244,14 +153,14 @@ static void json_metadata(struct view *v)
     for (uint64_t i = 0; i < gguf_kv_count(v->file); i++) {
         const struct gguf_kv *kv = gguf_kv_at(v->file, i);
         base_buffer_add_text(&v->out, i ? ",\n" : "\n");
-        add_string(v, kv->key, SIZE_MAX, true);
+        cli_gguf_add_string(&v->out, v->json, kv->key, SIZE_MAX, true);
         base_buffer_add_format(&v->out, ":{\"type\":\"%s\",", gguf_kind_name(kv->kind));
         if (kv->kind == GGUF_ARRAY)
             base_buffer_add_format(&v->out, "\"item\":\"%s\",\"count\":%llu,\"first\":",
                                    gguf_kind_name(kv->item), (unsigned long long)kv->count);
         else
             base_buffer_add_text(&v->out, "\"value\":");
-        add_value(v, kv);
+        cli_gguf_add_value(&v->out, v->json, v->file, kv);
         base_buffer_add_text(&v->out, "}");
     }
     base_buffer_add_text(&v->out, "\n}");
@@ -284,7 +193,7 @@ static void json_tensors(struct view *v)
     for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         base_buffer_add_text(&v->out, i ? ",\n{\"name\":" : "\n{\"name\":");
-        add_string(v, t->name, SIZE_MAX, true);
+        cli_gguf_add_string(&v->out, v->json, t->name, SIZE_MAX, true);
         base_buffer_add_format(&v->out, ",\"type\":\"%s\",\"shape\":[", t->type->name);
         for (uint32_t d = t->n_dims; d-- > 0;)
             base_buffer_add_format(&v->out, "%llu%s", (unsigned long long)t->ne[d], d ? "," : "");

@@ -6,6 +6,7 @@
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/imatrix.h"
+#include "cli/model_copy.h"
 #include "cli/model_path.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -29,6 +30,7 @@ struct quantize {
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
     const char *out;              /* NULL: --dry-run */
+    struct base_buffer prefix;    /* of the parts: --keep-split */
     const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
     float *row;                   /* [threads][longest row] */
     uint64_t longest;
@@ -129,12 +131,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
 static void copy_metadata(struct quantize *q)
 {
     const bool copies = q->plan.mix && q->plan.mix->copies;
-    for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
-        const struct gguf_kv *kv = gguf_kv_at(q->in, i);
-        /* The parts of a split model become one file. */
-        if (kv->key.size > 6 && memcmp(kv->key.data, "split.", 6) == 0) continue;
-        gguf_writer_copy_kv(q->writer, kv);
-    }
+    gguf_writer_copy_metadata(q->writer, q->in);
     if (copies) return;
     gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
     gguf_writer_u32(q->writer, "general.quantization_version", 2);
@@ -168,6 +165,13 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     return true;
 }
 
+/* Without --keep-split the parts of a split model become one file. */
+static void begin_parts(struct quantize *q, int count)
+{
+    while (q->values->keep_split && gguf_writer_part_count(q->writer) < count)
+        gguf_writer_part(q->writer);
+}
+
 static bool announce(struct quantize *q, struct base_error *err)
 {
     q->slab_bytes = SLAB_BYTES;
@@ -175,10 +179,12 @@ static bool announce(struct quantize *q, struct base_error *err)
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         const struct quant_type *to = q->to[i];
         uint64_t bytes;
+        begin_parts(q, t->part + 1);
         gguf_writer_tensor(q->writer, t->name, to, t->n_dims, t->ne);
         if (t->ne[0] > q->longest) q->longest = t->ne[0];
         if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
     }
+    begin_parts(q, gguf_part_count(q->in));
     q->slab = malloc(q->slab_bytes);
     q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->engine->pool));
     if (q->slab && q->row) return true;
@@ -214,10 +220,14 @@ static bool open_output(struct quantize *q, struct base_error *err)
     o.n_threads = (int)v->threads;
     q->engine = engine_new(&o, err);
     q->writer = q->engine ? gguf_writer_new(err) : NULL;
-    if (!q->writer || !cli_output_claim(gguf_writer_output(q->writer), out, v, q->in, err))
-        return false;
+    if (!q->writer) return false;
     copy_metadata(q);
-    return announce(q, err) && gguf_writer_begin(q->writer, out, err);
+    if (v->keep_split) {
+        if (!cli_split_prefix(&q->prefix, out, err)) return false;
+        out = q->prefix.data;
+    }
+    return announce(q, err) && cli_output_claim_model(q->writer, out, v, q->in, err) &&
+           gguf_writer_begin(q->writer, out, err);
 }
 
 /* ---- The data ---- */
@@ -235,7 +245,7 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
         ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
     }
     if (watched) dprintf(STDERR_FILENO, "\n");
-    return ok && gguf_writer_end(q->writer, err);
+    return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
 }
 
 /* ---- Without any ---- */
@@ -276,7 +286,9 @@ static bool write_model(struct quantize *q, struct base_error *err)
     const struct cli_values *values = q->values;
     bool ok = open_output(q, err);
     if (ok && !values->no_sandbox)
-        cli_sandbox_close(gguf_writer_output(q->writer)->unfinished ? CLI_SANDBOX_RENAME : 0);
+        cli_sandbox_close(values->keep_split                          ? CLI_SANDBOX_FILES
+                          : gguf_writer_output(q->writer)->unfinished ? CLI_SANDBOX_RENAME
+                                                                      : 0);
     ok = ok && write_tensors(q, err);
     if (ok && values->verbose)
         cli_note("%s: %llu tensors written", q->out, (unsigned long long)gguf_tensor_count(q->in));
@@ -293,6 +305,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
     cli_imatrix_free(&q.imatrix);
+    base_buffer_free(&q.prefix);
     free(q.row);
     free(q.slab);
     free(q.to);

@@ -60,7 +60,7 @@ static inline bool model_state_read(const struct model_state_reader *r, void *by
 static inline bool model_state_skip(const struct model_state_reader *r, uint64_t n,
                                     struct base_error *err)
 {
-    return n == 0 || r->source->skip(r->source->user[r->part], n, err);
+    return n == 0 || r->source->pass_over(r->source->user[r->part], n, err);
 }
 
 /* A kind of state. Each function does nothing for a model without this kind. */

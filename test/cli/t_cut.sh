@@ -58,6 +58,37 @@ for delay in 0 0.3; do
     [ ! -e "$work/q.gguf" ] || bad 'a part of a model was left'
 done
 
+# The output is a pipe whose reader comes after the change.
+piped() {
+    change=$1
+    shift
+    cp "$work/small" "$work/m.gguf"
+    "$INFER" "$@" </dev/null >"$work/out" 2>"$work/err" &
+    pid=$! n=0
+    while [ $n -lt 1000 ] && ! grep -q 'm\.gguf' /proc/$pid/maps 2>"$work/said"; do n=$((n + 1)); done
+    $change
+    cat "$work/pipe" >/dev/null
+    wait $pid
+    code=$? last="$* while its model: $change"
+}
+
+begin a_model_that_changes_while_it_is_copied_is_named
+mkfifo "$work/pipe"
+touch_it() { printf x | dd of="$work/m.gguf" bs=1 seek=9000000 conv=notrunc 2>"$work/said"; }
+piped cut_short edit "$work/m.gguf" --set a=int:1 -o "$work/pipe"
+named
+piped touch_it edit "$work/m.gguf" --set a=int:1 -o "$work/pipe"
+status 3
+err_line 'm\.gguf: the file changed while it was read'
+piped touch_it quantize "$work/m.gguf" "$work/pipe" COPY
+status 3
+err_line 'm\.gguf: the file changed while it was read'
+replace_it() { cp "$work/small" "$work/n.gguf" && mv "$work/n.gguf" "$work/m.gguf"; }
+piped replace_it edit "$work/m.gguf" --set a=int:1 -o "$work/pipe" # the file that was opened is read
+status 0
+during cut_short verify "$work/m.gguf" --hash -t 1
+named
+
 # What stands past the tensors belongs to the file and is hashed, after the answer.
 begin a_model_that_is_cut_short_while_it_is_hashed
 cp "$work/small" "$work/whole"

@@ -71,6 +71,7 @@ begin interrupt_hashing
 cp "$work/m.gguf" "$work/tail.gguf"
 if truncate -s 100G "$work/tail.gguf" 2>"$work/said"; then
     stopped run -m "$work/tail.gguf" -p x -n 1 --json --hash -t 1
+    stopped verify "$work/tail.gguf" --hash -t 2
 else
     skip 'no file of 100 GB here'
 fi
@@ -96,6 +97,7 @@ stopped models "$work/folder"
 # Ends that others keep waiting: a pipe that nothing is written to, one that nothing is read from.
 begin interrupt_waiting
 mkfifo "$work/silent" "$work/full"
+infer split "$work/m.gguf" "$work/p" --max-tensors 100 --no-tensor-first-split
 stopped tokenize -m "$work/m.gguf" -f "$work/silent"
 stopped logits -m "$work/m.gguf" -f "$work/silent"
 sleep 60 <"$work/full" &
@@ -103,6 +105,8 @@ reader=$!
 output=$work/full stopped tokenize -m "$work/m.gguf" -f "$work/page" --json
 # shellcheck disable=SC2086
 output=$work/full stopped logits $m -f "$work/page" -o -
+output=$work/full stopped edit "$work/m.gguf" --set a=int:1 -o -
+output=$work/full stopped merge "$work/p-00001-of-00002.gguf" -
 kill $reader
 
 finish

@@ -1,0 +1,254 @@
+/* cli/cmd/cmd_edit.c: `infer edit`: changes the metadata of a model, and names.
+ *
+ * The new file is written beside the old one and takes its name when it is complete: also where the
+ * new head is as long as the old one nothing is written into a model, which a crash halfway would
+ * destroy. Bytes of tensors are not encoded anew; the file system shares them where it can. Of a
+ * split model only the first part, which has the metadata, is written. A model that can be opened
+ * can be opened afterwards. */
+#include "cli/chat/messages.h"
+#include "cli/cmd/edit_value.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "cli/model_copy.h"
+#include "cli/output_files.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include "text/jinja/jinja.h"
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEMPLATE_KEY "tokenizer.chat_template"
+
+struct rename {
+    struct gguf_str old, new;
+    bool is_key; /* of metadata; else a tensor's */
+};
+
+struct edit {
+    const struct cli_values *values;
+    struct gguf_file *in;
+    struct cli_edit_value set[CLI_LIST_MAX];
+    size_t n_set;
+    struct rename rename[CLI_LIST_MAX];
+    size_t n_rename;
+    struct base_buffer template;
+    bool in_place, first_part; /* the file itself; only its first part */
+};
+
+static bool is_named(struct gguf_str key, const char *name)
+{
+    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
+}
+
+static bool is_deleted(const struct edit *e, struct gguf_str key)
+{
+    const struct cli_list *list = &e->values->delete;
+    for (size_t i = 0; i < list->count; i++)
+        if (is_named(key, list->item[i])) return true;
+    return false;
+}
+
+/* The new name of a key or a tensor, or its own. */
+static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool is_key)
+{
+    for (size_t i = 0; i < e->n_rename; i++) {
+        const struct rename *r = &e->rename[i];
+        if (r->is_key == is_key && r->old.size == name.size &&
+            memcmp(r->old.data, name.data, name.size) == 0)
+            return r->new;
+    }
+    return name;
+}
+
+/* ---- The edits ---- */
+
+/* Keys that say how the file is laid out, not what the model is. */
+static bool check_key(struct gguf_str key, const char *option, struct base_error *err)
+{
+    if (key.size < 6 || memcmp(key.data, "split.", 6) != 0) return true;
+    return base_fail_at(err, BASE_USAGE, option, -1,
+                        "%.*s is written by infer split and removed by infer merge", (int)key.size,
+                        key.data);
+}
+
+static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
+{
+    uint32_t value;
+    if (!is_named(kv->key, "general.alignment")) return true;
+    memcpy(&value, kv->data, kv->kind == GGUF_U32 ? sizeof value : 0);
+    if (kv->kind == GGUF_U32 && gguf_alignment_valid(le32toh(value))) return true;
+    return base_fail_at(err, BASE_USAGE, "--set", -1,
+                        "general.alignment is a u32, a power of two from 8 to 1048576");
+}
+
+static bool read_sets(struct edit *e, struct base_error *err)
+{
+    const struct cli_list *list = &e->values->set;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct gguf_str key = {list->item[i], cli_edit_key_size(list->item[i])};
+        const struct gguf_kv *old = is_deleted(e, key) ? NULL : gguf_kv_find_str(e->in, key);
+        struct cli_edit_value *value = &e->set[e->n_set++];
+        if (!cli_edit_value_parse(value, list->item[i], old, err) ||
+            !check_key(key, "--set", err) || !check_alignment(&value->kv, err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_template(struct edit *e, struct base_error *err)
+{
+    const char *path = e->values->template;
+    if (!path) return true;
+    if (!cli_source_read(path, &e->template, err)) return false;
+    struct jinja_template *t =
+        jinja_template_parse(e->template.data ? e->template.data : "", e->template.size, err);
+    if (!t) base_error_set_file(err, path);
+    jinja_template_free(t);
+    return t != NULL;
+}
+
+static bool check_deletes(const struct edit *e, struct base_error *err)
+{
+    const struct cli_list *list = &e->values->delete;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct gguf_str key = {list->item[i], strlen(list->item[i])};
+        if (!check_key(key, "--delete", err)) return false;
+        if (!gguf_kv_find(e->in, list->item[i]))
+            return base_fail_at(err, BASE_USAGE, "--delete", -1, "the file has no key '%s'",
+                                list->item[i]);
+    }
+    return true;
+}
+
+static bool read_rename(struct edit *e, const char *text, struct base_error *err)
+{
+    const size_t n = cli_edit_key_size(text);
+    struct rename *r = &e->rename[e->n_rename];
+    if (n == 0 || text[n + 1] == '\0')
+        return base_fail_at(err, BASE_USAGE, "--rename", -1, "'%s' is not OLD=NEW", text);
+    *r = (struct rename){.old = {text, n}, .new = {text + n + 1, strlen(text + n + 1)}};
+    r->is_key = gguf_kv_find_str(e->in, r->old) != NULL;
+    const struct gguf_tensor *tensor = gguf_tensor_find_str(e->in, r->old);
+    if (!r->is_key && !tensor)
+        return base_fail_at(err, BASE_USAGE, "--rename", -1,
+                            "the file has no key and no tensor '%.*s'", (int)n, text);
+    if (!check_key(r->old, "--rename", err) || !check_key(r->new, "--rename", err)) return false;
+    if (r->is_key && is_named(r->new, "general.alignment"))
+        return base_fail_at(err, BASE_USAGE, "--rename", -1,
+                            "general.alignment says how the file is laid out: use --set");
+    if (r->is_key ? gguf_kv_find(e->in, r->new.data) && !is_deleted(e, r->new)
+                  : gguf_tensor_find(e->in, r->new.data) != NULL)
+        return base_fail_at(err, BASE_USAGE, "--rename", -1, "the file has a '%s' already",
+                            r->new.data);
+    if (!r->is_key && e->first_part && tensor->part > 0)
+        return base_fail_at(err, BASE_USAGE, "--rename", -1,
+                            "%.*s is in part %d of a split model: give -o, which makes one file",
+                            (int)n, text, tensor->part + 1);
+    e->n_rename++;
+    return true;
+}
+
+static bool read_edits(struct edit *e, struct base_error *err)
+{
+    const struct cli_values *v = e->values;
+    if (v->set.count + v->delete.count + v->rename.count == 0 && !v->template)
+        return base_fail(err, BASE_USAGE,
+                         "nothing to change: give --set, --delete, --rename or --template");
+    if (!check_deletes(e, err) || !read_sets(e, err) || !read_template(e, err)) return false;
+    for (size_t i = 0; i < v->rename.count; i++)
+        if (!read_rename(e, v->rename.item[i], err)) return false;
+    return true;
+}
+
+/* ---- The file ---- */
+
+/* Declares the edited model; `part`: of this part only (-1: all as one file). */
+static struct gguf_writer *declare(const struct edit *e, int part, struct base_error *err)
+{
+    struct gguf_writer *w = gguf_writer_new(err);
+    for (uint64_t i = 0; w && i < gguf_kv_count(e->in); i++) {
+        struct gguf_kv kv = *gguf_kv_at(e->in, i);
+        if (is_deleted(e, kv.key)) continue;
+        if (part < 0 && kv.key.size > 6 && memcmp(kv.key.data, "split.", 6) == 0) continue;
+        kv.key = renamed(e, kv.key, true);
+        gguf_writer_copy_kv(w, &kv);
+    }
+    for (size_t i = 0; w && i < e->n_set; i++) gguf_writer_copy_kv(w, &e->set[i].kv);
+    if (w && e->values->template)
+        gguf_writer_str(w, TEMPLATE_KEY, e->template.data ? e->template.data : "",
+                        e->template.size);
+    for (uint64_t i = 0; w && i < gguf_tensor_count(e->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(e->in, i);
+        if (part < 0 || t->part == part)
+            gguf_writer_tensor(w, renamed(e, t->name, false), t->type, t->n_dims, t->ne);
+    }
+    return w;
+}
+
+/* Whether a model and its tokenizer, if it has one, can be opened. */
+static bool opens(const struct gguf_file *file, bool tokenizer, struct base_error *err)
+{
+    if (!tokenizer) return cli_model_check(file, err);
+    struct text_tokenizer *t = text_tokenizer_open(file, err);
+    text_tokenizer_close(t);
+    return t != NULL;
+}
+
+/* What could be opened before can be opened after. */
+static bool check_opens(const struct edit *e, const struct gguf_file *after, bool tokenizer,
+                        struct base_error *err)
+{
+    struct base_error before = BASE_ERROR_INIT, wrong = BASE_ERROR_INIT;
+    if (!opens(e->in, tokenizer, &before)) {
+        if (before.code == BASE_NO_MEMORY || before.code == BASE_INTERRUPTED) *err = before;
+        return err->code == BASE_OK;
+    }
+    if (opens(after, tokenizer, &wrong)) return true;
+    if (wrong.code == BASE_NO_MEMORY || wrong.code == BASE_INTERRUPTED) *err = wrong;
+    return base_fail_at(err, BASE_USAGE, wrong.item, -1,
+                        "the %s could not be opened afterwards: %s",
+                        tokenizer ? "vocabulary" : "model", wrong.text);
+}
+
+static bool check_result(const struct edit *e, struct base_error *err)
+{
+    struct gguf_writer *w = declare(e, -1, err);
+    struct gguf_file *after = w ? gguf_writer_preview(w, err) : NULL;
+    const bool ok = after && check_opens(e, after, false, err) && check_opens(e, after, true, err);
+    gguf_close(after);
+    gguf_writer_free(w);
+    return ok;
+}
+
+static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_error *err)
+{
+    const struct cli_values *v = e->values;
+    const char *out = e->in_place ? gguf_path(e->in) : v->output;
+    struct base_output *o = gguf_writer_output(w);
+    if (e->in_place ? !cli_signals_guard(o) && !base_fail(err, BASE_FAILED, "too many outputs")
+                    : !cli_output_claim(o, out, v, e->in, err))
+        return false;
+    if (!gguf_writer_begin(w, out, err)) return false;
+    if (!v->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
+    return cli_model_copy(w, e->in, e->first_part ? 0 : -1, err);
+}
+
+bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
+{
+    struct edit e = {.values = values, .in_place = !values->output};
+    const char *in = values->argument[0];
+    if (!values->no_sandbox) cli_sandbox_limit(values->output ? values->output : in);
+    e.in = gguf_open(in, err);
+    if (!e.in) base_error_set_file(err, in);
+    e.first_part = e.in && e.in_place && gguf_part_count(e.in) > 1;
+    struct gguf_writer *w = NULL;
+    bool ok = e.in && read_edits(&e, err) && check_result(&e, err) &&
+              (w = declare(&e, e.first_part ? 0 : -1, err)) && write_file(&e, w, err);
+    if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
+    gguf_writer_free(w);
+    for (size_t i = 0; i < e.n_set; i++) cli_edit_value_free(&e.set[i]);
+    base_buffer_free(&e.template);
+    gguf_close(e.in);
+    return ok;
+}

@@ -1,0 +1,154 @@
+/* cli/cmd/cmd_split.c: `infer split` and `infer merge`: a model in several files, or in one again.
+ *
+ * The writer and the reader of gguf/ know the form of a split model; here are its limits: a part
+ * has at most so many tensors, or so many bytes of them, padding included. */
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/model_copy.h"
+#include "cli/output_files.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEGABYTE = 1000 * 1000 };
+
+struct split {
+    const struct cli_values *values;
+    struct gguf_file *in;
+    struct gguf_writer *writer;
+    struct base_buffer prefix;
+    struct base_buffer plan; /* a line for each part: --dry-run */
+    uint64_t max_bytes;      /* of a part; 0: tensors are counted */
+    uint64_t part_tensors, part_bytes;
+};
+
+/* "500M", "2G": decimal units. */
+static bool parse_size(const char *text, uint64_t *out, struct base_error *err)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
+    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
+        !base_mul(n, unit, out))
+        return base_fail_at(err, BASE_USAGE, "--max-size", -1,
+                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
+    return true;
+}
+
+static void end_part(struct split *s)
+{
+    base_buffer_add_format(&s->plan, "part %d: %llu tensors, %llu bytes\n",
+                           gguf_writer_part_count(s->writer), (unsigned long long)s->part_tensors,
+                           (unsigned long long)s->part_bytes);
+    s->part_tensors = s->part_bytes = 0;
+}
+
+/* Whether a tensor of `size` bytes begins another part. */
+static bool is_full(const struct split *s, uint64_t size)
+{
+    if (s->part_tensors == 0) return false;
+    return s->max_bytes ? s->part_bytes + size > s->max_bytes
+                        : s->part_tensors >= (uint64_t)s->values->max_tensors;
+}
+
+/* Declares metadata and tensors, part by part. */
+static void declare(struct split *s)
+{
+    const uint64_t alignment = gguf_alignment(s->in);
+    gguf_writer_copy_metadata(s->writer, s->in);
+    gguf_writer_part(s->writer);
+    if (s->values->no_tensor_first) {
+        end_part(s);
+        gguf_writer_part(s->writer);
+    }
+    for (uint64_t i = 0; i < gguf_tensor_count(s->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(s->in, i);
+        uint64_t size = t->size;
+        base_align_up(size, alignment, &size); /* the reader has bounded sizes by INT64_MAX */
+        if (is_full(s, size)) {
+            end_part(s);
+            gguf_writer_part(s->writer);
+        }
+        gguf_writer_tensor(s->writer, t->name, t->type, t->n_dims, t->ne);
+        s->part_tensors++;
+        s->part_bytes += size;
+    }
+    end_part(s);
+}
+
+static bool write_parts(struct split *s, struct base_error *err)
+{
+    const struct cli_values *v = s->values;
+    if (!cli_split_prefix(&s->prefix, v->argument[1], err) ||
+        !cli_output_claim_model(s->writer, s->prefix.data, v, s->in, err) ||
+        !gguf_writer_begin(s->writer, s->prefix.data, err))
+        return false;
+    if (!v->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
+    return cli_model_copy(s->writer, s->in, -1, err);
+}
+
+static bool open_input(struct gguf_file **in, const char *path, struct base_error *err)
+{
+    *in = gguf_open(path, err);
+    if (!*in) base_error_set_file(err, path);
+    return *in != NULL;
+}
+
+bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
+{
+    struct split s = {.values = values};
+    if (values->max_size && !parse_size(values->max_size, &s.max_bytes, err)) return false;
+    if (values->n_arguments < 2 && !values->dry_run)
+        return base_fail(err, BASE_USAGE, "split: missing argument. Usage: %s",
+                         cli_command_table[CLI_SPLIT].usage);
+    if (!values->no_sandbox) cli_sandbox_limit(values->dry_run ? NULL : values->argument[1]);
+    bool ok = open_input(&s.in, values->argument[0], err);
+    if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
+    s.writer = ok ? gguf_writer_new(err) : NULL;
+    ok = s.writer != NULL;
+    if (ok) declare(&s);
+    ok = ok && (values->dry_run ? cli_write_buffer(&s.plan, err) : write_parts(&s, err));
+    if (s.writer) ok = cli_output_close(gguf_writer_output(s.writer), ok, err);
+    gguf_writer_free(s.writer);
+    base_buffer_free(&s.prefix);
+    base_buffer_free(&s.plan);
+    gguf_close(s.in);
+    return ok;
+}
+
+static bool merge(struct gguf_writer *w, const struct gguf_file *in,
+                  const struct cli_values *values, struct base_error *err)
+{
+    const char *out = values->argument[1];
+    if (!gguf_kv_find(in, "split.count")) {
+        base_fail(err, BASE_USAGE, "is no part of a split model: there is nothing to merge");
+        base_error_set_file(err, values->argument[0]);
+        return false;
+    }
+    if (!gguf_check_parts(in, err) ||
+        !cli_output_claim(gguf_writer_output(w), out, values, in, err))
+        return false;
+    gguf_writer_copy_metadata(w, in);
+    for (uint64_t i = 0; i < gguf_tensor_count(in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(in, i);
+        gguf_writer_tensor(w, t->name, t->type, t->n_dims, t->ne);
+    }
+    if (!gguf_writer_begin(w, out, err)) return false;
+    if (!values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
+    return cli_model_copy(w, in, -1, err);
+}
+
+bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
+{
+    struct gguf_file *in = NULL;
+    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
+    struct gguf_writer *w = open_input(&in, values->argument[0], err) ? gguf_writer_new(err) : NULL;
+    bool ok = w && merge(w, in, values, err);
+    if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
+    gguf_writer_free(w);
+    gguf_close(in);
+    return ok;
+}

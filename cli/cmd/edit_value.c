@@ -1,0 +1,247 @@
+/* cli/cmd/edit_value.c: values of --set. See cli/cmd/edit_value.h.
+ *
+ * int, float, bool and str are --override-kv's types; here a number takes the kind that the key has
+ * already, a new one u32, i32 or i64 (whichever holds it first) or f32, which other programs expect
+ * to find. u8 to f64 are exact. TYPE[] is an array, its value JSON. */
+#include "cli/cmd/edit_value.h"
+#include "cli/chat/messages.h"
+#include <endian.h>
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KEY = 127 };
+
+enum class { INTEGER, REAL, TRUTH, TEXT };
+
+static const struct {
+    const char *name;
+    enum class class;
+    enum gguf_kind kind; /* GGUF_KIND_COUNT: what fits */
+} types[] = {
+    {"int", INTEGER, GGUF_KIND_COUNT}, {"float", REAL, GGUF_KIND_COUNT}, {"bool", TRUTH, GGUF_BOOL},
+    {"str", TEXT, GGUF_STRING},        {"u8", INTEGER, GGUF_U8},         {"i8", INTEGER, GGUF_I8},
+    {"u16", INTEGER, GGUF_U16},        {"i16", INTEGER, GGUF_I16},       {"u32", INTEGER, GGUF_U32},
+    {"i32", INTEGER, GGUF_I32},        {"u64", INTEGER, GGUF_U64},       {"i64", INTEGER, GGUF_I64},
+    {"f32", REAL, GGUF_F32},           {"f64", REAL, GGUF_F64},
+};
+
+static enum class class_of(enum gguf_kind kind) {
+    return gguf_kind_is_integer(kind)             ? INTEGER
+           : kind == GGUF_F32 || kind == GGUF_F64 ? REAL
+           : kind == GGUF_BOOL                    ? TRUTH
+                                                  : TEXT;
+}
+
+/* ---- Integers ---- */
+
+static const struct range {
+    enum gguf_kind kind;
+    int64_t low;
+    uint64_t high;
+} ranges[] = {
+    {GGUF_U8, 0, UINT8_MAX},          {GGUF_I8, INT8_MIN, INT8_MAX},
+    {GGUF_U16, 0, UINT16_MAX},        {GGUF_I16, INT16_MIN, INT16_MAX},
+    {GGUF_U32, 0, UINT32_MAX},        {GGUF_I32, INT32_MIN, INT32_MAX},
+    {GGUF_I64, INT64_MIN, INT64_MAX}, {GGUF_U64, 0, UINT64_MAX},
+};
+
+enum { RANGES = sizeof ranges / sizeof *ranges, FIRST_USUAL = 4 /* of a new key */ };
+
+struct integer {
+    bool negative;
+    uint64_t bits; /* two's complement */
+};
+
+static bool fits(struct integer x, enum gguf_kind kind)
+{
+    for (size_t i = 0; i < RANGES; i++)
+        if (ranges[i].kind == kind)
+            return x.negative ? (int64_t)x.bits >= ranges[i].low : x.bits <= ranges[i].high;
+    return false;
+}
+
+static bool parse_integer(const char *text, struct integer *out)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
+    errno = 0;
+    out->negative = *text == '-' && strspn(digits, "0") != strlen(digits);
+    out->bits = out->negative ? (uint64_t)strtoll(text, NULL, 10) : strtoull(digits, NULL, 10);
+    return errno == 0;
+}
+
+/* Little-endian: the low bytes. */
+static void add_integer(struct base_buffer *b, struct integer x, enum gguf_kind kind)
+{
+    const uint64_t bits = htole64(x.bits);
+    base_buffer_add(b, &bits, gguf_kind_size(kind));
+}
+
+static void add_real(struct base_buffer *b, double x, enum gguf_kind kind)
+{
+    uint64_t wide;
+    uint32_t narrow;
+    const float single = (float)x;
+    memcpy(&wide, &x, sizeof wide);
+    memcpy(&narrow, &single, sizeof narrow);
+    if (kind == GGUF_F64)
+        add_integer(b, (struct integer){.bits = wide}, GGUF_U64);
+    else
+        add_integer(b, (struct integer){.bits = narrow}, GGUF_U32);
+}
+
+static bool is_real(double x, enum gguf_kind kind)
+{
+    return isfinite(x) && (kind == GGUF_F64 || fabs(x) <= FLT_MAX);
+}
+
+/* ---- A value ---- */
+
+static bool fail(struct base_error *err, const char *text, const char *what)
+{
+    return base_fail_at(err, BASE_USAGE, "--set", -1, "'%.100s' is %s", text, what);
+}
+
+static bool parse_scalar(struct cli_edit_value *v, enum class class, const char *text,
+                         struct base_error *err)
+{
+    struct integer x;
+    char *end;
+    double real;
+    switch (class) {
+    case INTEGER:
+        if (!parse_integer(text, &x)) return fail(err, text, "not a whole number of 64 bits");
+        for (size_t i = FIRST_USUAL; v->kv.kind == GGUF_KIND_COUNT && i < RANGES; i++)
+            if (fits(x, ranges[i].kind)) v->kv.kind = ranges[i].kind;
+        if (!fits(x, v->kv.kind)) break;
+        add_integer(&v->bytes, x, v->kv.kind);
+        return true;
+    case REAL:
+        if (v->kv.kind == GGUF_KIND_COUNT) v->kv.kind = GGUF_F32;
+        real = strtod(text, &end);
+        if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text) || *end)
+            return fail(err, text, "not a number");
+        if (!is_real(real, v->kv.kind)) break;
+        add_real(&v->bytes, real, v->kv.kind);
+        return true;
+    case TRUTH:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+            return fail(err, text, "neither true nor false");
+        base_buffer_add(&v->bytes, strcmp(text, "true") == 0 ? "\1" : "\0", 1);
+        return true;
+    case TEXT:
+        base_buffer_add(&v->bytes, text, strlen(text));
+        return true;
+    }
+    return base_fail_at(err, BASE_USAGE, "--set", -1, "'%.100s' does not fit %s", text,
+                        gguf_kind_name(v->kv.kind));
+}
+
+/* Whether all items fit a kind of integers. */
+static bool all_fit(const json_t *array, enum gguf_kind kind)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_int_t x = json_integer_value(json_array_get(array, i));
+        if (!fits((struct integer){x < 0, (uint64_t)x}, kind)) return false;
+    }
+    return true;
+}
+
+static bool add_item(struct base_buffer *b, const json_t *item, enum class class,
+                     enum gguf_kind kind)
+{
+    const json_int_t x = json_integer_value(item);
+    if (class == INTEGER && json_is_integer(item)) {
+        const struct integer value = {x < 0, (uint64_t)x};
+        if (!fits(value, kind)) return false;
+        add_integer(b, value, kind);
+    } else if (class == REAL && json_is_number(item)) {
+        if (!is_real(json_number_value(item), kind)) return false;
+        add_real(b, json_number_value(item), kind);
+    } else if (class == TRUTH && json_is_boolean(item)) {
+        base_buffer_add(b, json_is_true(item) ? "\1" : "\0", 1);
+    } else if (class == TEXT && json_is_string(item)) {
+        const size_t size = json_string_length(item);
+        add_integer(b, (struct integer){.bits = size}, GGUF_U64);
+        base_buffer_add(b, json_string_value(item), size);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool parse_array(struct cli_edit_value *v, enum class class, const char *text,
+                        struct base_error *err)
+{
+    json_t *array = cli_json_parse(text, strlen(text), "--set", err);
+    if (!array) return false;
+    bool ok = json_is_array(array) || fail(err, text, "not an array of JSON");
+    if (v->kv.item == GGUF_KIND_COUNT) /* as other programs write arrays */
+        v->kv.item = class == REAL ? GGUF_F32 : all_fit(array, GGUF_I32) ? GGUF_I32 : GGUF_I64;
+    v->kv.kind = GGUF_ARRAY;
+    v->kv.count = json_array_size(array);
+    for (size_t i = 0; ok && i < v->kv.count; i++)
+        if (!add_item(&v->bytes, json_array_get(array, i), class, v->kv.item))
+            ok = base_fail_at(err, BASE_USAGE, "--set", -1, "item %zu of '%.60s' is no %s", i + 1,
+                              text, gguf_kind_name(v->kv.item));
+    json_decref(array);
+    return ok;
+}
+
+/* ---- The whole ---- */
+
+size_t cli_edit_key_size(const char *text)
+{
+    const size_t n = strcspn(text, "=");
+    return n > MAX_KEY || text[n] == '\0' ? 0 : n;
+}
+
+/* A key keeps its class: a reader that finds another one refuses the file. */
+static bool check_class(const struct gguf_kv *old, enum class class, bool is_array,
+                        struct base_error *err)
+{
+    const bool was_array = old->kind == GGUF_ARRAY;
+    if (was_array == is_array && class_of(was_array ? old->item : old->kind) == class) return true;
+    return base_fail_at(err, BASE_USAGE, "--set", -1,
+                        "%.*s is %s%s in the file: another type needs --delete of it too",
+                        (int)(old->key.size < MAX_KEY ? old->key.size : MAX_KEY), old->key.data,
+                        was_array ? "an array of " : "",
+                        gguf_kind_name(was_array ? old->item : old->kind));
+}
+
+bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const struct gguf_kv *old,
+                          struct base_error *err)
+{
+    const size_t key_size = cli_edit_key_size(text);
+    *out = (struct cli_edit_value){.bytes = BASE_BUFFER_INIT};
+    if (key_size == 0) return fail(err, text, "not KEY=TYPE:VALUE");
+    const char *type = text + key_size + 1, *value = strchr(type, ':');
+    size_t size = strcspn(type, ":"), i = 0;
+    const bool is_array = size > 2 && memcmp(type + size - 2, "[]", 2) == 0;
+    if (is_array) size -= 2;
+    const size_t n = sizeof types / sizeof *types;
+    while (i < n && (strlen(types[i].name) != size || memcmp(type, types[i].name, size) != 0)) i++;
+    if (!value || i == n)
+        return base_fail_at(err, BASE_USAGE, "--set", -1,
+                            "'%.100s': the type is none of int, float, bool, str, u8 to u64, i8 to "
+                            "i64, f32 and f64, or of these with [] behind them",
+                            text);
+    if (old && !check_class(old, types[i].class, is_array, err)) return false;
+    enum gguf_kind kind = types[i].kind;
+    if (kind == GGUF_KIND_COUNT && old) kind = is_array ? old->item : old->kind;
+    out->kv = (struct gguf_kv){
+        .key = {text, key_size}, .kind = kind, .item = kind, .count = 1, .offset = UINT64_MAX};
+    if (!(is_array ? parse_array : parse_scalar)(out, types[i].class, value + 1, err)) return false;
+    if (!is_array) out->kv.item = out->kv.kind;
+    out->kv.data = out->bytes.data ? out->bytes.data : "";
+    out->kv.size = out->bytes.size;
+    return !out->bytes.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for a value");
+}
+
+void cli_edit_value_free(struct cli_edit_value *v)
+{
+    base_buffer_free(&v->bytes);
+}

@@ -1,0 +1,33 @@
+/* cli/model_copy.c: copying tensor data. See cli/model_copy.h. */
+#include "cli/model_copy.h"
+#include "cli/system.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
+                    struct base_error *err)
+{
+    const uint64_t count = gguf_tensor_count(in);
+    const bool watched = isatty(STDERR_FILENO);
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < count; i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(in, i);
+        if (part >= 0 && t->part != part) continue;
+        if (watched)
+            dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
+                    (unsigned long long)count);
+        ok = gguf_writer_copy_data(w, in, t, err);
+    }
+    if (watched) dprintf(STDERR_FILENO, "\n");
+    return ok && gguf_check_unchanged(in, err) && gguf_writer_end(w, err);
+}
+
+bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_error *err)
+{
+    static const char suffix[] = ".gguf";
+    const size_t size = strlen(name), end = sizeof suffix - 1;
+    const bool has = size > end && strcmp(name + size - end, suffix) == 0;
+    base_buffer_add(out, name, has ? size - end : size);
+    return cli_buffer_check(out, err);
+}

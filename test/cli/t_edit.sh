@@ -1,0 +1,175 @@
+# edit: metadata of models of random weights.
+. test/cli/lib.sh
+
+m=$work/m.gguf
+"$make_model" "$m" type=F16 layers=2 embd=64 heads=4 kv_heads=2 head_dim=16 ff=128 vocab=320 >/dev/null ||
+    { echo 'FAIL t_edit.sh: no model'; finish; exit; }
+sum=$(cksum <"$m")
+
+untouched() {
+    [ "$(cksum <"$m")" = "$sum" ] || bad "infer $last: the model was changed"
+    for left in "$work"/*.part "$work/x.gguf"; do
+        [ ! -e "$left" ] || bad "infer $last: left ${left##*/}"
+    done
+}
+# shows FILE REGEX: some line of its metadata
+shows() {
+    infer inspect "$1" --metadata
+    status 0
+    out_like "$2"
+}
+# data FILE: a sum of all that is not metadata: names, types, bytes
+data() {
+    infer quantize "$1" "$work/q.gguf" COPY >/dev/null
+    "$INFER" logits -m "$1" --ids '1 2 3 4 5' -o - </dev/null | cksum
+}
+before=$(data "$m")
+
+begin set_gives_a_key_the_kind_that_it_has
+infer edit "$m" -o "$work/e.gguf" --set general.name=str:Another --set llama.context_length=int:99 \
+    --set llama.rope.freq_base=float:20000
+status 0
+out ''
+err ''
+shows "$work/e.gguf" '^  general.name +string "Another"$'
+out_like '^  llama.context_length +u32 99$'
+out_like '^  llama.rope.freq_base +f32 20000$'
+[ "$(cksum <"$m")" = "$sum" ] || bad 'the model was changed'
+infer edit "$work/e.gguf" --set "general.name=str:$("$INFER" inspect "$m" --metadata --json | sed -n 's/^"general.name".*"value":"\(.*\)"},*$/\1/p')" \
+    --set "llama.context_length=int:$("$INFER" inspect "$m" --metadata --json | sed -n 's/^"llama.context_length".*"value":\([0-9]*\).*/\1/p')"
+status 0
+shows "$work/e.gguf" '^  llama.rope.freq_base +f32 20000$'
+
+begin new_keys
+infer edit "$m" -o "$work/e.gguf" --set a=int:7 --set b=int:-7 --set c=int:5000000000 --set d=float:0.5 \
+    --set e=bool:true --set f=str:a:b=c --set g=u8:255 --set h=i16:-32768 --set i=u64:18446744073709551615 \
+    --set j=f64:1e300 --set k=str: --set 'l=int[]:[1,-2]' --set 'm=str[]:["a","","\u00e9"]' \
+    --set 'n=float[]:[1,2.5]' --set 'o=bool[]:[true,false]' --set 'p=u64[]:[5]' --set 'q=int[]:[]' --set r=int:18446744073709551615
+status 0
+shows "$work/e.gguf" '^  a +u32 7$'
+out_like '^  b +i32 -7$'
+out_like '^  c +i64 5000000000$'
+out_like '^  d +f32 0.5$'
+out_like '^  e +bool true$'
+out_like '^  f +string "a:b=c"$'
+out_like '^  g +u8 255$'
+out_like '^  h +i16 -32768$'
+out_like '^  i +u64 18446744073709551615$'
+out_like '^  j +f64 1e\+300$'
+out_like '^  k +string ""$'
+out_like '^  l +i32\[2\] \[1, -2\]$'
+out_like '^  m +string\[3\] \["a", "", "é"\]$'
+out_like '^  n +f32\[2\] \[1, 2.5\]$'
+out_like '^  o +bool\[2\] \[true, false\]$'
+out_like '^  p +u64\[1\] \[5\]$'
+out_like '^  q +i32\[0\] \[\]$'
+out_like '^  r +u64 18446744073709551615$'
+[ "$(data "$work/e.gguf")" = "$before" ] || bad 'other logits'
+
+begin delete_and_rename
+usage 'could not be opened afterwards: ' edit "$work/e.gguf" --rename token_embd.weight=other.weight -o "$work/f.gguf"
+infer edit "$work/e.gguf" --delete a --delete k --rename b=bb --delete c --set c=str:now
+status 0
+shows "$work/e.gguf" '^  bb +i32 -7$'
+grep -Eq '^  (a|b|k) ' "$work/out" && bad 'a deleted key is there'
+out_like '^  c +string "now"$'
+infer edit "$work/e.gguf" --delete bb --delete c
+[ "$(data "$work/e.gguf")" = "$before" ] || bad 'other logits'
+"$make_model" "$work/v.gguf" arch=llama beside=v.blk.0.attn_q.weight >/dev/null
+infer edit "$work/v.gguf" --rename v.blk.0.attn_q.weight=v.blk.1.attn_q.weight
+status 0
+infer inspect "$work/v.gguf" --tensors
+out_like '^  v.blk.1.attn_q.weight '
+
+begin a_template_from_a_file
+printf '{%% for m in messages %%}<{{ m.content }}>{%% endfor %%}' >"$work/t.jinja"
+infer edit "$m" -o "$work/e.gguf" --template "$work/t.jinja"
+status 0
+infer run -m "$work/e.gguf" --chat -p hi -n 0 --show-prompt --json
+out_like '<hi>'
+printf '{%% for %%}' >"$work/t.jinja"
+usage 't.jinja: line 1' edit "$m" -o "$work/x.gguf" --template "$work/t.jinja"
+usage 'none.jinja' edit "$m" -o "$work/x.gguf" --template "$work/none.jinja"
+untouched
+
+begin values_that_are_none
+for value in 'a' 'a=' '=int:1' 'a=int' 'a=long:1' 'a=int[:1' 'a=[]:1'; do
+    usage '^infer: --set: ' edit "$m" -o "$work/x.gguf" --set "$value"
+done
+usage "'1x' is not a whole number" edit "$m" -o "$work/x.gguf" --set a=int:1x
+usage "'256' does not fit u8" edit "$m" -o "$work/x.gguf" --set a=u8:256
+usage "'-1' does not fit u32" edit "$m" -o "$work/x.gguf" --set llama.context_length=int:-1
+usage "'1e39' does not fit f32" edit "$m" -o "$work/x.gguf" --set a=float:1e39
+usage "'nan' is not a number" edit "$m" -o "$work/x.gguf" --set a=float:nan
+usage "'on' is neither true nor false" edit "$m" -o "$work/x.gguf" --set a=bool:on
+usage 'general.name is string in the file: another type needs --delete' edit "$m" -o "$work/x.gguf" --set general.name=int:1
+usage 'tokenizer.ggml.tokens is an array of string in the file' edit "$m" -o "$work/x.gguf" --set tokenizer.ggml.tokens=str:x
+usage "item 2 of '\[1,1.5\]' is no i32" edit "$m" -o "$work/x.gguf" --set 'a=int[]:[1,1.5]'
+usage "item 1 of '\[256\]' is no u8" edit "$m" -o "$work/x.gguf" --set 'a=u8[]:[256]'
+usage 'not an array of JSON' edit "$m" -o "$work/x.gguf" --set 'a=int[]:{}'
+usage '^infer: --set: line 1, column ' edit "$m" -o "$work/x.gguf" --set 'a=int[]:[1'
+usage "the file has no key 'nobody'" edit "$m" -o "$work/x.gguf" --delete nobody
+usage "no key and no tensor 'nobody'" edit "$m" -o "$work/x.gguf" --rename nobody=x
+usage "has a 'general.name' already" edit "$m" -o "$work/x.gguf" --rename general.architecture=general.name
+usage "'a=' is not OLD=NEW" edit "$m" -o "$work/x.gguf" --rename a=
+usage 'nothing to change' edit "$m"
+untouched
+
+begin what_would_make_the_file_unreadable_is_refused
+usage 'general.alignment is a u32, a power of two' edit "$m" --set general.alignment=int:33
+usage 'general.alignment is a u32, a power of two' edit "$m" --set general.alignment=u64:64
+usage 'general.alignment is a u32, a power of two' edit "$m" --set general.alignment=str:64
+usage 'split.count is written by infer split' edit "$m" --set split.count=int:2
+usage 'general.alignment says how' edit "$m" --rename general.name=general.alignment
+usage 'general.architecture: the model could not be opened afterwards' edit "$m" --delete general.architecture
+usage 'the model could not be opened afterwards: ' edit "$m" --set llama.block_count=int:3
+usage 'tokenizer.ggml.scores|the vocabulary could not be opened afterwards' edit "$m" --set 'tokenizer.ggml.tokens=str[]:["a"]'
+untouched
+
+begin another_alignment_moves_the_data
+infer edit "$m" -o "$work/e.gguf" --set general.alignment=int:4096
+status 0
+[ "$(data "$work/e.gguf")" = "$before" ] || bad 'other logits'
+infer inspect "$work/e.gguf" --json
+out_like '"alignment":4096'
+
+begin an_edit_is_whole_or_not_there
+infer edit "$m" -o "$work/e.gguf" --set a=int:1
+for out in "$m" "$work/./m.gguf"; do
+    usage 'is the input too' edit "$m" --set a=int:1 -o "$out"
+done
+ln -s m.gguf "$work/link.gguf"
+usage 'is the input too' edit "$m" --set a=int:1 -o "$work/link.gguf"
+untouched
+(ulimit -f 2; exec "$INFER" edit "$m" --set a=int:1) </dev/null >"$work/out" 2>"$work/err"
+code=$? last='edit with a limit'
+status 1
+err_line 'cannot write: File too large'
+untouched
+cp "$m" "$work/n.gguf"
+chmod 640 "$work/n.gguf"
+rm "$work/link.gguf"
+ln -s n.gguf "$work/link.gguf"
+infer edit "$work/link.gguf" --set general.name=str:N
+status 0
+[ -L "$work/link.gguf" ] && [ "$(stat -c %a "$work/n.gguf")" = 640 ] || bad 'another mode, or no link'
+shows "$work/n.gguf" '^  general.name +string "N"$'
+"$INFER" edit "$m" --set a=int:1 -o - </dev/null >"$work/piped.gguf"
+cmp -s "$work/piped.gguf" "$work/e.gguf" || bad 'other bytes on standard output'
+
+begin a_split_model_is_edited_in_its_first_part
+infer split "$m" "$work/p" --max-tensors 8
+for f in "$work"/p-0*; do count=${f##*-of-}; done
+cat "$work"/p-0*[2-9]-of-* | cksum >"$work/others"
+infer edit "$work/p-00002-of-$count" --set general.name=str:Parts
+status 0
+shows "$work/p-00001-of-$count" '^  general.name +string "Parts"$'
+cat "$work"/p-0*[2-9]-of-* | cksum | cmp -s - "$work/others" || bad 'another part was changed'
+infer edit "$work/p-00001-of-$count" --set general.name=str:One -o "$work/one.gguf"
+status 0
+infer edit "$m" --set general.name=str:One -o "$work/two.gguf"
+cmp -s "$work/one.gguf" "$work/two.gguf" || bad 'a split model gives other bytes'
+name=$("$INFER" inspect "$work/p-00001-of-$count" --tensors --json | sed -n 's/^{"name":"\([^"]*\)".*"part":1}.*/\1/p' | head -n 1)
+usage "$name is in part 2 of a split model: give -o" edit "$work/p-00001-of-$count" --rename "$name=x.weight"
+
+finish
