@@ -253,6 +253,9 @@ uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t 
                              struct base_error *err);
 /* Whether "id" names that schema, as in draft 4: there, and of the whole schema in any. */
 bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node);
+/* Whether node v names a draft whose keywords have the same meaning here; where drafts differ, the
+ * newest applies. */
+bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t v);
 
 /* The different values of `enum` or `const` in the schema at `json`, or in one that it refers to:
  * nodes. 0: no such keyword, too many values, or lists and objects among them. */

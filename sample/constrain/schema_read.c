@@ -652,20 +652,11 @@ static bool read_ref(struct reader *r, uint32_t owner, uint32_t v)
     return target && schema_at(r, target, &lit) && add_lit(r, lit);
 }
 
-/* The drafts whose keywords have the same meaning here; where they differ, the newest applies. */
 static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
 {
-    static const char *const known[] = {
-        "https://json-schema.org/draft/2020-12/schema",
-        "https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-07/schema",
-        "http://json-schema.org/draft-06/schema", "http://json-schema.org/draft-04/schema"};
-    const struct constrain_json_node *n = at(r, v);
-    const char *text = r->s->json.text.data + n->text;
-    const size_t size = n->text_size - (n->text_size > 0 && text[n->text_size - 1] == '#');
     (void)owner;
-    for (size_t i = 0; n->kind == CONSTRAIN_JSON_STRING && i < sizeof known / sizeof known[0]; i++)
-        if (size == strlen(known[i]) && memcmp(text, known[i], size) == 0) return true;
-    return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
+    return constrain_schema_draft_is_known(&r->s->json, v) ||
+           constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
 /* The name of a schema in draft 4. In newer drafts it is no keyword: then only that of the whole
@@ -748,16 +739,10 @@ static const struct keyword {
     {"contentSchema", read_nothing},
 };
 
-static bool is_lenient(const struct reader *r, uint32_t v)
+static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
 {
     for (size_t i = 0; i < r->options->n_lenient; i++)
         if (is(r, v, r->options->lenient[i])) return true;
-    return false;
-}
-
-static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
-{
-    if (is_lenient(r, v)) return true;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
         if (is(r, v, keywords[i].name)) return keywords[i].read(r, owner, v);
     return refuse(r, v);

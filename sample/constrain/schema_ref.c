@@ -136,6 +136,20 @@ bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node)
     return r->is_draft4 || node == r->root;
 }
 
+bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t v)
+{
+    static const char *const known[] = {
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-07/schema",
+        "http://json-schema.org/draft-06/schema", "http://json-schema.org/draft-04/schema"};
+    const struct constrain_json_node *n = &json->node[v];
+    const char *text = json->text.data + n->text;
+    const size_t size = n->text_size - (n->text_size > 0 && text[n->text_size - 1] == '#');
+    for (size_t i = 0; n->kind == CONSTRAIN_JSON_STRING && i < sizeof known / sizeof known[0]; i++)
+        if (size == strlen(known[i]) && memcmp(text, known[i], size) == 0) return true;
+    return false;
+}
+
 /* The member that names a schema: "$id", in draft 4 "id". In drafts up to 7 a name beside a
  * reference is none. */
 static uint32_t id_of(const struct constrain_refs *r, uint32_t node)

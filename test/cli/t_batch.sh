@@ -319,6 +319,31 @@ code=$? last='a rank past the end'
 status 2
 err_line 'OMPI_COMM_WORLD_RANK: part 4 of 3 does not exist'
 
+begin launchers_share_out_the_lines
+if mpirun --version >"$work/said" 2>&1; then
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe \
+        sh -c '"$0" batch -t 1 -f "$1" -m "$3" >"$2.$OMPI_COMM_WORLD_RANK"' "$INFER" "$lines" "$work/rank" "$MODEL" \
+        >"$work/out" 2>"$work/err"
+    code=$? last='mpirun -n 3 infer batch'
+    status 0
+    for i in 0 1 2; do cmp -s "$work/rank.$i" "$work/part.$((i + 1))" || bad "rank $i: $(cat "$work/err")"; done
+else
+    skip 'no mpirun here'
+fi
+if parallel --version >"$work/said" 2>&1; then
+    parallel --will-cite "$INFER" batch -t 1 -m "$MODEL" --shard '{}/3' -f "$lines" ::: 1 2 3 \
+        >"$work/out" 2>"$work/err" </dev/null
+    code=$? last='parallel infer batch --shard'
+    status 0
+    sort "$work/out" | cmp -s - "$work/whole" || bad "other lines: $(cat "$work/err")"
+    parallel --will-cite -k --pipe -N 2 "$INFER" batch -t 1 -m "$MODEL" <"$lines" >"$work/out" 2>"$work/err"
+    code=$? last='parallel --pipe infer batch'
+    status 0
+    [ "$(wc -l <"$work/out")" -eq 7 ] || bad "$(cat "$work/out" "$work/err")"
+else
+    skip 'no GNU parallel here'
+fi
+
 begin ends_of_the_output
 for i in 1 2 3; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 {

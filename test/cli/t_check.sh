@@ -47,7 +47,7 @@ err_line '--regex: line 1, column 2'
 begin what_cannot_be_enforced_is_refused
 infer check --json-schema '{"uniqueItems":true,"items":{"type":"string"}}' -p '[]'
 status 2
-err_line "'uniqueItems' is not supported but for items of an enum or const of at most 64 plain values \(--schema-lenient"
+err_line "'uniqueItems' is not supported but for items of at most 64 plain values \(enum, const, type\) \(--schema-lenient"
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
 

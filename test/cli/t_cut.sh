@@ -67,9 +67,12 @@ piped() {
     pid=$! n=0
     while [ $n -lt 1000 ] && ! grep -q 'm\.gguf' /proc/$pid/maps 2>"$work/said"; do n=$((n + 1)); done
     $change
-    cat "$work/pipe" >/dev/null
+    cat "$work/pipe" >/dev/null & # no end comes where the program ends before it opens the pipe
+    reader=$!
     wait $pid
     code=$? last="$* while its model: $change"
+    kill $reader 2>"$work/said"
+    wait $reader 2>"$work/said"
 }
 
 begin a_model_that_changes_while_it_is_copied_is_named

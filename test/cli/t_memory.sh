@@ -23,7 +23,7 @@ printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" 
 printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
     >"$work/schema.json"
 printf '%s\n' '{"id":1,"prompt":"some words","predict":3}' '{"prompt":"some other","regex":"[ab]+","predict":4}' \
-    >"$work/rows"
+    >"$work/batch"
 mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process when it has no memory
 : >"$work/libraries/libopenblas.so.0"
 LD_LIBRARY_PATH=$work/libraries
@@ -133,7 +133,7 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory verify yes verify "$work/m.gguf" --hash --json -t 1
     memory imatrix yes imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     memory quantize_imatrix yes quantize "$work/m.gguf" - IQ3_XS -t 1 --imatrix "$work/imatrix.gguf"
-    given=$work/rows
+    given=$work/batch
     memory batch lines batch $m -np 2
     memory batch_lines lines batch $m -np 2 --lines --each 'is {} good?' --choices yes,no
     given=
