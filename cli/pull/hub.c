@@ -361,8 +361,8 @@ static bool parse(const char *text, struct base_buffer *repository, struct base_
     const bool ok = user > 0 && repo > 0 && text[0] != '.' && text[user + 1] != '.' &&
                     (*rest == '\0' || (*rest == ':' && is_path(rest + 1)));
     if (!ok)
-        return base_fail_at(err, BASE_USAGE, text, -1,
-                            "is neither USER/REPO[:QUANT] nor an address (https://..)");
+        return base_fail(err, BASE_USAGE,
+                         "is neither USER/REPO[:QUANT] nor an address (https://..)");
     base_buffer_add(repository, text, user + 1 + repo);
     base_buffer_add_text(quant, *rest ? rest + 1 : "");
     return cli_buffer_check(repository, err) && cli_buffer_check(quant, err);
