@@ -23,7 +23,7 @@ struct base_output_file {
     struct base_output_file *next;
     bool unnamed; /* `temporary` exists */
     const char *temporary;
-    char path[]; /* and the temporary name behind it */
+    char path[]; /* and the temporary name after it */
 };
 
 bool base_write_all(int fd, const void *bytes, size_t size)

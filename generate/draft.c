@@ -189,7 +189,7 @@ static size_t look_up(struct generate_draft *d, const int32_t *ids, size_t n, si
     size_t k = most;
     if (!d->options.always) k = pick(d, n_new, most);
     k = round_down(n_new, k);
-    /* What follows may reach the end: it goes on with itself. */
+    /* What follows may reach the end: it continues with itself. */
     for (size_t i = 0; i < k; i++)
         guess[i] = place + i < n ? d->ngram.id[place + i] : guess[place + i - n];
     if (k) d->expected = -1; /* the batch shows it */

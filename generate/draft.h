@@ -3,7 +3,7 @@
  * Owns: where guesses come from (the text itself, or a smaller model with the same vocabulary), and
  * how many are worth evaluating. Refuses: choosing tokens. A guess decides nothing: the request
  * chooses each token by the logits that plain evaluation gives, bit for bit, and what was evaluated
- * behind a wrong guess is forgotten. So guesses, and the times that are measured to decide on their
+ * after a wrong guess is forgotten. So guesses, and the times that are measured to decide on their
  * number, change the speed of a text and never its bytes. */
 #ifndef GENERATE_DRAFT_H
 #define GENERATE_DRAFT_H

@@ -125,7 +125,7 @@ struct model_session *generate_request_session(const struct generate_request *r)
 
 /* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
  * that follow those may be evaluated; whether the text has ended; and the sequence forgets what it
- * holds behind the text, as if that had not been evaluated. */
+ * holds after the text, as if that had not been evaluated. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);
 bool generate_request_is_over(const struct generate_request *r);

@@ -14,8 +14,8 @@ enum { GENERATE_NGRAM = 3, GENERATE_NGRAM_MATCH = 32 /* ids of a match that are 
 
 struct generate_ngram {
     int32_t *id;      /* [n] of `room` */
-    uint32_t *before; /* [n] the place before, behind ids with the same hash; 0: none */
-    uint32_t *latest; /* [1 << bits] the latest place behind ids with this hash; 0: none */
+    uint32_t *before; /* [n] the previous place after ids with the same hash; 0: none */
+    uint32_t *latest; /* [1 << bits] the latest place after ids with this hash; 0: none */
     uint32_t n, room, bits;
 };
 
@@ -25,7 +25,7 @@ void generate_ngram_free(struct generate_ngram *g);  /* a zeroed one is fine */
 void generate_ngram_clear(struct generate_ngram *g); /* for another text */
 /* Appends an id to the text, which has room for it. */
 void generate_ngram_add(struct generate_ngram *g, int32_t id);
-/* The place in the text behind the longest match of its end, the latest of several: what followed
+/* The place in the text after the longest match of its end, the latest of several: what followed
  * there, id[place] on, is the guess. *length: ids that match, at most GENERATE_NGRAM_MATCH. 0: the
  * end has not occurred before. */
 uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length);

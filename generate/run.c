@@ -15,7 +15,7 @@ struct run {
     int32_t guess[GENERATE_DRAFT_MAX];
     size_t n_guess;
     size_t n_right; /* of a batch: guesses that were right so far */
-    bool wrong;     /* of a batch: its further logits are behind a wrong guess, or the end */
+    bool wrong;     /* of a batch: its further logits are after a wrong guess, or the end */
     bool failed;    /* taking a token failed, not the evaluation */
     bool has_read;  /* the prompt */
     double taking;  /* of a batch: seconds spent on taking tokens */
@@ -37,7 +37,7 @@ static bool take(struct run *run, const float *logits, int32_t *id, struct base_
     return piece.id < 0 || run->sink(run->user, &piece, err);
 }
 
-/* The logits behind the last new id and behind each guess, in order: as long as the guesses are the
+/* The logits after the last new id and after each guess, in order: as long as the guesses are the
  * tokens that are chosen, the next logits are those of plain evaluation. */
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                       struct base_error *err)

@@ -5,7 +5,7 @@
  *     5, 6, 7, ...      the next group of the same evaluation
  *
  * A group's beginning ends before the first token that differs or counts. Two evaluations make a
- * wave: all beginnings, then all rows behind them. */
+ * wave: all beginnings, then all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
 #include "generate/judge.h"
@@ -229,7 +229,7 @@ static bool add_beginning(struct generate_scorer *s, const struct generate_score
 
 /* ---- Rows ---- */
 
-/* Adds the tokens of a row behind the beginning [n] on sequence `from`; the last predicts none that
+/* Adds the tokens of a row after the beginning [n] on sequence `from`; the last predicts none that
  * counts. */
 static bool add_row(struct generate_scorer *s, const struct generate_score_row *r, size_t n,
                     uint32_t from, uint32_t seq, struct base_error *err)
@@ -243,7 +243,7 @@ static bool add_row(struct generate_scorer *s, const struct generate_score_row *
     return true;
 }
 
-/* The rows of groups whose beginnings are evaluated, on the sequences behind them. */
+/* The rows of groups whose beginnings are evaluated, on the sequences after them. */
 static bool run_rows(struct generate_scorer *s, const struct generate_score_group *group, size_t n,
                      struct base_error *err)
 {

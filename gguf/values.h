@@ -45,8 +45,8 @@ struct gguf_layout {
     uint64_t padding;              /* bytes of padding that are not zero */
     uint64_t padding_at;           /* the first one's offset */
     uint64_t gaps;                 /* bytes between tensors that are more than padding */
-    uint64_t tail;                 /* bytes behind the last tensor and its padding */
-    const struct gguf_tensor *odd; /* a tensor behind a gap or out of order; NULL: none */
+    uint64_t tail;                 /* bytes after the last tensor and its padding */
+    const struct gguf_tensor *odd; /* a tensor after a gap or out of order; NULL: none */
     bool unordered;                /* data is not in the order of the directory */
 };
 struct gguf_layout gguf_layout_measure(const struct gguf_file *file, int part);

@@ -83,7 +83,8 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
-/* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after the mixer. */
+/* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows continue after the mixer.
+ */
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;

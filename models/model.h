@@ -114,7 +114,7 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
 
 /* ---- Saved sequences ----
  *
- * A sequence as bytes, for a session of the same model with the same cache types; what it goes on
+ * A sequence as bytes, for a session of the same model with the same cache types; what it continues
  * with is bit for bit what the saved one would have. The bytes are of this build of the program
  * alone: they have no version and no names. */
 

@@ -295,7 +295,7 @@ static bool is_plain_network(const struct model_params *p, struct gguf_str name)
             starts_with(name, "ffn_down."));
 }
 
-/* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or what the
+/* A tensor of a layer: of one after the trunk, for guesses at later tokens; of images; or what the
  * architecture leaves out. */
 static enum model_unused use_in_layer(const struct model_params *p, struct gguf_str name)
 {

@@ -164,7 +164,7 @@ enum content { MATRIX, NORM, BIAS, DECAY };
 struct planned {
     char name[MODEL_TENSOR_NAME];
     char values[MODEL_TENSOR_NAME]; /* the name that its values come from, */
-    uint64_t skipped;               /* behind this many rows */
+    uint64_t skipped;               /* after this many rows */
     size_t index;                   /* in the plan */
     uint64_t part;                  /* of the file: 1 + expert for those stored one by one */
     const struct quant_type *type;

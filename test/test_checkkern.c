@@ -4,7 +4,7 @@
  *      test_checkkern --bench [MB]       speed of the same kernels, with a memory buffer of MB
  *
  * A kernel is right when its bits are the bits of the scalar specification; any NaN counts as equal
- * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses behind
+ * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses after
  * one. */
 #include "test/support.h"
 

@@ -136,7 +136,7 @@ static struct model_session *session_of(struct model *m)
     return s;
 }
 
-/* Texts in a row, as turns of a conversation: the second goes on from the first, the third takes
+/* Texts in a row, as turns of a conversation: the second continues from the first, the third takes
  * back its latter half. */
 static void compare_turns(struct fixture *f, const struct generate_options *o,
                           const struct generate_draft_options *guesses, uint64_t seed,
@@ -257,9 +257,9 @@ static void the_longest_match_is_found(void **state)
                 continue;
             }
             found++;
-            if (!place) continue; /* behind too many others with its hash */
+            if (!place) continue; /* after too many others with its hash */
             if (length > best) fail_msg("a match of %u, not %u", length, best);
-            longest += length == best; /* it may be behind too many others */
+            longest += length == best; /* it may be after too many others */
             assert_true(place > 0 && place < g.n && length >= GENERATE_NGRAM);
             for (uint32_t i = 1; i <= length; i++) assert_int_equal(g.id[place - i], g.id[g.n - i]);
         }
@@ -284,7 +284,7 @@ static bool count(void *user, const struct generate_piece *piece, struct base_er
     return true;
 }
 
-/* A first text plans the graphs of all sizes; the next allocates nothing behind its prompt. */
+/* A first text plans the graphs of all sizes; the next allocates nothing after its prompt. */
 static void guesses_allocate_nothing(void **state)
 {
     (void)state;

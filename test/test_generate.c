@@ -209,7 +209,7 @@ static void a_common_beginning_is_not_read_again(void **state)
 
 /* ---- Thoughts ---- */
 
-/* What stands behind the closing mark; NULL without one. */
+/* What stands after the closing mark; NULL without one. */
 static const char *answer_of(const struct text *t)
 {
     const char *close = strstr(t->bytes.data, marks.close);

@@ -329,7 +329,7 @@ static void the_simplifier_joins_a_layer(void **state)
     assert_int_equal(nodes_of_block(true, true), 4);  /* an output is never merged */
 }
 
-/* A norm must not move behind a write into what it reads. */
+/* A norm must not move after a write into what it reads. */
 static void the_simplifier_moves_nothing_behind_a_write(void **state)
 {
     (void)state;

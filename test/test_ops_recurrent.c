@@ -55,7 +55,7 @@ static int64_t all_tokens(const struct arg *arg)
     return first_of(arg, arg->spans);
 }
 
-/* Span s reads slot 1 + s and writes that one or one behind those that are read, in another order;
+/* Span s reads slot 1 + s and writes that one or one after those that are read, in another order;
  * slot 0 and the last one stay as they are. */
 static int64_t slot_after(const struct arg *arg, int64_t s)
 {

@@ -265,7 +265,7 @@ static void *nothing(void *user)
     return user;
 }
 
-/* Memory, threads, time, signals and files that are open go on. */
+/* Memory, threads, time, signals and files that are open stay usable. */
 static void works(const struct job *j, int log)
 {
     struct stat st;

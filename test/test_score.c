@@ -185,7 +185,7 @@ static void rows_together_are_what_they_are_alone(void **state)
         support_generate_open(&one, archs[a], 1, N_CTX);
         struct generate_scorer *scorer = generate_scorer_new(s.engine, s.session, s.n_vocab, &err);
         assert_non_null(scorer);
-        for (int turn = 0; turn < 2; turn++) { /* the second finds what the first left behind */
+        for (int turn = 0; turn < 2; turn++) { /* the second finds what the first left */
             make_texts(&t, &r, s.n_vocab);
             assert_true(generate_scorer_run(scorer, t.group, N_GROUPS, &err));
             for (size_t g = 0; g < N_GROUPS; g++)

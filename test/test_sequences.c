@@ -27,7 +27,7 @@ struct variant {
 };
 
 static const struct variant llama = {"llama", "llama", 0};
-/* Experts of what goes on after the mixer, beside a network, and by what the layer began with. */
+/* Experts of what continues after the mixer, beside a network, and by what the layer began with. */
 static const struct variant experts[] = {{"llama-moe", "llama", 4},
                                          {"arctic-moe", "arctic", 4},
                                          {"smallthinker-moe", "smallthinker", 4},

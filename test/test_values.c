@@ -146,7 +146,7 @@ static void data_types_are_read(void **state)
     assert_false(quant_data_read(quant_type_by_id(QUANT_Q8_0), 0, 32, block, none));
 }
 
-/* Two F32 tensors of 8 elements, at the offsets given, and `end` zeros behind. */
+/* Two F32 tensors of 8 elements, at the offsets given, and `end` zeros after. */
 static struct gguf_layout layout_of(uint64_t first, uint64_t second, uint64_t end, char mark,
                                     uint64_t mark_from_end)
 {

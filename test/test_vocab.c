@@ -336,7 +336,7 @@ static void spm_merges_by_score(void **state)
     CHECK_IDS(t, "a<user>ab", 0, 259, 260, 264, 263); /* a space after a special token, too */
     CHECK_IDS(t, "ab", TEXT_CONTINUES, 262);
     CHECK_IDS(t, " ab", TEXT_CONTINUES, 263);
-    CHECK_IDS(t, "a<user>ab", TEXT_CONTINUES, 260, 264, 263); /* only the beginning goes on */
+    CHECK_IDS(t, "a<user>ab", TEXT_CONTINUES, 260, 264, 263); /* only the beginning continues */
     CHECK_IDS(t, "c\xff", 0, 259, 3 + 'c', 3 + 0xff);
     CHECK_IDS(t, "<s>ab", TEXT_ADD_SPECIAL | TEXT_PARSE_SPECIAL, 1, 263);
     support_vocab_free(&v);

@@ -97,7 +97,7 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
     return true;
 }
 
-/* Of the answer's beginning, `begun` has its answer part: all behind its last thought or call. */
+/* Of the answer's beginning, `begun` has its answer part: all after its last thought or call. */
 static bool read_begun(struct cli_chat_reply *r, const struct base_buffer *begun, size_t *answer_at,
                        struct base_error *err)
 {

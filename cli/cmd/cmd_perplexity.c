@@ -6,7 +6,7 @@
  * the beginning-of-text token where the model adds one) and the predictions of its second half are
  * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is left
  * out. With --stride N chunks begin every N ids, the text is as it is, and of each the last N
- * predictions but for that of the id behind it are scored. Rows are shared among the engine's
+ * predictions but for that of the id after it are scored. Rows are shared among the engine's
  * threads. */
 #include "cli/cmd/perplexity_tasks.h"
 #include "cli/commands.h"

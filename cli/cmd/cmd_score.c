@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_score.c: `infer score`: how probable given continuations of a prompt are.
  *
- * A line's prompt is tokenized as `run` does it, each continuation by itself, as text that goes on;
- * the continuation's tokens follow the prompt's. Lines are taken as they come: those that are there
- * are evaluated together (generate/score.h), and answered in their order. */
+ * A line's prompt is tokenized as `run` does it, each continuation by itself, as text that
+ * continues; the continuation's tokens follow the prompt's. Lines are taken as they come: those
+ * that are there are evaluated together (generate/score.h), and answered in their order. */
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_template.h"
 #include "cli/chat/messages.h"
@@ -71,7 +71,7 @@ static bool make_parts(struct item *it, size_t n, struct base_error *err)
            base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu continuations", n);
 }
 
-/* The ids of continuation i, behind those of the prompt. */
+/* The ids of continuation i, after those of the prompt. */
 static bool encode_continuation(const struct score *s, struct item *it, size_t i,
                                 const struct text_ids *prompt, struct base_error *err)
 {

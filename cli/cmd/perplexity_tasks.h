@@ -2,8 +2,8 @@
  * tasks a model solves.
  *
  * A choice's figure is the mean of the logarithms of its tokens' probabilities; the choice with the
- * highest is the answer. Of HellaSwag and binary files those tokens count that come behind what all
- * choices of the task begin with. Of Winogrande those behind the choice count, but the last; where
+ * highest is the answer. Of HellaSwag and binary files those tokens count that come after what all
+ * choices of the task begin with. Of Winogrande those after the choice count, but the last; where
  * either choice has no more than three tokens that differ or follow, those of the choice too. */
 #ifndef CLI_CMD_PERPLEXITY_TASKS_H
 #define CLI_CMD_PERPLEXITY_TASKS_H

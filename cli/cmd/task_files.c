@@ -63,7 +63,7 @@ static bool next_line(struct lines *l, struct cli_task_text *out)
     return true;
 }
 
-/* The whole number that a text begins with, behind white space; -1: none, or above 99. */
+/* The whole number that a text begins with, after white space; -1: none, or above 99. */
 static int number_of(struct cli_task_text t)
 {
     size_t i = 0;

@@ -118,7 +118,7 @@ static uint64_t row_bytes(const struct cli_saved_reader *r)
                      : r->n_vocab * (uint64_t)sizeof *r->rows;
 }
 
-/* The size that the file must have behind its header; false when it overflows. */
+/* The size that the file must have after its header; false when it overflows. */
 static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint64_t n_ids,
                           uint64_t *size)
 {
@@ -129,7 +129,7 @@ static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint
            base_add(ids, logits, size);
 }
 
-/* The form, and what the header of either says; the file stands behind it. */
+/* The form, and what the header of either says; the file stands after it. */
 static bool read_header(struct cli_saved_reader *r, uint32_t *n_vocab, uint32_t *chunk,
                         uint64_t *n_ids, struct base_error *err)
 {

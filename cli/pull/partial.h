@@ -2,9 +2,9 @@
  *
  * NAME.part holds the bytes, NAME.part.state what they are of: size, version, sum, and how many
  * bytes from the beginning are there. Both stay after a failure, an interruption or a signal; the
- * next call for the same name, and the same version of the file, goes on. NAME appears by a rename
- * when all bytes are there and have the sum that was expected. NAME.part is locked meanwhile: two
- * processes never fetch the same name at once. */
+ * next call for the same name, and the same version of the file, continues. NAME appears by a
+ * rename when all bytes are there and have the sum that was expected. NAME.part is locked
+ * meanwhile: two processes never fetch the same name at once. */
 #ifndef CLI_PULL_PARTIAL_H
 #define CLI_PULL_PARTIAL_H
 

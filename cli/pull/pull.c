@@ -190,7 +190,7 @@ static void judge(struct piece *p)
     cli_hub_refusal(a, host, &p->request.error);
 }
 
-/* A piece that failed and may go on: when. False when it has failed too often. */
+/* A piece that failed and may continue: when. False when it has failed too often. */
 static bool delay(struct piece *p)
 {
     const int64_t told = p->request.answer.wait;

@@ -1,8 +1,8 @@
 /* cli/pull/pull.h: fetches the files of a model into a folder.
  *
  * A file is asked for in pieces, several at once, each by a request of its own; a connection that
- * breaks off goes on where it was, after a pause. Sizes and sums that the hub names are checked; an
- * answer that contradicts them, or that is no GGUF file, is an error. */
+ * breaks off continues where it was, after a pause. Sizes and sums that the hub names are checked;
+ * an answer that contradicts them, or that is no GGUF file, is an error. */
 #ifndef CLI_PULL_PULL_H
 #define CLI_PULL_PULL_H
 

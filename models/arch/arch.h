@@ -348,7 +348,7 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     struct model_plan plan;
     enum model_norm_kind norm;
-    float post_eps; /* epsilon of the norms behind mixer and network; 0: as the others' */
+    float post_eps; /* epsilon of the norms after mixer and network; 0: as the others' */
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_delta_row delta;

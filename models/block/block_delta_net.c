@@ -1,4 +1,4 @@
-/* models/block/block_delta_net.c: the gated delta rule (Yang et al. 2024) behind a short
+/* models/block/block_delta_net.c: the gated delta rule (Yang et al. 2024) after a short
  * convolution. See models/block/blocks.h. KH key heads, H value heads, D their size. */
 #include "models/block/blocks.h"
 

@@ -1,4 +1,4 @@
-/* models/block/block_mamba2.c: a selective scan behind a short convolution (Mamba 2: Dao and Gu
+/* models/block/block_mamba2.c: a selective scan after a short convolution (Mamba 2: Dao and Gu
  * 2024). See models/block/blocks.h. H heads of P numbers, each with a state of N; G groups of heads
  * share B and C. */
 #include "models/block/blocks.h"

@@ -23,16 +23,16 @@ struct model_builder {
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
-    struct engine_tensor *embedding;  /* [T][E]: what the layers begin with */
-    struct engine_tensor *layer_in;   /* [n][E]: its input, the rows that go on after the mixer */
-    const struct model_layer *layer;  /* the one that is being built */
-    uint32_t kv_layer;                /* that of the state which belongs to it, in this pass */
-    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+    struct engine_tensor *embedding; /* [T][E]: what the layers begin with */
+    struct engine_tensor *layer_in;  /* [n][E]: its input, the rows that continue after the mixer */
+    const struct model_layer *layer; /* the one that is being built */
+    uint32_t kv_layer;               /* that of the state which belongs to it, in this pass */
+    struct engine_tensor *written[2];              /* the latest layer's state after its writes */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
     struct engine_tensor *residual;  /* what the norm before the feed-forward network is given */
     struct engine_tensor *per_layer; /* [T][L P]: a part for each layer; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* of AltUp: [T][E] each, the first is x */
-    struct engine_tensor *out_rows; /* rows that go on after the layer's mixer; NULL: all */
+    struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
 };
 
 struct model_block {
@@ -43,7 +43,7 @@ struct model_block {
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
     /* x [n][E], normalized, to [n][E]. A mixer has all T tokens in x; a feed-forward network only
-     * the rows that go on. */
+     * the rows that continue. */
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
@@ -75,7 +75,7 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
 /* x normalized over its rows by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
-/* The same for norms behind a block, which may have an epsilon of their own. */
+/* The same for norms after a block, which may have an epsilon of their own. */
 struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm);
 /* The same by a given kind. */

@@ -136,8 +136,8 @@ static bool read_sections(struct model_reader *r, int section[4])
     return true;
 }
 
-/* Text has the same position in each section but the last, where it is 0: sections one behind the
- * other whose last is empty are NEOX's rotation. */
+/* Text has the same position in each section but the last, where it is 0: consecutive
+ * sections whose last is empty are NEOX's rotation. */
 static bool use_sections(struct model_reader *r, enum model_rope_keys keys,
                          struct engine_rope *rope)
 {

@@ -75,7 +75,7 @@ struct model_state_kind {
     /* Makes room for the next n tokens of a sequence, which one run of the graph evaluates as a
      * span. */
     void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
-    /* The largest length' <= length from which the sequence can go on; 0 always can. */
+    /* The largest length' <= length from which the sequence can continue; 0 always can. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
     /* Forgets positions from `length` on, which `held` has returned. */
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);

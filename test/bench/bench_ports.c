@@ -1,5 +1,5 @@
 /* test/bench/bench_ports.c: what a core with AVX-512 can do beside multiplying. The measurements
- * behind the shapes of the tiles (engine/isa/tile_avx512.c, docs/performance.md).
+ * on which the shapes of the tiles rest (engine/isa/tile_avx512.c, docs/performance.md).
  *
  *     bench_ports
  *
@@ -23,7 +23,7 @@ static _Alignas(64) char stored[64 * 8];
 #define MULTIPLY(sum, codes, four)                                                                 \
     __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(four))
 
-/* STEPS times N multiplies of registers; `beside` is done behind the first one of each two. */
+/* STEPS times N multiplies of registers; `beside` is done after the first one of each two. */
 #define LOOP(name, N, beside)                                                                      \
     TARGET static void name(void)                                                                  \
     {                                                                                              \

@@ -222,7 +222,8 @@ int main(void)
     struct engine *engine = engine_new(&options, &err);
     if (!engine) die(&err);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        /* The last layer differs (only wanted rows go on), so the middle one is the difference. */
+        /* The last layer differs (only wanted rows continue), so the middle one is the difference.
+         */
         struct count two = count_steps(engine, &shapes[i], 2);
         struct count three = count_steps(engine, &shapes[i], 3);
         struct count layer = {three.steps - two.steps, three.barriers - two.barriers,

@@ -1,7 +1,7 @@
 /* text/chat/json_load.h: reading JSON by jansson when memory may run out.
  *
  * The scanner of jansson does not notice an allocation that fails while a text or a number grows:
- * it goes on with a part of it, or ends the process by an assertion. Here, once an allocation has
+ * it continues with a part of it, or ends the process by an assertion. Here, once an allocation has
  * failed, the scanner gets what it still needs from memory that was set aside, its input ends, and
  * what it has read is dropped. */
 #ifndef TEXT_CHAT_JSON_LOAD_H
