@@ -108,6 +108,18 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
     return false;
 }
 
+struct gguf_file *cli_model_open_path(const char *given, struct base_error *err)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    struct gguf_file *file = NULL;
+    if (cli_model_path_of(given, &path, err)) {
+        file = gguf_open(path.data, err);
+        if (!file) base_error_set_file(err, path.data);
+    }
+    base_buffer_free(&path);
+    return file;
+}
+
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err)
 {

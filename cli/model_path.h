@@ -4,6 +4,7 @@
 #define CLI_MODEL_PATH_H
 
 #include "cli/options.h"
+#include "gguf/gguf.h"
 
 /* Appends the user's folder of models to *path. False when neither HOME nor XDG_DATA_HOME is
  * set. */
@@ -19,6 +20,8 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
 /* The same for a model that is an argument; NULL: the default model. */
 bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err);
+/* Opens that file; an error names it. The caller closes it. */
+struct gguf_file *cli_model_open_path(const char *given, struct base_error *err);
 
 /* Appends the only file that matches the name to *path, which holds the folder; BASE_MODEL that
  * lists the matches when there are several, or none. */

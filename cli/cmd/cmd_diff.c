@@ -1,6 +1,7 @@
 /* cli/cmd/cmd_diff.c: `infer diff`: how two model files differ: keys, tensors, and by how much the
  * values of a tensor differ once they are decoded. Status 0: not at all; 1: they do. */
 #include "cli/commands.h"
+#include "cli/model_path.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -361,13 +362,6 @@ static bool diff(struct diff *d, struct base_error *err)
     return cli_write_buffer(&d->out, err);
 }
 
-static struct gguf_file *open_one(const char *path, struct base_error *err)
-{
-    struct gguf_file *file = gguf_open(path, err);
-    if (!file) base_error_set_file(err, path);
-    return file;
-}
-
 bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
 {
     struct diff d = {.json = values->json || strcmp(values->format, "json") == 0,
@@ -375,8 +369,8 @@ bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
     struct engine_options o = engine_options_default();
     o.n_threads = (int)values->threads;
     if (!values->no_sandbox) cli_sandbox_limit(NULL);
-    struct gguf_file *a = open_one(values->argument[0], err);
-    struct gguf_file *b = a ? open_one(values->argument[1], err) : NULL;
+    struct gguf_file *a = cli_model_open_path(values->argument[0], err);
+    struct gguf_file *b = a ? cli_model_open_path(values->argument[1], err) : NULL;
     d.a = a;
     d.b = b;
     d.engine = b ? engine_new(&o, err) : NULL;

@@ -200,12 +200,7 @@ static bool open_input(struct quantize *q, struct base_error *err)
     if (!q->out && !v->dry_run)
         return base_fail(err, BASE_USAGE, "quantize: missing argument. Usage: %s",
                          cli_command_table[CLI_QUANTIZE].usage);
-    struct base_buffer path = BASE_BUFFER_INIT;
-    if (cli_model_path_of(in, &path, err)) {
-        q->in = gguf_open(path.data, err);
-        if (!q->in) base_error_set_file(err, path.data);
-    }
-    base_buffer_free(&path);
+    q->in = cli_model_open_path(in, err);
     if (!q->in) return false;
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, type, v->imatrix != NULL, err) &&

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/model_copy.h"
+#include "cli/model_path.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -90,13 +91,6 @@ static bool write_parts(struct split *s, struct base_error *err)
     return cli_model_copy(s->writer, s->in, -1, err);
 }
 
-static bool open_input(struct gguf_file **in, const char *path, struct base_error *err)
-{
-    *in = gguf_open(path, err);
-    if (!*in) base_error_set_file(err, path);
-    return *in != NULL;
-}
-
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
 {
     struct split s = {.values = values};
@@ -105,7 +99,8 @@ bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
         return base_fail(err, BASE_USAGE, "split: missing argument. Usage: %s",
                          cli_command_table[CLI_SPLIT].usage);
     if (!values->no_sandbox) cli_sandbox_limit(values->dry_run ? NULL : values->argument[1]);
-    bool ok = open_input(&s.in, values->argument[0], err);
+    s.in = cli_model_open_path(values->argument[0], err);
+    bool ok = s.in != NULL;
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     s.writer = ok ? gguf_writer_new(err) : NULL;
     ok = s.writer != NULL;
@@ -143,9 +138,9 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
 
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
 {
-    struct gguf_file *in = NULL;
     if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
-    struct gguf_writer *w = open_input(&in, values->argument[0], err) ? gguf_writer_new(err) : NULL;
+    struct gguf_file *in = cli_model_open_path(values->argument[0], err);
+    struct gguf_writer *w = in ? gguf_writer_new(err) : NULL;
     bool ok = w && merge(w, in, values, err);
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);

@@ -3,6 +3,7 @@
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/model_path.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -304,8 +305,7 @@ bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
     struct engine_options o = engine_options_default();
     o.n_threads = (int)values->threads;
     if (!values->no_sandbox) cli_sandbox_limit(NULL);
-    struct gguf_file *file = gguf_open(values->argument[0], err);
-    if (!file) base_error_set_file(err, values->argument[0]);
+    struct gguf_file *file = cli_model_open_path(values->argument[0], err);
     v.file = file;
     v.engine = file ? engine_new(&o, err) : NULL;
     if (v.engine && !values->no_sandbox) cli_sandbox_close(0);

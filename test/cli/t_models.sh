@@ -25,6 +25,14 @@ done
 infer inspect alp
 status 3
 err_line '^infer: alp: begins the names of 2 models: Alpha-Q8_0.gguf, alpine.gguf$'
+infer diff beta beta-l
+status 0
+infer verify alph
+status 3
+err_line '/Alpha-Q8_0.gguf: '
+infer split alp "$work/p"
+status 3
+err_line '^infer: alp: begins the names of 2 models: Alpha-Q8_0.gguf, alpine.gguf$'
 infer inspect nothing
 status 3
 err_line 'nothing: there is no such file, and no model of that name in .*/infer/models; `infer models` lists'
