@@ -128,16 +128,18 @@ usage 'contradicts' perplexity --hellaswag --winogrande -f "$work/lines"
 # The seven tasks of a file in the order in which N of them are drawn: what GNU C++'s random numbers
 # give with the seed 1.
 begin the_selection_is_the_references
-i=1
-while [ $i -le 7 ]; do
-    printf 'Task %d: say the number\n%d\nx\nx\nx\nx\n' $i $((i % 4))
-    i=$((i + 1))
-done >"$work/seven"
-infer perplexity --hellaswag -f "$work/seven" -v
-grep 'task [0-9]' "$work/err" | sed 's/.*(\(.*\)),.*/\1/' >"$work/scores"
-infer perplexity --hellaswag -f "$work/seven" -v --hellaswag-tasks 5
-grep 'task [0-9]' "$work/err" | sed 's/.*(\(.*\)),.*/\1/' >"$work/drawn"
-for i in 3 7 5 6 1; do sed -n ${i}p "$work/scores"; done | cmp -s - "$work/drawn" || bad "$(cat "$work/drawn")"
+if [ -z "$quick" ]; then # the second half draws in the same way
+    i=1
+    while [ $i -le 7 ]; do
+        printf 'Task %d: say the number\n%d\nx\nx\nx\nx\n' $i $((i % 4))
+        i=$((i + 1))
+    done >"$work/seven"
+    infer perplexity --hellaswag -f "$work/seven" -v
+    grep 'task [0-9]' "$work/err" | sed 's/.*(\(.*\)),.*/\1/' >"$work/scores"
+    infer perplexity --hellaswag -f "$work/seven" -v --hellaswag-tasks 5
+    grep 'task [0-9]' "$work/err" | sed 's/.*(\(.*\)),.*/\1/' >"$work/drawn"
+    for i in 3 7 5 6 1; do sed -n ${i}p "$work/scores"; done | cmp -s - "$work/drawn" || bad "$(cat "$work/drawn")"
+fi
 i=1
 while [ $i -le 7 ]; do
     echo "$i,In town $i they met and the _ of them was tall and old,first,second,1"
