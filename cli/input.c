@@ -88,11 +88,9 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
         return true;
     if (err->code == BASE_USAGE && err->offset >= 0) {
         const size_t n = strlen(err->text);
-        const bool is_utf16 = text->size > 1 && (memcmp(text->data, "\xff\xfe", 2) == 0 ||
-                                                 memcmp(text->data, "\xfe\xff", 2) == 0);
         snprintf(err->text + n, sizeof err->text - n, "; %s",
-                 is_utf16 ? "this is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
-                          : "--lossy leaves out such bytes");
+                 cli_is_utf16(text->data, text->size) ? "this " CLI_UTF16_ADVICE
+                                                      : "--lossy leaves out such bytes");
     }
     return false;
 }

@@ -125,6 +125,11 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
     }
 }
 
+bool cli_is_utf16(const char *bytes, size_t size)
+{
+    return size > 1 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
+}
+
 /* Checks limits while reading: /dev/zero has no end. */
 static bool read_all(int fd, bool is_source, struct base_buffer *out, struct base_error *err)
 {
@@ -132,9 +137,8 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
     for (size_t total = 0;;) {
         const ssize_t n = read_some(fd, piece, err);
         if (n <= 0 || !base_goes_on(err)) return n == 0;
-        if (is_source && total == 0 && n > 1 &&
-            (memcmp(piece, "\xff\xfe", 2) == 0 || memcmp(piece, "\xfe\xff", 2) == 0))
-            return base_fail(err, BASE_USAGE, "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)");
+        if (is_source && total == 0 && cli_is_utf16(piece, (size_t)n))
+            return base_fail(err, BASE_USAGE, CLI_UTF16_ADVICE);
         if (is_source && memchr(piece, '\0', (size_t)n))
             return base_fail(err, BASE_USAGE, "holds a NUL byte: it is no text");
         total += (size_t)n;

@@ -35,6 +35,9 @@ bool cli_file_read(const char *path, struct base_buffer *out, struct base_error 
 /* The same of a source: JSON, a grammar, a template. UTF-8 without its byte-order mark; BASE_USAGE
  * also for UTF-16, a NUL byte or more than 64 MiB. */
 bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err);
+/* Whether the bytes begin with a byte-order mark of UTF-16, and what its user should do then. */
+bool cli_is_utf16(const char *bytes, size_t size);
+#define CLI_UTF16_ADVICE "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
 /* Whether standard input is a pipe, a file or a socket (and not a terminal or /dev/null). */
 bool cli_stdin_is_piped(void);
 bool cli_stdin_is_terminal(void);

@@ -83,11 +83,41 @@ static void long_texts_and_lists_are_no_exception(void **state)
     free(text);
 }
 
+static void a_copy_is_whole_or_none(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\": [1, {\"b\": \"c\"}, [[2.5]]], \"d\": {\"e\": null, \"f\": true}}";
+    json_t *value = text_json_load(text, sizeof text - 1, 0, NULL);
+    assert_non_null(value);
+    for (int deep = 0; deep < 2; deep++) {
+        long n_failed = 0;
+        for (long at = 0;; at++) {
+            until_failure = at;
+            all_others_too = has_failed = false;
+            json_t *copy = deep ? text_json_copy_deep(value) : text_json_copy(value);
+            const int error = errno;
+            until_failure = -1;
+            if (copy) assert_true(json_equal(copy, value));
+            if (!copy) assert_int_equal(error, ENOMEM);
+            n_failed += copy == NULL;
+            json_decref(copy);
+            if (!has_failed) {
+                assert_non_null(copy);
+                break;
+            }
+        }
+        assert_true(n_failed > 2);
+    }
+    json_decref(value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_allocation_that_fails_changes_no_value),
         cmocka_unit_test(long_texts_and_lists_are_no_exception),
+        cmocka_unit_test(a_copy_is_whole_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,30 @@
 /* cli/batch/batch_input.c: lines as they come. See cli/batch/batch_input.h. */
 #include "cli/batch/batch_input.h"
 #include "base/interrupt.h"
+#include "cli/system.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { STEP = 1 << 16 };
+
+bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const char *command,
+                          struct base_error *err)
+{
+    if (path && strcmp(path, "-") != 0) {
+        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (in->fd >= 0) return true;
+        in->fd = 0;
+        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+        base_error_set_file(err, path);
+        return false;
+    }
+    if (path || !cli_stdin_is_terminal()) return true;
+    return base_fail(err, BASE_USAGE, "no lines: give -f FILE or pipe them in; see infer %s --help",
+                     command);
+}
 
 /* Takes the bytes before `at` away. */
 static void drop_used(struct cli_batch_input *in)

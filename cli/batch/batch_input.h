@@ -19,6 +19,11 @@ struct cli_batch_input {
     bool ended, too_long; /* too_long: the latest line was; it is left out */
 };
 
+/* Opens the file; NULL or "-" is standard input, and NULL a terminal an error that names `command`.
+ * *in is zero. */
+bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const char *command,
+                          struct base_error *err);
+
 enum cli_batch_read { CLI_BATCH_LINE, CLI_BATCH_LATER, CLI_BATCH_END, CLI_BATCH_FAILED };
 
 /* The next line without its end (LF), valid until the next call. CLI_BATCH_LATER: not all of it is

@@ -5,6 +5,7 @@
 #include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
+#include "text/chat/json_load.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,20 +287,12 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
     const json_t *given = json_object_get(t->line, "messages");
     const bool own_system = json_object_get(t->line, "system") != NULL;
     if (given && !cli_messages_check(given, err)) return NULL;
-    json_t *list = given ? json_deep_copy(given) : json_array();
-    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
-    if (ok && v->system && cli_messages_n_system(list) && own_system)
-        ok = base_fail_at(err, BASE_USAGE, "system", -1,
-                          "the messages begin with a system message already");
-    else if (ok && v->system && !cli_messages_n_system(list))
-        ok = cli_messages_set_system(list, v->system, err);
-    if (ok && asks && prompt->size == 0) ok = base_fail(err, BASE_USAGE, "the question is empty");
-    if (ok && asks) ok = cli_messages_add(list, "user", prompt->data, prompt->size, v->lossy, err);
-    if (ok && json_array_size(list) == 0)
-        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
-    if (ok) return list;
-    json_decref(list);
-    return NULL;
+    if (given && v->system && own_system && cli_messages_n_system(given)) {
+        base_fail_at(err, BASE_USAGE, "system", -1,
+                     "the messages begin with a system message already");
+        return NULL;
+    }
+    return cli_messages_of_line(given, v->system, asks ? prompt : NULL, v->lossy, err);
 }
 
 static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
@@ -328,13 +321,8 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
  * profile. */
 static json_t *options_of(const json_t *line, bool chat)
 {
-    json_t *options = line ? json_copy((json_t *)(uintptr_t)line) : json_object();
+    json_t *options = line ? text_json_copy(line) : json_object();
     static const char *const others[] = {"id", "prompt", "messages", "seed"};
-    /* Without memory jansson's copy is incomplete. */
-    if (options && json_object_size(options) != json_object_size(line)) {
-        json_decref(options);
-        return NULL;
-    }
     for (size_t i = 0; options && i < sizeof others / sizeof *others; i++)
         json_object_del(options, others[i]);
     if (options && chat && json_object_set_new(options, "chat", json_true()) != 0) {

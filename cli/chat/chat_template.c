@@ -162,12 +162,11 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 {
     struct jinja_template_options options = jinja_template_options_default();
     options.exhausted = exhausted;
-    errno = 0; /* without memory jansson's copy is incomplete */
-    json_t *context = json_copy(t->variables);
+    json_t *context = text_json_copy(t->variables);
     options.own = own;
     options.own_variables = own_variables;
     options.n_own_variables = N_OWN;
-    bool ok = context && errno != ENOMEM &&
+    bool ok = context &&
               json_object_set_nocheck(context, "messages", (json_t *)(uintptr_t)messages) == 0 &&
               json_object_set_new(context, "add_generation_prompt", json_true()) == 0;
     ok = ok ? jinja_template_render(t->template, context, &options, text, err) || blame(t, err)
@@ -264,11 +263,10 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
 /* A copy of the message in the form that the template reads; NULL without memory. */
 static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
 {
-    errno = 0;
-    json_t *copy = json_deep_copy(message);
+    json_t *copy = text_json_copy_deep(message);
     const json_t *content = json_object_get(copy, "content");
     json_t *calls = json_object_get(copy, "tool_calls"), *other = NULL;
-    bool ok = copy && errno != ENOMEM;
+    bool ok = copy != NULL;
     if (ok && json_is_array(content) && t->wants_text)
         ok = (other = join_parts(content)) != NULL;
     else if (ok && json_is_string(content) && t->wants_parts)

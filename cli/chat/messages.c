@@ -218,6 +218,24 @@ bool cli_messages_set_system(json_t *list, const char *text, struct base_error *
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
 }
 
+json_t *cli_messages_of_line(const json_t *given, const char *system,
+                             const struct base_buffer *question, bool lossy, struct base_error *err)
+{
+    json_t *list = given ? text_json_copy_deep(given) : json_array();
+    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
+    if (ok && system && !cli_messages_n_system(list))
+        ok = cli_messages_set_system(list, system, err);
+    if (ok && question && question->size == 0)
+        ok = base_fail(err, BASE_USAGE, "the question is empty");
+    if (ok && question)
+        ok = cli_messages_add(list, "user", question->data, question->size, lossy, err);
+    if (ok && json_array_size(list) == 0)
+        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
+    if (ok) return list;
+    json_decref(list);
+    return NULL;
+}
+
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err)
 {
     *out = NULL;

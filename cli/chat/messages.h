@@ -32,6 +32,12 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
                       struct base_error *err);
 /* Makes `text` the system message, the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
+/* A new conversation: a copy of `given` (checked; NULL: empty), `system` before it where it has no
+ * system message (NULL: none), and `question` (NULL: none) as a user's message after it. BASE_USAGE
+ * for an empty question, or when there is no message. NULL: an error; the caller owns it. */
+json_t *cli_messages_of_line(const json_t *given, const char *system,
+                             const struct base_buffer *question, bool lossy,
+                             struct base_error *err);
 /* How many system messages the list begins with: 0 or 1. */
 size_t cli_messages_n_system(const json_t *list);
 /* The role of message i; "" past the end. */

@@ -11,6 +11,7 @@
 #include "cli/chat/tool_choice.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/chat/json_load.h"
 #include "text/chat/reply.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -173,13 +174,11 @@ static json_t *schema_of(const json_t *tool, size_t index)
 {
     const json_t *given = json_object_get(function_of(tool), "parameters");
     char id[64];
-    errno = 0;
-    json_t *schema = json_object_size(given) ? json_copy((json_t *)(uintptr_t)given)
-                                             : json_pack("{s:s}", "type", "object");
+    json_t *schema =
+        json_object_size(given) ? text_json_copy(given) : json_pack("{s:s}", "type", "object");
     snprintf(id, sizeof id, "urn:infer:tool:%zu", index);
-    if (schema && errno != ENOMEM &&
-        (json_object_get(schema, "$id") ||
-         json_object_set_new(schema, "$id", json_string(id)) == 0))
+    if (schema && (json_object_get(schema, "$id") ||
+                   json_object_set_new(schema, "$id", json_string(id)) == 0))
         return schema;
     json_decref(schema);
     return NULL;

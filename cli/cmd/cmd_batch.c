@@ -93,22 +93,6 @@ static bool check_constraint(const struct cli_values *values, struct base_error 
     return ok;
 }
 
-static bool open_input(struct batch *b, struct base_error *err)
-{
-    const char *path = b->values.file;
-    if (path && strcmp(path, "-") != 0) {
-        b->input.fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (b->input.fd >= 0) return true;
-        b->input.fd = 0;
-        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
-        base_error_set_file(err, path);
-        return false;
-    }
-    if (path || !cli_stdin_is_terminal()) return true;
-    return base_fail(err, BASE_USAGE,
-                     "no lines: give -f FILE or pipe them in; see infer batch --help");
-}
-
 static bool open_streams(struct batch *b, struct base_error *err)
 {
     const struct cli_values *v = &b->values;
@@ -116,7 +100,8 @@ static bool open_streams(struct batch *b, struct base_error *err)
     if (plain && v->unordered)
         return base_fail_at(err, BASE_USAGE, "--unordered", -1,
                             "plain answers do not say which line they are of: add --json");
-    if (!cli_shard_find(v, &b->shard, err) || !open_input(b, err) ||
+    if (!cli_shard_find(v, &b->shard, err) ||
+        !cli_batch_input_open(&b->input, v->file, "batch", err) ||
         !cli_batch_output_open(&b->output, v->resume, plain, b->input.fd, err))
         return false;
     b->shows = isatty(STDERR_FILENO) && (v->resume || !cli_stdout_is_terminal());

@@ -128,17 +128,9 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
         return false;
     }
     if (messages && !cli_messages_check(messages, err)) return false;
-    json_t *list = messages ? json_deep_copy(messages) : json_array();
-    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
-    if (ok && v->system && !cli_messages_n_system(list))
-        ok = cli_messages_set_system(list, v->system, err);
-    if (ok && question && question->size == 0)
-        ok = base_fail(err, BASE_USAGE, "the question is empty");
-    if (ok && question)
-        ok = cli_messages_add(list, "user", question->data, question->size, v->lossy, err);
-    if (ok && json_array_size(list) == 0)
-        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
-    ok = ok && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
+    json_t *list = cli_messages_of_line(messages, v->system, question, v->lossy, err);
+    const bool ok =
+        list && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
     json_decref(list);
     if (ok) {
         *ids = prompt.ids;
@@ -433,19 +425,7 @@ static bool is_one(const struct cli_values *v)
 
 static bool open_input(struct score *s, struct base_error *err)
 {
-    const char *path = s->values.file;
-    if (is_one(&s->values)) return true;
-    if (path && strcmp(path, "-") != 0) {
-        s->input.fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (s->input.fd >= 0) return true;
-        s->input.fd = 0;
-        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
-        base_error_set_file(err, path);
-        return false;
-    }
-    if (path || !cli_stdin_is_terminal()) return true;
-    return base_fail(err, BASE_USAGE,
-                     "no lines: give -f FILE or pipe them in; see infer score --help");
+    return is_one(&s->values) || cli_batch_input_open(&s->input, s->values.file, "score", err);
 }
 
 /* The model's own template may be missing until a line needs it. */

@@ -125,15 +125,15 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
         }                                                                                          \
     }
 #if defined(__x86_64__)
-#define SUPER_GRID_ENCODE(NAME)                                                                    \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, quant_grid_search)                                \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, quant_grid_search_avx2)                      \
-    QUANT_ENCODE_ALONE(NAME)
+#define SUPER_GRID_ENCODE_AVX2(NAME)                                                               \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, quant_grid_search_avx2)
 #else
+#define SUPER_GRID_ENCODE_AVX2(NAME)
+#endif
 #define SUPER_GRID_ENCODE(NAME)                                                                    \
     SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, quant_grid_search)                                \
+    SUPER_GRID_ENCODE_AVX2(NAME)                                                                   \
     QUANT_ENCODE_ALONE(NAME)
-#endif
 
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \

@@ -83,3 +83,21 @@ json_t *text_json_load(const char *text, size_t size, size_t flags, json_error_t
     errno = failed ? ENOMEM : 0;
     return failed ? NULL : value;
 }
+
+static json_t *whole_or_none(json_t *copy, const json_t *value)
+{
+    if (copy && json_equal(copy, value)) return copy;
+    json_decref(copy);
+    errno = ENOMEM;
+    return NULL;
+}
+
+json_t *text_json_copy(const json_t *value)
+{
+    return whole_or_none(json_copy((json_t *)(uintptr_t)value), value);
+}
+
+json_t *text_json_copy_deep(const json_t *value)
+{
+    return whole_or_none(json_deep_copy(value), value);
+}
