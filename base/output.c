@@ -166,7 +166,7 @@ bool base_output_next(struct base_output *o, const char *path, struct base_error
         *file = (struct base_output_file){.unnamed = true, .temporary = file->path + size};
         memcpy(file->path, o->path, size);
         memcpy(file->path + size, o->temporary, room - size);
-        /* Before the flag is cleared: at each time the file stands in one of the two places. */
+        /* Before the flag is cleared: at each time the file is in one of the two places. */
         __atomic_store_n(o->last ? &o->last->next : &o->done, file, __ATOMIC_SEQ_CST);
         o->last = file;
         __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);

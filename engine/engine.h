@@ -1,7 +1,7 @@
 /* engine/engine.h: the engine object: instruction-set level, kernel tables, thread pool.
  *
- * All state for computing belongs to one `struct engine`; there are no globals. An engine serves
- * one running graph at a time. */
+ * All state for computing belongs to one `struct engine`; there are no globals. An engine runs
+ * one graph at a time. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -13,7 +13,7 @@
 struct engine_options {
     int n_threads;        /* 0: engine_threads_default() */
     enum cpu_level level; /* a cap; cpu_level_best() for no cap */
-    bool use_blas;        /* large F32 products through OpenBLAS (gives up bit-identity) */
+    bool use_blas;        /* large F32 products through OpenBLAS (then bits may differ) */
     bool pin_threads;     /* bind thread i to the i-th allowed processor */
     bool plan_only;       /* graphs get addresses and no memory, and cannot run */
 };

@@ -36,8 +36,8 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
 
 /* Inside a job, the other way to share out units 0 .. total - 1 (below 2^31) of a region: each
  * worker takes the units of its own share, which are consecutive, in ascending order, so that what
- * it prefetches is what it reads next, and when they are gone helps the next worker with its share.
- * Returns total when nothing is left. */
+ * it prefetches is what it reads next, and when they are gone takes units of the next worker's
+ * share. Returns total when nothing is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
 /* Makes idle workers sleep now (before a long wait for the user); the next run wakes them. */

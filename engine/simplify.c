@@ -77,7 +77,7 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
            memcmp(t->nb, p->nb, sizeof t->nb) == 0 && t->view_offset == first * p->nb[0];
 }
 
-/* t = glu(gate, up) becomes `op` of `src`, if one kernel serves both sides. Not for one or two
+/* t = glu(gate, up) becomes `op` of `src`, if one kernel computes both sides. Not for one or two
  * columns: gemv reads weights in file order, and fusing gains little. `left` are the nodes that t
  * replaces. */
 static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,

@@ -40,7 +40,7 @@ struct generate_options {
     size_t n_stop;
     const struct constraint *constraint; /* of the answer; NULL: none */
     const char *marks; /* under the constraint: control tokens whose letters occur in this text may
-                        * stand for them; NULL: none may */
+                        * represent them; NULL: none may */
     int64_t max_thought; /* tokens of a thought; -1: see struct
                           * generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
@@ -124,7 +124,7 @@ const int32_t *generate_request_held(const struct generate_request *r, size_t *n
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
- * that follow those may be evaluated; whether the text has ended; and the sequence forgets what it
+ * that follow those may be evaluated; whether the text has ended; and the sequence drops what it
  * holds after the text, as if that had not been evaluated. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);

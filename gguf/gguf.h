@@ -120,8 +120,8 @@ bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b);
 
 /* Typed reads. Absent key: returns true and leaves *out unchanged, so the caller sets a default
  * beforehand; use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range
- * for *out, is BASE_MODEL naming the key: never a guess. Any integer kind serves an integer read if
- * it fits. */
+ * for *out, is BASE_MODEL naming the key: never a guess. Any integer kind is accepted by an integer
+ * read if it fits. */
 bool gguf_get_u32(const struct gguf_file *f, const char *key, uint32_t *out, struct base_error *e);
 bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, struct base_error *e);
 bool gguf_get_f32(const struct gguf_file *f, const char *key, float *out, struct base_error *e);

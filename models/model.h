@@ -24,7 +24,7 @@ enum model_unused {
     MODEL_UNUSED_COUNT
 };
 
-struct model_facts { /* what callers may ask about a model */
+struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;

@@ -324,7 +324,7 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
     return block->read(r, p, l, self);
 }
 
-/* Which norms a layer has, and what else stands around its blocks: sizes. */
+/* Which norms a layer has, and what else is around its blocks: sizes. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
     const uint32_t size = is_plain(p) ? 0 : p->n_embd;

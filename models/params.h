@@ -60,7 +60,7 @@ struct model_part {
 /* Keys and values that a layer keeps for each token. */
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
-    uint32_t window;                 /* keys that a query sees, its own included; 0: all */
+    uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* or those of its own piece of `window` positions, from a multiple of that on */
 };
 
@@ -95,7 +95,7 @@ struct model_layer {
 
 enum { MODEL_STREAMS = 4 }; /* of AltUp */
 
-/* What stands around the layers. */
+/* What is around the layers. */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */

@@ -311,7 +311,7 @@ static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
     return wanted;
 }
 
-/* One run of the graph, of n tokens in n_span spans; the sink sees the wanted rows as first,
+/* One run of the graph, of n tokens in n_span spans; the sink gets the wanted rows as first,
  * first + 1, ... */
 static bool eval_run(struct model_session *s, const struct model_token *tokens, uint32_t n,
                      uint32_t n_span, uint64_t first, model_logits_sink sink, void *user,
@@ -359,7 +359,7 @@ static void take_back(struct model_session *s, const uint32_t *before)
         model_state_truncate(&s->state, seq, before[seq]);
 }
 
-/* At most n_batch tokens; the sink sees their wanted rows as first, first + 1, ... */
+/* At most n_batch tokens; the sink gets their wanted rows as first, first + 1, ... */
 static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
                         uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
 {

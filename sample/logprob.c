@@ -1,6 +1,6 @@
 /* sample/logprob.c: the model's own log-probabilities, before any sampler.
  *
- * Owns nothing. The caller's array serves as a heap, worst first, so that one pass over the
+ * Owns nothing. The caller's array is used as a heap, worst first, so that one pass over the
  * vocabulary finds the best; a second one sums the weights (logarithms are right to 1e-6). */
 #include "sample/block.h"
 #include "sample/exp.h"

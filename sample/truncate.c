@@ -99,7 +99,7 @@ const struct sample_stage sample_stage_top_n_sigma = {.name = "top_n_sigma",
 /* ---- Typical ---- */
 
 /* How far a candidate's surprise is from the entropy. All in nats below the best logit: the one
- * whose surprise is the entropy would lie at `centre` <= 0. */
+ * whose surprise is the entropy would be at `centre` <= 0. */
 struct typical {
     const struct sample_set *set;
     double best, centre;

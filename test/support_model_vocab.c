@@ -45,7 +45,7 @@ static void add_byte_letters(struct token_list *list)
     }
 }
 
-/* U+0120 stands for a space in GPT-2's alphabet. */
+/* U+0120 represents a space in GPT-2's alphabet. */
 static const char *const merges[] = {"t h",  "i n",        "e r",         "a n",
                                      "th e", "\xc4\xa0 a", "\xc4\xa0 the"};
 enum { MERGES = sizeof merges / sizeof *merges };

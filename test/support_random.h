@@ -11,7 +11,7 @@ uint32_t support_random_below(uint64_t *state, uint32_t n); /* 0 .. n - 1 */
 float support_random_float(uint64_t *state);                /* in [-2, 2) */
 float support_random_gauss(uint64_t *state);                /* about normal, mean 0, deviation 1 */
 
-/* FNV-1a of 64 bits: stands for many bytes in a table or a file. */
+/* FNV-1a of 64 bits: represents many bytes in a table or a file. */
 uint64_t support_hash(const void *data, size_t size);
 
 #endif

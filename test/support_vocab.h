@@ -4,7 +4,7 @@
 
 #include "text/tokenizer/tokenizer.h"
 
-/* A vocabulary and the file that it lives in. */
+/* A vocabulary and the file that it is in. */
 struct support_vocab {
     struct gguf_file *file;
     struct text_tokenizer *tokenizer; /* NULL: refused */

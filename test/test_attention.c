@@ -17,8 +17,8 @@ struct shape {
     int n_tokens, n_heads, n_kv, d, dv, room;
     enum quant_id k_type, v_type;
     int past;   /* keys before the first token */
-    int window; /* 0: none; else a token sees the last so many keys */
-    bool ahead; /* every token sees every key */
+    int window; /* 0: none; else a token attends to the last so many keys */
+    bool ahead; /* every token attends to every key */
     bool lists; /* tokens belong to different sequences */
     bool sinks;
     float softcap;
@@ -64,7 +64,7 @@ static const struct shape shapes[] = {
     {"q4_1 values", 3, 4, 2, 64, 64, 600, QUANT_F16, QUANT_Q4_1, .past = 550, .bar = 1e-7},
 };
 
-/* All data of a shape; the reference sees the caches decoded. */
+/* All data of a shape; the reference reads the caches decoded. */
 struct data {
     const struct shape *s;
     int n_cells;

@@ -596,7 +596,7 @@ static void ends_are_made_of_usable_bytes(void **state)
     }
 }
 
-/* What a splitter remembers of the text before changes nothing. */
+/* What a splitter keeps of the text before changes nothing. */
 static void splits_are_shortest_again_and_again(void **state)
 {
     (void)state;

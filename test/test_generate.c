@@ -209,7 +209,7 @@ static void a_common_beginning_is_not_read_again(void **state)
 
 /* ---- Thoughts ---- */
 
-/* What stands after the closing mark; NULL without one. */
+/* What is after the closing mark; NULL without one. */
 static const char *answer_of(const struct text *t)
 {
     const char *close = strstr(t->bytes.data, marks.close);
@@ -319,7 +319,7 @@ static void a_thought_that_the_model_opens_is_a_thought(void **state)
     support_generate_close(&s);
 }
 
-/* A mark of several tokens, which the constraint accepts as text too: what stands there decides. */
+/* A mark of several tokens, which the constraint accepts as text too: the text decides. */
 static void a_mark_that_turns_out_to_be_text_is_text(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -365,7 +365,7 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
     support_generate_close(&s);
 }
 
-/* A control token stands for its letters where they are marks of the constraint, and nowhere else;
+/* A control token represents its letters where they are marks of the constraint, and nowhere else;
  * a text that is begun must be one that the constraint allows. */
 static void marks_are_tokens_and_begun_texts_go_on(void **state)
 {

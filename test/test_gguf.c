@@ -530,7 +530,7 @@ static void the_writer_follows_the_alignment(void **state)
     unlink(path);
 }
 
-/* A file that stands there is only replaced by a whole one. */
+/* A file that is there is only replaced by a whole one. */
 static void an_unfinished_write_leaves_no_trace(void **state)
 {
     (void)state;

@@ -90,7 +90,7 @@ static struct engine_tensor *random_node(struct random_graph *r, uint64_t *state
         return engine_soft_max(g, a, NULL, NULL, 0.5f, 0.0f);
     case 6:
         return engine_scale(g, a, 0.75f, 0.125f);
-    case 7: /* into the table, whose rows are then read: by the result, or as it stands */
+    case 7: /* into the table, whose rows are then read: by the result, or as it is */
         if (support_random(state) % 2)
             r->table = engine_set_rows(g, r->table, a, r->ids);
         else

@@ -21,7 +21,7 @@ struct setting {
     enum cpu_level level;
 };
 
-/* A hash per row of logits stands for its bytes. */
+/* A hash per row of logits represents its bytes. */
 struct rows {
     uint64_t hash[N_IDS];
     size_t row_bytes;

@@ -1,6 +1,6 @@
-/* test/test_kv_cache.c: which positions a query sees in layers of each kind, and how far a sequence
- * can go back there: windows that slide and those that are cut into pieces, whose sizes in real
- * models are beyond what tiny ones evaluate. */
+/* test/test_kv_cache.c: which positions a query attends to in layers of each kind, and how far a
+ * sequence can go back there: windows that slide and those that are cut into pieces, whose sizes in
+ * real models are beyond what tiny ones evaluate. */
 #include "test/support.h"
 
 #include "models/state/state.h"
@@ -33,7 +33,7 @@ static void open_world(struct world *w, uint32_t window, bool chunked)
     w->inputs.kv.range[kind] = &w->ranges;
 }
 
-/* The first position that the next token of sequence 0 sees. */
+/* The first position that the next token of sequence 0 attends to. */
 static int32_t next_sees(struct world *w)
 {
     const uint32_t position = model_state_append(&w->state, 0, 1);
@@ -57,7 +57,8 @@ static void queries_see_what_the_rule_says(void **state)
     }
 }
 
-/* A sequence goes back to where all that its next token sees is still kept, or to the start. */
+/* A sequence goes back to where all that its next token attends to is still kept, or to the start.
+ */
 static void sequences_go_back_as_far_as_their_keys_are_kept(void **state)
 {
     struct world w;

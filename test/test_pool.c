@@ -53,7 +53,7 @@ static void every_worker_runs_every_job(void **state)
 }
 
 /* Plain (not atomic) memory is written by one worker and read by its neighbour after a barrier: a
- * barrier that lets somebody through early shows as a wrong value, and to ThreadSanitizer as a
+ * barrier that lets a worker through early shows as a wrong value, and to ThreadSanitizer as a
  * race. */
 static void barrier_job(const struct engine_worker *w, void *data)
 {

@@ -10,7 +10,7 @@
 
 #include "cli/load.h"
 
-/* Whether the options ask for tasks in place of a text. */
+/* Whether the options are for tasks in place of a text. */
 bool cli_tasks_asked(const struct cli_values *values);
 
 /* Reads, evaluates, prints. Needs the model's weights and tokenizer. */

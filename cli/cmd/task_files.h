@@ -32,7 +32,7 @@ struct cli_task_choice {
 };
 
 struct cli_task {
-    struct cli_task_text before, after; /* what stands around each choice */
+    struct cli_task_text before, after; /* what is around each choice */
     size_t first, n;                    /* of the list's choices */
 };
 

@@ -129,7 +129,7 @@ static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint
            base_add(ids, logits, size);
 }
 
-/* The form, and what the header of either says; the file stands after it. */
+/* The form, and what the header of either says; the file is after it. */
 static bool read_header(struct cli_saved_reader *r, uint32_t *n_vocab, uint32_t *chunk,
                         uint64_t *n_ids, struct base_error *err)
 {

@@ -1,4 +1,4 @@
-/* cli/pull/hub.h: which files a name on the hub stands for.
+/* cli/pull/hub.h: which files a name on the hub represents.
  *
  * USER/REPO[:QUANT] names one model of a repository, whose list of files the hub gives as JSON:
  *

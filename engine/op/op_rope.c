@@ -3,7 +3,7 @@
  *
  * Arithmetic, in double until stated; pair i of n = n_rot / 2, position p (MULTI: of the position
  * row whose section holds s = i mod (sum of the sections); INTERLEAVED: of row s mod 3 if s < 3
- * times its section, else of row 3; one row of positions stands for rows 0 to 2, and row 3 is 0
+ * times its section, else of row 3; one row of positions represents rows 0 to 2, and row 3 is 0
  * then):
  *     extra = p * freq_base^(-2 i / n_rot) / factor[i]        (no factors: / 1)
  *     theta = freq_scale * extra

@@ -136,8 +136,8 @@ enum model_yarn_log {
 
 enum model_window_rule {
     MODEL_WINDOW_NONE,
-    MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
-    MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
+    MODEL_WINDOW_PERIOD, /* of each `period` layers the last attends to all */
+    MODEL_WINDOW_FIRST,  /* of each `period` layers the first attends to all */
     MODEL_WINDOW_ALL,    /* all layers have the window */
     MODEL_WINDOW_MARKED  /* those that attention.sliding_window_pattern marks, which is required */
 };
@@ -159,7 +159,7 @@ struct model_window {
     enum model_window_rope rope;
     uint32_t size;  /* where the file has no attention.sliding_window; 0: then no layer has one */
     uint32_t fixed; /* the size whatever that key says, unless it says 0; 0: the key counts */
-    bool chunked;   /* positions are cut into pieces of that size: a query sees its own piece */
+    bool chunked; /* positions are cut into pieces of that size: a query attends to its own piece */
     bool own_heads; /* attention.key_length_swa, value_length_swa, rope.dimension_count_swa */
 };
 
@@ -205,9 +205,9 @@ struct model_attention_row {
 
 /* Gated delta rule. KH key heads, H value heads. */
 struct model_delta_row {
-    bool grouped; /* a key head serves consecutive value heads, not every KH-th; beta and alpha are
-                     one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in,
-                     likewise */
+    bool grouped; /* a key head is shared by consecutive value heads, not every KH-th; beta and
+                     alpha are one tensor ssm_ba, by key head; files may have Q, K, V and Z as
+                     ssm_in, likewise */
 };
 
 struct model_mamba_row {

@@ -285,7 +285,7 @@ static struct engine_tensor *split_heads(const struct model_builder *b, struct e
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }
 
-/* The gates of what stands in *q as [T][H][query, gate], and the queries in *q; NULL for none. */
+/* The gates of what is in *q as [T][H][query, gate], and the queries in *q; NULL for none. */
 static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
                                        struct engine_tensor **q)
 {

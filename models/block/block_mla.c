@@ -8,9 +8,9 @@
  *     k_h = [W_kb_h c | p],  v_h = W_vb_h c  heads of N + R and DV
  *
  * A file with W_kb and W_vb apart takes the products of the latent to the other side, where they
- * are one head for all: q_h' = [W_kb_h^T q_h | rotated q_h] sees keys [c | p] with the values c,
- * and W_vb_h is applied to what it gives. C + R numbers are kept for each token. A file with both
- * in one tensor computes keys and values of each head, and keeps those. */
+ * are one head for all: q_h' = [W_kb_h^T q_h | rotated q_h] attends to keys [c | p] with the values
+ * c, and W_vb_h is applied to what it gives. C + R numbers are kept for each token. A file with
+ * both in one tensor computes keys and values of each head, and keeps those. */
 #include "models/block/blocks.h"
 #include <math.h>
 

@@ -87,7 +87,7 @@ struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct en
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
 /* Causal convolution, channel by channel: x [T][C] and taps [K][C] give [T][C]. The layer's
- * convolution state is what stands before each span of tokens, and becomes its last K - 1 rows. */
+ * convolution state is what is before each span of tokens, and becomes its last K - 1 rows. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
                                      struct engine_tensor *taps);
 /* The layer's recurrent states [slots][H][rows][cols], which an op of engine/graph_recurrent.h

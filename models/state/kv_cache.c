@@ -191,7 +191,7 @@ static void append(struct model_state *s, uint32_t seq, uint32_t n)
     for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
 }
 
-/* The sliding layers must still keep what the next token sees. */
+/* The sliding layers must still keep what the next token attends to. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     const bool all = s->kv.window == 0 ||

@@ -3,7 +3,7 @@
  * A position's keys and values of one layer lie in a slot. Layers of one kind (those that see all
  * positions, those with a sliding window) share the numbering of slots; each has a pool of slots of
  * its own. Each sequence has a block table, the slot of each of its positions; the attention op
- * reads slots through these tables, so nothing above knows where a position lies. A slot has a
+ * reads slots through these tables, so nothing above depends on where a position lies. A slot has a
  * count of the sequences whose tables name it: a fork copies a table. A slot is written once, by
  * the sequence that took it, and is free again when its count is 0.
  *
@@ -52,8 +52,9 @@ struct model_kv {
 
 /* NULL where no layer is of the kind. */
 struct model_kv_inputs {
-    struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
-    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: what it sees (attention's `span`) */
+    struct engine_tensor *slot[MODEL_KV_KINDS]; /* I32 [T]: where each token is written */
+    struct engine_tensor
+        *range[MODEL_KV_KINDS]; /* I32 [T][4]: what it attends to (attention's `span`) */
 };
 
 extern const struct model_state_kind model_state_kv;

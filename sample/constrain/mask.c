@@ -321,7 +321,7 @@ static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint
     return to;
 }
 
-/* Allows the tokens below `root`, where the set of depth 0 stands. */
+/* Allows the tokens below `root`, where the set of depth 0 is. */
 static void walk(struct constrain_masker *m, struct constrain_state *s,
                  const struct constrain_trie *trie, uint32_t root, uint32_t set)
 {

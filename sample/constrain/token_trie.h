@@ -29,7 +29,7 @@ struct constrain_trie {
 uint32_t constrain_byte_kind(uint8_t byte);
 
 /* Plain tokens are a few whole code points that need no escape in a JSON string. Most tokens are
- * plain, and most states treat all of the same length alike: then a precomputed mask serves for
+ * plain, and most states treat all of the same length alike: then a precomputed mask suffices for
  * them. */
 struct constrain_token_trie {
     uint32_t n_vocab, words;
@@ -40,7 +40,7 @@ struct constrain_token_trie {
 /* The longest plain strings from each state of an automaton. good[state]: 0: it may not be reached,
  * 1: it may, 2: it may, but its own entries must be checked too. min_depth[q]: any string of so
  * many code points passes; max_depth[q]: none of more does; both at most CONSTRAIN_PLAIN, which
- * stands for any number. min_depth > max_depth: nothing is known. `todo` has room for 2 *
+ * represents any number. min_depth > max_depth: nothing is known. `todo` has room for 2 *
  * n_state. */
 void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
                             uint8_t *max_depth, uint32_t *todo);

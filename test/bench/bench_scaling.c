@@ -42,8 +42,8 @@ static void barrier_job(const struct engine_worker *w, void *data)
     for (int i = 0; i < *rounds; i++) engine_pool_barrier(w);
 }
 
-/* With a processor for each, threads are bound to them: the kernel tends to put two that meet often
- * on one. */
+/* With a processor for each, threads are bound to them: the kernel tends to put two that
+ * synchronize often on one. */
 static void measure_barrier(int n_threads)
 {
     struct base_error err = BASE_ERROR_INIT;

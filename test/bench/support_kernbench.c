@@ -1,8 +1,8 @@
 /* test/bench/support_kernbench.c: one line per type and level: GB/s of file bytes that the kernels
  * take in.
  *
- * The memory figure stands beside that of a plain read of the same buffer, taken in turn with it:
- * such figures drift on shared machines, so only their ratio means anything. */
+ * The memory figure is printed next to that of a plain read of the same buffer, taken in turn with
+ * it: such figures drift on shared machines, so only their ratio means anything. */
 #include "test/bench/support_kernbench.h"
 #include "quant/quant.h"
 #include "test/support_guard.h"

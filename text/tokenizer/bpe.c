@@ -16,7 +16,7 @@ struct bpe {
     struct text_table by_pair;  /* merges by their two halves */
     uint32_t longest_merge;     /* bytes of both halves */
     uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
-    int16_t letter_byte[0x144]; /* and back; -1: stands for no byte */
+    int16_t letter_byte[0x144]; /* and back; -1: represents no byte */
 };
 
 /* ---- GPT-2's letters for bytes ---- */

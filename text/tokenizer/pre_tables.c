@@ -3,7 +3,7 @@
  *
  * Sources: the tokenizer.json of each model family where its pattern is known, else the pattern
  * that llama.cpp's llama-vocab.cpp gives for the name. Patterns are in PCRE2 syntax, with two
- * conventions: \s and \S stand for Unicode White_Space exactly (text/tokenizer/pre.c rewrites
+ * conventions: \s and \S represent Unicode White_Space exactly (text/tokenizer/pre.c rewrites
  * them), and (?i:) contractions are spelled out in ASCII. The names are those of the GGUF key
  * tokenizer.ggml.pre. */
 #include "text/tokenizer/pre.h"

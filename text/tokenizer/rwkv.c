@@ -2,7 +2,7 @@
  * text/tokenizer/vocab.h.
  *
  * Tokens are any bytes; files write them as literals: \t, \n, \r, \xHH, and a backslash before any
- * other character that stands for itself. */
+ * other character that represents itself. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 
