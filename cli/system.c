@@ -193,10 +193,3 @@ bool cli_stdin_is_terminal(void)
 {
     return isatty(STDIN_FILENO);
 }
-
-double cli_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}

@@ -42,6 +42,4 @@ bool cli_is_utf16(const char *bytes, size_t size);
 bool cli_stdin_is_piped(void);
 bool cli_stdin_is_terminal(void);
 
-double cli_seconds(void); /* a clock that only goes forward */
-
 #endif

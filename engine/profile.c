@@ -1,14 +1,7 @@
 /* engine/profile.c: counts time and work per kind of node. See engine/profile.h. */
 #include "engine/profile.h"
+#include "base/clock.h"
 #include "engine/op.h"
-#include <time.h>
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Default rule: an op writes its result, and reads at most as many bytes of each source (of a table
  * it reads rows). An op that writes into a table writes the rows of its first source. */
@@ -54,13 +47,13 @@ void engine_profile_start(struct engine_profile *p)
 {
     p->runs++;
     p->now = NULL;
-    p->since = seconds();
+    p->since = base_seconds();
 }
 
 void engine_profile_step(struct engine_profile *p, const struct engine *e,
                          const struct engine_tensor *node, bool barrier)
 {
-    charge(p, seconds());
+    charge(p, base_seconds());
     p->barriers += barrier;
     p->now = row_of(p, e, node);
     p->now->calls++;
@@ -71,7 +64,7 @@ void engine_profile_step(struct engine_profile *p, const struct engine *e,
 
 void engine_profile_end(struct engine_profile *p)
 {
-    charge(p, seconds());
+    charge(p, base_seconds());
     p->now = NULL;
 }
 

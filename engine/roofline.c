@@ -1,11 +1,11 @@
 /* engine/roofline.c: microbenchmarks for the two limits of inference. See engine/roofline.h. */
 #include "engine/roofline.h"
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/unroll.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,22 +21,15 @@ enum {
 #define BUFFER_BYTES ((size_t)256 << 20)
 #define HUGE_PAGE    ((size_t)2 << 20)
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The best rate of PASSES runs, each of which does `work`; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
                         void (*job)(const struct engine_worker *, void *), void *data)
 {
     double best = 0;
     for (*pass = 0; *pass < PASSES && !base_interrupted(); ++*pass) {
-        const double start = seconds();
+        const double start = base_seconds();
         engine_pool_run(pool, job, data);
-        const double rate = work / (seconds() - start);
+        const double rate = work / (base_seconds() - start);
         if (rate > best) best = rate;
     }
     return best;

@@ -8,11 +8,11 @@
  * smaller model's guesses cost time themselves: where they did not pay they rest, longer each time.
  */
 #include "generate/draft.h"
+#include "base/clock.h"
 #include "generate/ngram.h"
 #include "sample/sample.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Tokens of a batch: few sizes, because each has a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
@@ -45,13 +45,6 @@ struct generate_draft {
     bool rereads; /* after a wrong guess the state goes back to the beginning of the batch */
     struct generate_draft_counts counts;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct generate_draft *generate_draft_new(const struct generate_draft_options *options,
                                           struct base_error *err)
@@ -218,7 +211,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
     double start = 0;
     if (k && !catch_up(d, ids, n, err)) return false;
     for (size_t i = 0; i < k; i++) {
-        if (i == 1) start = now();
+        if (i == 1) start = base_seconds();
         if (i > 0) {
             d->held[d->n_held++] = guess[i - 1];
             if (!model_eval(s, &guess[i - 1], 1, MODEL_LOGITS_LAST, NULL, NULL, err)) return false;
@@ -227,7 +220,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
         if (guess[i] < 0) return false;
     }
     if (k > 1) {
-        const double one = (now() - start) / (double)(k - 1);
+        const double one = (base_seconds() - start) / (double)(k - 1);
         d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (one - d->guess_cost) / 8 : one;
     }
     return true;

@@ -3,6 +3,7 @@
  * `held` are the ids of the sequence, followed by those that must be evaluated next: the length of
  * the session's sequence divides the two. Bytes become a piece as soon as they are whole UTF-8 and
  * cannot be part of a stop text. */
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
@@ -10,7 +11,6 @@
 #include "generate/thought.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BUFFER_SIZE = 1 << 16 };
 
@@ -40,13 +40,6 @@ struct generate_request {
     bool over, has_read; /* has_read: the prompt has been evaluated */
     double start;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Life ---- */
 
@@ -207,7 +200,7 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
         stop_with(r, GENERATE_END_LIMIT);
     else if (r->driver && generate_driver_is_over(r->driver))
         stop_with(r, GENERATE_END_CONSTRAINT);
-    r->start = now();
+    r->start = base_seconds();
     return true;
 }
 
@@ -265,7 +258,7 @@ static void note_read(struct generate_request *r)
 {
     if (r->has_read) return;
     r->has_read = true;
-    r->outcome.read_seconds = now() - r->start;
+    r->outcome.read_seconds = base_seconds() - r->start;
     r->outcome.n_read = seq_length(r) - r->outcome.n_cached;
 }
 
@@ -359,9 +352,9 @@ bool generate_request_take(struct generate_request *r, const float *logits,
         stop_with(r, GENERATE_END_INTERRUPTED);
         return true;
     }
-    const double start = now();
+    const double start = base_seconds();
     if (!choose(r, logits, &id, err)) return false;
-    r->outcome.choose_seconds += now() - start;
+    r->outcome.choose_seconds += base_seconds() - start;
     if (id < 0) {
         stop_with(r, GENERATE_END_CONSTRAINT);
         return true;
@@ -394,7 +387,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
 {
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
-    r->outcome.generate_seconds = now() - r->start - r->outcome.read_seconds;
+    r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
     if (r->outcome.ending != GENERATE_END_STOP) {
         text_decoder_end(&r->decoder, &r->piece);
         if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);

@@ -1,9 +1,9 @@
 /* generate/run.c: one request, driven to its end, with guesses at its tokens or without. See
  * generate/generate.h and generate/draft.h. */
+#include "base/clock.h"
 #include "generate/draft.h"
 #include "generate/generate.h"
 #include <stdlib.h>
-#include <time.h>
 
 struct run {
     struct generate_request *request;
@@ -21,13 +21,6 @@ struct run {
     double taking;  /* of a batch: seconds spent on taking tokens */
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* *id: the token; -1: none. */
 static bool take(struct run *run, const float *logits, int32_t *id, struct base_error *err)
 {
@@ -43,7 +36,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
                       struct base_error *err)
 {
     struct run *run = user;
-    const double start = now();
+    const double start = base_seconds();
     const size_t n_vocab = model_session_n_vocab(run->session);
     for (uint64_t i = 0; i < rows && !run->wrong; i++) {
         int32_t id;
@@ -56,7 +49,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
             generate_request_is_over(run->request) || at >= run->n_guess || id != run->guess[at];
         run->n_right += !run->wrong;
     }
-    run->taking += now() - start;
+    run->taking += base_seconds() - start;
     return true;
 }
 
@@ -89,11 +82,11 @@ static bool step(struct run *run, const int32_t *ids, size_t n, struct base_erro
 {
     int32_t id;
     if (!guess(run, n, err)) return false;
-    const double start = run->draft ? now() : 0;
+    const double start = run->draft ? base_seconds() : 0;
     if (!evaluate(run, ids, n, err)) return false;
     if (run->draft && run->has_read)
         generate_draft_learn(run->draft, n, run->n_guess, run->n_right,
-                             now() - start - run->taking);
+                             base_seconds() - start - run->taking);
     run->has_read = true;
     if (run->n_guess) {
         generate_request_cut(run->request);

@@ -1,4 +1,5 @@
 /* cli/cmd/cmd_batch.c: `infer batch`: many texts together, a line in and a line out each. */
+#include "base/clock.h"
 #include "cli/batch/batch_input.h"
 #include "cli/batch/batch_output.h"
 #include "cli/batch/batch_text.h"
@@ -49,7 +50,7 @@ struct batch {
     uint64_t n_part;               /* lines of this part, those that had their answer included */
     uint64_t n_answers, n_failed;  /* of this run */
     uint64_t n_read, n_generated;  /* tokens */
-    double start, shown;           /* cli_seconds() */
+    double start, shown;           /* base_seconds() */
     bool shows;                    /* a line of progress on standard error */
 };
 
@@ -291,7 +292,7 @@ static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
 
 static void show_progress(struct batch *b)
 {
-    const double now = cli_seconds();
+    const double now = base_seconds();
     if (!b->shows || now - b->shown < 1) return;
     char line[128];
     const int n = snprintf(line, sizeof line, "\r%llu lines answered, %llu failed, %.1f tokens/s ",
@@ -310,7 +311,7 @@ static void end_progress(const struct batch *b)
 static bool answer(struct batch *b, struct base_error *err)
 {
     bool ended = false;
-    b->start = b->shown = cli_seconds();
+    b->start = b->shown = base_seconds();
     while (!ended || !is_idle(b)) {
         if (!take_lines(b, &ended, err) || !generate_scheduler_step(b->scheduler, err))
             return false;
@@ -321,7 +322,7 @@ static bool answer(struct batch *b, struct base_error *err)
 
 static bool report(const struct batch *b, struct base_error *err)
 {
-    const double seconds = cli_seconds() - b->start;
+    const double seconds = base_seconds() - b->start;
     if (b->values.verbose)
         cli_note("%llu answers in %.1f s; %llu tokens read, %llu generated, %.1f tokens/s",
                  (unsigned long long)b->n_answers, seconds, (unsigned long long)b->n_read,

@@ -4,6 +4,7 @@
  * token multiplies with (experts by the share in use; embedding rows that are only looked up do not
  * count), plus the cache that attention reads. Products inside attention are not counted. Of a
  * prompt only the last token is computed after the last layer's attention. */
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
@@ -92,13 +93,13 @@ static bool measure(struct cli_bench *b, const struct cli_bench_result *r, uint3
                     struct base_error *err)
 {
     if (!to_depth(b, r, err)) return false;
-    double start = cli_seconds();
+    double start = base_seconds();
     bool ok = true;
     if (r->is_prompt)
         ok = model_eval(b->model.session, b->ids + r->depth, n, MODEL_LOGITS_LAST, NULL, NULL, err);
     else
         for (uint32_t i = 0; ok && i < n; i++) ok = generate_step(b, r, i, err);
-    *took = cli_seconds() - start;
+    *took = base_seconds() - start;
     return ok;
 }
 

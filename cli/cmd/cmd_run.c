@@ -1,4 +1,5 @@
 /* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
+#include "base/clock.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
 #include "cli/chat/tool_choice.h"
@@ -27,7 +28,7 @@ struct completion {
     double cache_seconds;           /* in which it was read */
     bool kept;                      /* sequence 1 is the prompt, to be stored */
     char sha256[BASE_SHA256_HEX];   /* of the model file; "": not known */
-    double start, loaded;           /* cli_seconds() when each was over */
+    double start, loaded;           /* base_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -175,13 +176,13 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (c->values->chat &&
         !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
         return false;
-    c->loaded = cli_seconds();
+    c->loaded = base_seconds();
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
     if (!start_result(c, err)) return false;
     prompt.n_held = cli_prefix_load(c->cache, c->model.session, 0, prompt.ids, prompt.n, 0);
-    c->cache_seconds = cli_seconds() - c->loaded;
+    c->cache_seconds = base_seconds() - c->loaded;
     if (!c->values->no_sandbox) cli_sandbox_close(cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* After an echo the terminal's line is in use. */
@@ -200,7 +201,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
 
 static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)
 {
-    c->start = cli_seconds();
+    c->start = base_seconds();
     if (!open_prompt(c, text, err)) return false;
     if (!c->values->show_prompt) return generate(c, text, err);
     return cli_prompt_show(c->values, c->model.tokenizer,

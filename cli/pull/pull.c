@@ -1,5 +1,6 @@
 /* cli/pull/pull.c: fetching files. See cli/pull/pull.h. */
 #include "cli/pull/pull.h"
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/output.h"
 #include "cli/system.h"
@@ -67,7 +68,7 @@ static void erase_line(struct download *d)
 /* At most five times a second. */
 static void show(struct download *d, const char *what, uint64_t done)
 {
-    const double now = cli_seconds();
+    const double now = base_seconds();
     if (!isatty(STDERR_FILENO) || now - d->shown_at < 0.2) return;
     char line[2 * LINE_SIZE], left[32] = "", total[32] = "";
     struct base_buffer name = BASE_BUFFER_INIT;
@@ -164,7 +165,7 @@ static void start_pieces(struct download *d)
             p->progress = p->at;
             d->next = to;
         }
-        if (p->used && !p->running && cli_seconds() >= p->start_at) start_piece(p);
+        if (p->used && !p->running && base_seconds() >= p->start_at) start_piece(p);
     }
 }
 
@@ -198,7 +199,7 @@ static bool delay(struct piece *p)
         told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (p->failures % 8));
     if (!p->request.again || p->failures >= p->d->options->retries) return false;
     p->failures++;
-    p->start_at = cli_seconds() + pause;
+    p->start_at = base_seconds() + pause;
     return true;
 }
 
@@ -292,7 +293,7 @@ static bool ask(struct piece *p, struct base_error *err)
             if (!err->code) *err = ended.code ? ended : p->request.error;
             return false;
         }
-        while (cli_seconds() < p->start_at) {
+        while (base_seconds() < p->start_at) {
             if (!base_goes_on(err)) return false;
             usleep(1000 * STEP_MS);
         }
@@ -351,7 +352,7 @@ static bool hash_rest(struct download *d, struct base_error *err)
 
 static void start_clock(struct download *d, uint64_t at)
 {
-    d->began = cli_seconds();
+    d->began = base_seconds();
     d->began_at = at;
 }
 

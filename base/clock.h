@@ -1,0 +1,15 @@
+/* base/clock.h: the clock that all times are measured with. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <time.h>
+
+/* Seconds of a clock that only moves forward; where it begins has no meaning. */
+static inline double base_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+#endif
