@@ -42,7 +42,7 @@ static void finish(const struct constraint *c, struct constrain_state *s)
     size_t used;
     bool found = false;
     struct constrain_finisher *f = constrain_finisher_new(c, NULL, &err);
-    if (f && constrain_finisher_text(f, s, "", 0, 1000, &rest, &found, &err) && found) {
+    if (f && constrain_finisher_text(f, s, -1, "", 0, 1000, &rest, &found, &err) && found) {
         if (!constrain_state_feed(s, rest.size ? rest.data : "", rest.size, &used, &err)) abort();
         if (used != rest.size || !constrain_state_may_end(s)) abort();
     }
