@@ -71,8 +71,8 @@ bool cli_model_find(const char *name, struct base_buffer *path, struct base_erro
                      found.data);
     else
         base_fail_at(err, BASE_MODEL, name, -1,
-                     "there is no such file, and no model of that name in %s; `infer models` lists "
-                     "what is there",
+                     "%s, and no model of that name in %s; `infer models` lists what is there",
+                     access(name, F_OK) == 0 ? "this is a directory" : "there is no such file",
                      path->data);
     path->failed |= found.failed;
     base_buffer_free(&found);

@@ -36,6 +36,9 @@ err_line '^infer: alp: begins the names of 2 models: Alpha-Q8_0.gguf, alpine.ggu
 infer inspect nothing
 status 3
 err_line 'nothing: there is no such file, and no model of that name in .*/infer/models; `infer models` lists'
+infer run -m . -p x
+status 3
+err_line '\.: this is a directory, and no model of that name in '
 
 begin a_file_of_the_name_wins
 printf 'no model' >"$work/beta"
