@@ -21,6 +21,9 @@ struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     struct spelling spelling;
+    struct constrain_names names; /* of tokens that a grammar names */
+    int32_t *named;               /* its ids */
+    uint64_t *any;                /* [words] its negated names */
     uint32_t n_vocab, words;
     struct constrain_token_trie *own_trie; /* NULL: it is another's */
     struct constrain_masker *masker;
@@ -35,11 +38,8 @@ struct generate_driver {
     struct base_buffer completion; /* the bytes that would complete the text */
     int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
-    uint64_t *mask;               /* [words] of the token that is being chosen */
-    struct constrain_names names; /* of tokens that a grammar names */
-    int32_t *named;               /* its ids */
-    uint64_t *any;                /* [words] its negated names */
-    int32_t *end;                 /* end-of-text tokens; empty when they may not be chosen */
+    uint64_t *mask; /* [words] of the token that is being chosen */
+    int32_t *end;   /* end-of-text tokens; empty when they may not be chosen */
     uint32_t n_end;
     bool at_start; /* the tokenizer drops a space before the first token */
     struct base_buffer bytes;

@@ -1,8 +1,9 @@
 /* test/test_named_token.c: tokens that a grammar names: states, masks and ends of all texts of a
- * few tokens, against the same grammars with a letter for each name. */
+ * few tokens, against the same grammars with a letter for each name; and what a model writes. */
 #include "sample/constrain/constraint.h"
 #include "test/support.h"
 #include "test/support_constraint.h"
+#include "test/support_generate.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,11 +179,104 @@ static void deep_texts_of_named_tokens_are_read(void **state)
     constraint_free(g.plain);
 }
 
+/* -- what a model writes -- */
+
+struct chosen {
+    int32_t id[16];
+    size_t n;
+};
+
+static bool keep_id(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    struct chosen *c = user;
+    (void)err;
+    if (piece->id >= 0) c->id[c->n++] = piece->id;
+    return true;
+}
+
+static struct generate_options options(uint64_t max_tokens, const struct constraint *c)
+{
+    struct generate_options o = {.sample = sample_options_default(),
+                                 .max_tokens = max_tokens,
+                                 .constraint = c,
+                                 .max_thought = -1};
+    o.sample.temp = 2.0f;
+    return o;
+}
+
+/* A grammar names tokens: only they are chosen there, in time for the limit too. */
+static void named_tokens_are_chosen(void **state)
+{
+    static const char grammar[] = "root ::= <|im_start|> [a-c]{2} !<[4]> <|im_start|> | [0-9]{90}";
+    enum { ALL = 5 }; /* tokens of each text */
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, 64);
+    struct constraint *c = constraint_from_grammar(grammar, strlen(grammar), &err);
+    struct text_ids mark = TEXT_IDS_INIT, ids = TEXT_IDS_INIT;
+    assert_true(text_encode(s.tokenizer, "x", 1, 0, &ids, &err));
+    assert_true(text_encode(s.tokenizer, "<|im_start|>", 12, TEXT_PARSE_SPECIAL, &mark, &err));
+    for (uint64_t limit = ALL; limit < 8; limit++) {
+        const struct generate_options o = options(limit, c);
+        struct generate_request *r = support_request(&s, &o, 0);
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            const struct generate_prompt p = {
+                .ids = ids.id, .n = ids.count, .continues = true, .seed = seed};
+            struct chosen text = {0};
+            struct generate_outcome outcome;
+            assert_true(generate_request_begin(r, &p, &err));
+            assert_true(generate_run(r, keep_id, &text, &outcome, &err));
+            assert_true(outcome.complete);
+            assert_int_equal(text.n, ALL);
+            assert_int_equal(text.id[0], mark.id[0]);
+            assert_int_equal(text.id[4], mark.id[0]);
+            assert_int_not_equal(text.id[3], 4);
+        }
+        generate_request_free(r);
+    }
+    constraint_free(c);
+    text_ids_free(&mark);
+    text_ids_free(&ids);
+    support_generate_close(&s);
+}
+
+/* Names of tokens that the model lacks or that end a text, and stop texts beside names. */
+static void wrong_names_of_tokens_are_errors(void **state)
+{
+    static const char *const stop[] = {"x"};
+    static const struct {
+        const char *grammar, *error;
+    } wrong[] = {{"root ::= (\"a\"\n  <think>)", "line 2, column 3: <think> is no token"},
+                 {"root ::= !<[300]>", "line 1, column 10: <[300]> is no token"},
+                 {"root ::= <|im_end|>", "line 1, column 10: <|im_end|> ends a text"},
+                 {"root ::= <|im_start|>", "excludes stop texts"}};
+    struct support_generate s = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, 64);
+    for (size_t i = 0; i < 4; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct constraint *c =
+            constraint_from_grammar(wrong[i].grammar, strlen(wrong[i].grammar), &err);
+        struct generate_options o = options(10, c);
+        o.stop = stop;
+        o.n_stop = i == 3;
+        assert_non_null(c);
+        assert_null(generate_request_new(&o, &s.parts, 0, &err));
+        assert_int_equal(err.code, BASE_USAGE);
+        if (!strstr(err.text, wrong[i].error)) fail_msg("%s", err.text);
+        constraint_free(c);
+    }
+    support_generate_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_tokens_equal_letters_of_their_own),
         cmocka_unit_test(deep_texts_of_named_tokens_are_read),
+        cmocka_unit_test(named_tokens_are_chosen),
+        cmocka_unit_test(wrong_names_of_tokens_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
