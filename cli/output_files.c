@@ -38,8 +38,7 @@ static const char *use_of(const struct stat *file, const struct cli_values *valu
     return is_input ? "-" : NULL;
 }
 
-/* BASE_USAGE if the file is read too. */
-static bool check_use(const char *path, const struct cli_values *values,
+bool cli_output_check(const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err)
 {
     struct stat st;
@@ -64,7 +63,7 @@ bool cli_output_claim(struct base_output *o, const char *path, const struct cli_
                       const struct gguf_file *model, struct base_error *err)
 {
     base_output_init(o);
-    return check_use(path, values, model, err) && guard(o, err);
+    return cli_output_check(path, values, model, err) && guard(o, err);
 }
 
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
@@ -75,7 +74,7 @@ bool cli_output_claim_model(struct gguf_writer *w, const char *path,
     if (count == 0) return cli_output_claim(gguf_writer_output(w), path, values, model, err);
     for (int i = 0; i < count; i++) {
         char *part = gguf_part_path((struct gguf_str){path, strlen(path)}, i, count, err);
-        const bool ok = part && check_use(part, values, model, err);
+        const bool ok = part && cli_output_check(part, values, model, err);
         free(part);
         if (!ok) return false;
     }

@@ -21,6 +21,9 @@ bool cli_output_claim(struct base_output *o, const char *path, const struct cli_
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             const struct cli_values *values, const struct gguf_file *model,
                             struct base_error *err);
+/* Only the question: BASE_USAGE if the file is read too. */
+bool cli_output_check(const char *path, const struct cli_values *values,
+                      const struct gguf_file *model, struct base_error *err);
 /* base_output_close. */
 bool cli_output_close(struct base_output *o, bool ok, struct base_error *err);
 

@@ -35,8 +35,11 @@ struct generate_driver {
     struct base_buffer completion; /* the bytes that would complete the text */
     int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
-    uint64_t *mask; /* [words] of the token that is being chosen */
-    int32_t *end;   /* end-of-text tokens; empty when they may not be chosen */
+    uint64_t *mask;               /* [words] of the token that is being chosen */
+    struct constrain_names names; /* of tokens that a grammar names */
+    int32_t *named;               /* its ids */
+    uint64_t *any;                /* [words] its negated names */
+    int32_t *end;                 /* end-of-text tokens; empty when they may not be chosen */
     uint32_t n_end;
     bool at_start; /* the tokenizer drops a space before the first token */
     struct base_buffer bytes;
@@ -83,6 +86,61 @@ static bool find_ends(struct generate_driver *d, struct base_error *err)
     return true;
 }
 
+/* The token that a grammar names. */
+static bool find_token(const struct generate_driver *d, const struct constrain_token *name,
+                       int32_t *id, struct base_error *err)
+{
+    struct text_ids ids = TEXT_IDS_INIT;
+    const bool is_id = name->text[1] == '[';
+    const char *wrong = NULL;
+    *id = -1;
+    if (is_id)
+        *id = (int32_t)strtol(name->text + 2, NULL, 10);
+    else if (!text_encode(d->tokenizer, name->text, strlen(name->text),
+                          TEXT_PARSE_SPECIAL | TEXT_CONTINUES, &ids, err))
+        return text_ids_free(&ids), false;
+    else if (ids.count == 1 && text_token_kind(d->tokenizer, ids.id[0]) != TEXT_TOKEN_UNKNOWN)
+        *id = ids.id[0];
+    if (*id < 0 || (uint32_t)*id >= text_vocab_size(d->tokenizer))
+        wrong = "is no token of this model";
+    else if (text_token_is_end(d->tokenizer, *id))
+        wrong = "ends a text of this model: leave it out, the end of `root` allows it";
+    text_ids_free(&ids);
+    return !wrong || base_fail(err, BASE_USAGE, "grammar, line %u, column %u: %.100s %s",
+                               name->line, name->column, name->text, wrong);
+}
+
+/* What the names of tokens in a grammar stand for: a negated one for any other token, but those
+ * that end a text. */
+static bool find_names(struct generate_driver *d, struct base_error *err)
+{
+    const uint32_t n = constraint_token_count(d->constraint), n_own = text_vocab_size(d->tokenizer);
+    if (n == 0) return true;
+    d->named = calloc(n, sizeof *d->named);
+    d->any = calloc((size_t)d->words + 1, sizeof *d->any);
+    if (!d->named || !d->any)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
+    d->names = (struct constrain_names){d->named, d->any, {-1, -1}};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct constrain_token *name = constraint_token(d->constraint, i);
+        if (name && !find_token(d, name, &d->named[i], err)) return false;
+    }
+    for (uint32_t id = 0, k = 0; id < d->n_vocab && id < n_own; id++) {
+        if (text_token_is_end(d->tokenizer, (int32_t)id)) continue;
+        d->any[id >> 6] |= 1ull << (id & 63);
+        if (k < 2 && text_token_kind(d->tokenizer, (int32_t)id) == TEXT_TOKEN_NORMAL)
+            d->names.two[k++] = (int32_t)id;
+    }
+    return true;
+}
+
+static struct constrain_state *new_state(const struct generate_driver *d, struct base_error *err)
+{
+    struct constrain_state *s = constrain_state_new(d->constraint, err);
+    if (s && d->named) constrain_state_name(s, &d->names);
+    return s;
+}
+
 /* Completions of single-byte tokens are preferred: their size bounds their tokens. Where a
  * vocabulary has too few of those, or the constraint needs others, completions may have any
  * bytes. */
@@ -103,7 +161,7 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
     if (d->bytewise && !s) return false;
     if (s) d->finisher = constrain_finisher_new(d->constraint, usable, err);
     const bool ok =
-        !s || (d->finisher && constrain_finisher_after(d->finisher, s, "", 0, &rest, err));
+        !s || (d->finisher && constrain_finisher_after(d->finisher, s, -1, "", 0, &rest, err));
     constrain_state_free(s);
     if (!ok || rest != UINT64_MAX) return ok;
     d->bytewise = false;
@@ -137,7 +195,7 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     base_buffer_reserve(&d->bytes, TOKEN_BYTES);
     base_buffer_reserve(&d->completion, MAX_COMPLETION);
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
-    if (ends && !find_ends(d, err)) goto fail;
+    if ((ends && !find_ends(d, err)) || !find_names(d, err)) goto fail;
     if (!trie || marks)
         trie = d->own_trie = constrain_token_trie_new(n_vocab, token_bytes, &d->spelling, err);
     if (!trie) goto fail;
@@ -163,7 +221,7 @@ void generate_driver_free(struct generate_driver *d)
     constrain_token_trie_free(d->own_trie);
     base_buffer_free(&d->bytes);
     base_buffer_free(&d->completion);
-    free(d->mask), free(d->end), free(d->plan);
+    free(d->mask), free(d->end), free(d->plan), free(d->named), free(d->any);
     free(d);
 }
 
@@ -177,7 +235,7 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
     d->n_plan = d->plan_at = 0;
     constrain_state_free(d->state);
     constrain_state_free(d->shown);
-    d->state = constrain_state_new(d->constraint, err);
+    d->state = new_state(d, err);
     d->shown = d->state ? constrain_state_new(d->constraint, err) : NULL;
     return d->shown != NULL;
 }
@@ -260,12 +318,9 @@ static bool read_token(struct generate_driver *d, int32_t id, struct base_error 
 bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,
                             struct base_error *err)
 {
-    size_t used = 0;
     if (!read_token(d, id, err)) return false;
     d->at_start = false;
-    if (!constrain_state_feed(d->state, d->bytes.data, d->bytes.size, &used, err)) return false;
-    *accepted = used == d->bytes.size && used > 0;
-    return true;
+    return constrain_state_take(d->state, id, d->bytes.data, d->bytes.size, accepted, err);
 }
 
 static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
@@ -276,22 +331,39 @@ static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
 
 /* -- completing a text in time -- */
 
-/* Plans the shortest known completion after bytes[0..size); *fits: it takes at most `left`
- * tokens. */
-static bool plan_completion(struct generate_driver *d, const char *bytes, size_t size,
+/* The tokens of the completion; *spelled false: some bytes have none. */
+static bool split_completion(struct generate_driver *d, bool *spelled, struct base_error *err)
+{
+    const char *at = d->completion.data, *const end = at + d->completion.size;
+    while (*spelled && at < end) {
+        const char *named = d->named ? memchr(at, CONSTRAIN_TOKEN_BYTE, (size_t)(end - at)) : NULL;
+        const size_t size = (size_t)((named ? named : end) - at);
+        size_t n = 0;
+        if (size && !constrain_retokenize(d->retokenizer, at, size, d->plan + d->n_plan, &n, err))
+            return false;
+        *spelled = n > 0 || size == 0;
+        d->n_plan += n;
+        at += size;
+        if (!named) continue;
+        memcpy(&d->plan[d->n_plan++], at + 1, sizeof *d->plan);
+        at += 1 + sizeof *d->plan;
+    }
+    return true;
+}
+
+/* Plans the shortest known completion after a token (id -1 and no bytes: now); *fits: it takes at
+ * most `left` tokens. */
+static bool plan_completion(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
                             uint64_t left, bool *fits, struct base_error *err)
 {
     base_buffer_clear(&d->completion);
     d->n_plan = d->plan_at = 0;
-    if (!constrain_finisher_text(d->finisher, d->state, bytes, size, MAX_COMPLETION - 1,
+    if (!constrain_finisher_text(d->finisher, d->state, id, bytes, size, MAX_COMPLETION - 1,
                                  &d->completion, fits, err))
         return false;
     if (*fits && d->completion.size >= MAX_COMPLETION) *fits = false;
-    if (*fits && d->completion.size &&
-        !constrain_retokenize(d->retokenizer, d->completion.data, d->completion.size, d->plan,
-                              &d->n_plan, err))
-        return false;
-    *fits = *fits && d->n_plan <= left && (d->n_plan || d->completion.size == 0);
+    if (*fits && !split_completion(d, fits, err)) return false;
+    *fits = *fits && d->n_plan <= left;
     return true;
 }
 
@@ -301,16 +373,16 @@ static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
     return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
 }
 
-/* Whether the text can be completed by `left` tokens after bytes[0..size). */
-static bool can_complete(struct generate_driver *d, const char *bytes, size_t size, uint64_t left,
-                         bool *fits, struct base_error *err)
+/* Whether the text can be completed by `left` tokens after a token (id -1 and no bytes: now). */
+static bool can_complete(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
+                         uint64_t left, bool *fits, struct base_error *err)
 {
     uint64_t rest;
-    if (!constrain_finisher_after(d->finisher, d->state, bytes, size, &rest, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, id, bytes, size, &rest, err)) return false;
     rest = count_tokens(d, rest);
     *fits = rest != UINT64_MAX && rest <= left;
     if (*fits) return true;
-    bool ok = plan_completion(d, bytes, size, left, fits, err);
+    bool ok = plan_completion(d, id, bytes, size, left, fits, err);
     d->n_plan = 0;
     return ok;
 }
@@ -326,7 +398,7 @@ static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, con
         if (*id < 0) return false;
         if (*id == extra) return true;
         if (!read_token(d, *id, err) ||
-            !can_complete(d, d->bytes.data, d->bytes.size, left - 1, &fits, err))
+            !can_complete(d, *id, d->bytes.data, d->bytes.size, left - 1, &fits, err))
             return false;
         if (fits) {
             d->completable = left - 1;
@@ -343,7 +415,7 @@ static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *
                              struct base_error *err)
 {
     bool fits = false;
-    if (!d->at_start && !plan_completion(d, "", 0, left, &fits, err)) return false;
+    if (!d->at_start && !plan_completion(d, -1, "", 0, left, &fits, err)) return false;
     if (fits && d->n_plan) *id = d->plan[d->plan_at++];
     return true;
 }
@@ -353,7 +425,7 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
     bool fits = true, any;
-    if (d->completable != left && !can_complete(d, "", 0, left, &fits, err)) return false;
+    if (d->completable != left && !can_complete(d, -1, "", 0, left, &fits, err)) return false;
     d->unsatisfiable = !fits;
     if (fits && !draw_in_time(d, sampler, logits, left, extra, id, err)) return false;
     if (fits && *id < 0 && !begin_completion(d, left, id, err)) return false;
@@ -388,7 +460,7 @@ bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, 
 
 bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err)
 {
-    if (!constrain_finisher_after(d->finisher, d->state, "", 0, n, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, -1, "", 0, n, err)) return false;
     *n = count_tokens(d, *n);
     return true;
 }

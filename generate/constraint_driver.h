@@ -17,8 +17,9 @@ struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *toke
                                                uint32_t n_vocab, struct base_error *err);
 
 /* Constraint, tokenizer, `trie` and `marks` must outlive it; with `trie` NULL, or marks, it makes
- * its own. `marks`: see struct generate_options. `ends`: end-of-text tokens may be chosen where the
- * text is complete; otherwise a text continues as long as the constraint allows it. */
+ * its own. BASE_USAGE for a token that the constraint names and the tokenizer lacks. `marks`: see
+ * struct generate_options. `ends`: end-of-text tokens may be chosen where the text is complete;
+ * otherwise a text continues as long as the constraint allows it. */
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             const struct constrain_token_trie *trie,

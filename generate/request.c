@@ -97,6 +97,9 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     if (!r->stop) return false;
     r->thought.tokenizer = r->model.tokenizer;
     if (!o->constraint) return true;
+    if (o->n_stop &&
+        constraint_token_count(o->constraint)) /* text cut within tokens is not judged */
+        return base_fail(err, BASE_USAGE, "a grammar that names tokens excludes stop texts");
     r->driver = r->thought.driver =
         generate_driver_new(o->constraint, r->model.tokenizer, r->model.trie,
                             model_facts(r->model.model)->n_vocab, o->marks, !o->ignore_eos, err);

@@ -1,7 +1,7 @@
 /* test/fuzz_constraint.c: a fuzz door: the first byte chooses a grammar (g), a schema (s), an
  * expression (r) or choices (c); then the source, a NUL byte, and a text. What compiles reads the
  * text, with a mask before each piece that allows exactly what the state accepts, and finds an end.
- */
+ * Tokens that a grammar names have any ids. */
 #include "generate/constraint_source.h"
 #include "test/fuzz.h"
 #include <string.h>
@@ -26,11 +26,11 @@ static void compare(const struct constrain_state *s, const uint64_t *mask, int32
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer token = BASE_BUFFER_INIT;
     struct constrain_state *copy = constrain_state_clone(s, &err);
-    size_t used;
+    bool accepted;
     if (!copy) abort();
     token_bytes(NULL, id, &token);
-    const bool ok = constrain_state_feed(copy, token.data, token.size, &used, &err);
-    if (ok && (used == token.size) != (mask[id >> 6] >> (id & 63) & 1)) abort();
+    const bool ok = constrain_state_take(copy, id, token.data, token.size, &accepted, &err);
+    if (ok && accepted != (mask[id >> 6] >> (id & 63) & 1)) abort();
     constrain_state_free(copy);
     base_buffer_free(&token);
 }
@@ -39,12 +39,18 @@ static void finish(const struct constraint *c, struct constrain_state *s)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer rest = BASE_BUFFER_INIT;
-    size_t used;
-    bool found = false;
+    bool found = false, accepted = true;
     struct constrain_finisher *f = constrain_finisher_new(c, NULL, &err);
-    if (f && constrain_finisher_text(f, s, "", 0, 1000, &rest, &found, &err) && found) {
-        if (!constrain_state_feed(s, rest.size ? rest.data : "", rest.size, &used, &err)) abort();
-        if (used != rest.size || !constrain_state_may_end(s)) abort();
+    if (f && constrain_finisher_text(f, s, -1, "", 0, 1000, &rest, &found, &err) && found) {
+        const bool names = constraint_token_count(c) > 0;
+        for (size_t i = 0; i < rest.size && accepted; i++) {
+            int32_t id = -1;
+            const bool named = names && (uint8_t)rest.data[i] == CONSTRAIN_TOKEN_BYTE;
+            if (named) memcpy(&id, rest.data + i + 1, sizeof id);
+            if (!constrain_state_take(s, id, rest.data + i, !named, &accepted, &err)) abort();
+            if (named) i += sizeof id;
+        }
+        if (!accepted || !constrain_state_may_end(s)) abort();
     }
     base_buffer_free(&rest);
     constrain_finisher_free(f);
@@ -56,16 +62,26 @@ static void use(const struct constraint *c, const char *text, size_t size)
     struct constrain_state *s = constrain_state_new(c, &err);
     struct constrain_token_trie *v = constrain_token_trie_new(N_VOCAB, token_bytes, NULL, &err);
     struct constrain_masker *m = v ? constrain_masker_new(c, v, 1 << 16, &err) : NULL;
-    bool ok = s && m;
+    static int32_t id[CONSTRAIN_MAX_RULES];
+    static const uint64_t any[N_VOCAB / 64 + 1] = {-1ull, -1ull, -1ull, -1ull, 0xff};
+    static const struct constrain_names names = {id, any, {1, 2}};
+    const uint32_t n_name = constraint_token_count(c);
+    bool ok = s && m, accepted;
+    for (uint32_t i = 0; i < n_name; i++) id[i] = (int32_t)(i * 37 % N_VOCAB);
+    if (s) constrain_state_name(s, &names);
     for (size_t at = 0, step = 0; ok && step < STEPS && at < size; step++) {
         const uint64_t *mask = constrain_masker_mask(m, s, &err);
-        const size_t n = size - at < 3 ? size - at : 3;
+        const size_t n = n_name ? 1 : size - at < 3 ? size - at : 3;
         size_t used = 0;
         ok = mask != NULL;
         if (ok) compare(s, mask, (unsigned char)text[at]);
         if (ok) compare(s, mask, (int32_t)(256 + step % N_WORDS));
-        ok = ok && constrain_state_feed(s, text + at, n, &used, &err);
-        if (used < n) break;
+        if (ok && n_name)
+            ok = constrain_state_take(s, (unsigned char)text[at], text + at, used = n, &accepted,
+                                      &err);
+        else if (ok)
+            ok = constrain_state_feed(s, text + at, n, &used, &err);
+        if (used < n || (ok && n_name && !accepted)) break;
         at += n;
     }
     fuzz_check(ok, &err);

@@ -417,6 +417,69 @@ static void marks_are_tokens_and_begun_texts_go_on(void **state)
     support_generate_close(&s);
 }
 
+/* A grammar names tokens: only they are chosen there, in time for the limit too. */
+static void named_tokens_are_chosen(void **state)
+{
+    static const char grammar[] = "root ::= <|im_start|> [a-c]{2} !<[4]> <|im_start|> | [0-9]{90}";
+    enum { ALL = 5 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct constraint *c = constraint_from_grammar(grammar, strlen(grammar), &err);
+    struct text_ids mark = TEXT_IDS_INIT, ids = ids_of(&s, "x");
+    assert_true(text_encode(s.tokenizer, "<|im_start|>", 12, TEXT_PARSE_SPECIAL, &mark, &err));
+    for (uint64_t limit = ALL; limit < 8; limit++) {
+        struct generate_options o = options(limit, c);
+        struct generate_request *r = support_request(&s, &o, 0);
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            const struct generate_prompt p = prompt_of(&ids, seed, NULL);
+            run(r, &p, &text);
+            assert_true(text.outcome.complete);
+            assert_int_equal(text.n, ALL);
+            assert_int_equal(text.id[0], mark.id[0]);
+            assert_int_equal(text.id[4], mark.id[0]);
+            assert_int_not_equal(text.id[3], 4);
+        }
+        generate_request_free(r);
+    }
+    constraint_free(c);
+    text_ids_free(&mark);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+/* Names of tokens that the model lacks or that end a text, and stop texts beside names. */
+static void wrong_names_of_tokens_are_errors(void **state)
+{
+    static const char *const stop[] = {"x"};
+    static const struct {
+        const char *grammar, *error;
+    } wrong[] = {{"root ::= (\"a\"\n  <think>)", "line 2, column 3: <think> is no token"},
+                 {"root ::= !<[300]>", "line 1, column 10: <[300]> is no token"},
+                 {"root ::= <|im_end|>", "line 1, column 10: <|im_end|> ends a text"},
+                 {"root ::= <|im_start|>", "excludes stop texts"}};
+    struct support_generate s = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    for (size_t i = 0; i < 4; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct constraint *c =
+            constraint_from_grammar(wrong[i].grammar, strlen(wrong[i].grammar), &err);
+        struct generate_options o = options(10, c);
+        o.stop = stop;
+        o.n_stop = i == 3;
+        assert_non_null(c);
+        assert_null(generate_request_new(&o, &s.parts, 0, &err));
+        assert_int_equal(err.code, BASE_USAGE);
+        if (!strstr(err.text, wrong[i].error)) fail_msg("%s", err.text);
+        constraint_free(c);
+    }
+    support_generate_close(&s);
+}
+
 static void an_interruption_is_an_ending(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -455,6 +518,8 @@ int main(void)
         cmocka_unit_test(a_thought_that_the_model_opens_is_a_thought),
         cmocka_unit_test(a_mark_that_turns_out_to_be_text_is_text),
         cmocka_unit_test(marks_are_tokens_and_begun_texts_go_on),
+        cmocka_unit_test(named_tokens_are_chosen),
+        cmocka_unit_test(wrong_names_of_tokens_are_errors),
         cmocka_unit_test(an_interruption_is_an_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

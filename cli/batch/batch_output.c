@@ -27,6 +27,13 @@ static bool set_done(struct cli_batch_output *o, uint64_t number, struct base_er
     return true;
 }
 
+static bool refuse_line(const struct cli_batch_output *o, struct base_error *err)
+{
+    return base_fail(err, BASE_USAGE,
+                     "line %llu is no answer of `infer batch`: nothing was changed",
+                     (unsigned long long)o->n_held + 1);
+}
+
 /* Which line of the input an object answers. */
 static bool take_object(struct cli_batch_output *o, const char *line, size_t size,
                         struct base_error *err)
@@ -37,10 +44,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
     json_decref(object);
     if (ignored.code == BASE_NO_MEMORY) return base_fail(err, BASE_NO_MEMORY, "%s", ignored.text);
-    if (n < 1 || n > LINES_MAX)
-        return base_fail(err, BASE_USAGE,
-                         "line %llu is no answer of `infer batch`: nothing was changed",
-                         (unsigned long long)o->n_held + 1);
+    if (n < 1 || n > LINES_MAX) return refuse_line(o, err);
     return set_done(o, (uint64_t)n, err);
 }
 
@@ -48,10 +52,15 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
 static bool take_lines(struct cli_batch_output *o, bool plain, const struct base_buffer *text,
                        size_t *end, struct base_error *err)
 {
+    static const char begin[] = "{\"line\":";
+    const size_t n_begin = sizeof begin - 1;
     *end = 0;
     while (*end < text->size) {
         const char *line = text->data + *end;
         const char *stop = memchr(line, '\n', text->size - *end);
+        const size_t left = text->size - *end;
+        if (!stop && !plain && memcmp(line, begin, left < n_begin ? left : n_begin) != 0)
+            return refuse_line(o, err);
         if (!stop) break;
         if (!plain && !take_object(o, line, (size_t)(stop - line), err)) return false;
         *end += (size_t)(stop - line) + 1;
@@ -61,19 +70,17 @@ static bool take_lines(struct cli_batch_output *o, bool plain, const struct base
     return true;
 }
 
-static bool check_file(const struct cli_batch_output *o, int input, struct base_error *err)
+static bool check_file(const struct cli_batch_output *o, struct base_error *err)
 {
-    struct stat own, read;
+    struct stat own;
     if (fstat(o->fd, &own) != 0 || !S_ISREG(own.st_mode))
         return base_fail(err, BASE_USAGE, "is no file that can be taken up");
-    if (fstat(input, &read) == 0 && read.st_dev == own.st_dev && read.st_ino == own.st_ino)
-        return base_fail(err, BASE_USAGE, "is what the lines are read from");
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return base_fail(err, BASE_USAGE, "another process writes it");
     return true;
 }
 
-static bool take_up(struct cli_batch_output *o, bool plain, int input, struct base_error *err)
+static bool take_up(struct cli_batch_output *o, bool plain, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     size_t end = 0;
@@ -82,7 +89,7 @@ static bool take_up(struct cli_batch_output *o, bool plain, int input, struct ba
         o->path = NULL;
         return base_fail(err, BASE_USAGE, "cannot write: %s", strerror(errno));
     }
-    bool ok = check_file(o, input, err) && cli_file_read(o->path, &text, err) &&
+    bool ok = check_file(o, err) && cli_file_read(o->path, &text, err) &&
               take_lines(o, plain, &text, &end, err);
     if (ok && end < text.size && ftruncate(o->fd, (off_t)end) != 0)
         ok = base_fail(err, BASE_FAILED, "cannot cut its last line off: %s", strerror(errno));
@@ -90,12 +97,12 @@ static bool take_up(struct cli_batch_output *o, bool plain, int input, struct ba
     return ok;
 }
 
-bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain, int input,
+bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain,
                            struct base_error *err)
 {
     *o = (struct cli_batch_output){.path = path};
     if (!path) return true;
-    if (take_up(o, plain, input, err)) return true;
+    if (take_up(o, plain, err)) return true;
     base_error_set_file(err, path);
     return false;
 }

@@ -21,9 +21,9 @@ struct cli_batch_output {
 };
 
 /* Opens and reads the file, if there is one, or makes it; it is locked against other processes.
- * `input` is the descriptor that lines come from: BASE_USAGE for the same file, for a file that is
- * locked, and for one that holds something else; such a file is left as it was. */
-bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain, int input,
+ * BASE_USAGE for a file that is locked, and for one that holds something else; such a file is left
+ * as it was. */
+bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain,
                            struct base_error *err);
 /* Whether the line with this number, the n-th (from 0) of the part, has its answer. */
 bool cli_batch_output_has(const struct cli_batch_output *o, uint64_t number, uint64_t n);

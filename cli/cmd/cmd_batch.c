@@ -7,6 +7,7 @@
 #include "cli/cache/prefix_cache.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <errno.h>
@@ -94,7 +95,8 @@ static bool check_constraint(const struct cli_values *values, struct base_error 
     return ok;
 }
 
-static bool open_streams(struct batch *b, struct base_error *err)
+/* `given`: with the names of files, whose texts are in b->values. */
+static bool open_streams(struct batch *b, const struct cli_values *given, struct base_error *err)
 {
     const struct cli_values *v = &b->values;
     const bool plain = cli_batch_is_plain(v);
@@ -103,7 +105,8 @@ static bool open_streams(struct batch *b, struct base_error *err)
                             "plain answers do not say which line they are of: add --json");
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
-        !cli_batch_output_open(&b->output, v->resume, plain, b->input.fd, err))
+        (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
+        !cli_batch_output_open(&b->output, v->resume, plain, err))
         return false;
     b->shows = isatty(STDERR_FILENO) && (v->resume || !cli_stdout_is_terminal());
     return true;
@@ -135,8 +138,8 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
 {
     b->values = *values;
     if (values->lines && !values->each) b->values.each = "{}";
-    if (!check_constraint(values, err) || !own_texts(b, err) || !open_streams(b, err) ||
-        !cli_model_open_file(&b->model, &b->values, err) ||
+    if (!check_constraint(values, err) || !own_texts(b, err) ||
+        !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;
     b->cache = cli_prefix_open(&b->values, SHARED_STORED);

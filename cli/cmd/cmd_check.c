@@ -33,6 +33,21 @@ static bool check(const struct constraint *c, const struct base_buffer *text,
     return ok;
 }
 
+/* A text has no tokens. */
+static bool refuse_tokens(const struct constraint *c, struct base_error *err)
+{
+    for (uint32_t i = 0; i < constraint_token_count(c); i++) {
+        const struct constrain_token *t = constraint_token(c, i);
+        if (t)
+            return base_fail(
+                err, BASE_USAGE,
+                "line %u, column %u: the token %.100s cannot be checked in a text: only "
+                "a model writes tokens",
+                t->line, t->column, t->text);
+    }
+    return true;
+}
+
 bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
 {
     struct constraint *constraint = NULL;
@@ -42,6 +57,7 @@ bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
         ok = base_fail(err, BASE_USAGE,
                        "nothing to check against: give --grammar, --json-schema, --json-object, "
                        "--regex or --choices");
+    ok = ok && refuse_tokens(constraint, err);
     ok = ok && cli_input_read(values, &text, err);
     if (ok && !text.data) base_buffer_add_text(&text, "");
     if (ok && !values->no_sandbox) cli_sandbox_close(0);

@@ -24,10 +24,13 @@ struct constraint {
     struct constrain_schema *schema; /* or NULL */
     struct constrain_part *part;     /* [n_part] one of which is the text; none: the schema's */
     uint32_t n_part;
+    struct constrain_token *token; /* [n_dfa] of rules that are the name of a token; NULL: none is;
+                                      `text` NULL: not this one */
 };
 
 enum constrain_frame_kind {
     CONSTRAIN_FRAME_AUTO,    /* an automaton of a grammar, an expression or choices */
+    CONSTRAIN_FRAME_TOKEN,   /* before a token that is named; `index` is the rule */
     CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as written in the schema */
     CONSTRAIN_FRAME_STRING,
     CONSTRAIN_FRAME_NUMBER,
@@ -106,7 +109,8 @@ static inline struct constrain_frame constrain_frame_new(enum constrain_frame_ki
 
 struct constrain_state {
     const struct constraint *constraint;
-    struct constrain_frame *frame; /* frame[0] is the empty stack */
+    const struct constrain_names *names; /* NULL: named tokens are not read */
+    struct constrain_frame *frame;       /* frame[0] is the empty stack */
     uint32_t n_frame, frame_room;
     uint32_t *slot, n_slot; /* hash table of frame indices; 0: free */
     uint32_t *mark, mark_room, stamp;
@@ -114,6 +118,7 @@ struct constrain_state {
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
     uint32_t *todo, n_todo, todo_room; /* emitted, before calls and returns */
     uint32_t *before, before_room;     /* the stacks before a trial */
+    uint32_t *named, named_room;       /* those after a named token, while its bytes are read */
     uint32_t steps;
     uint32_t sweep_at; /* number of frames at which unused ones are dropped */
     bool failed;       /* a limit was exceeded; see err */
@@ -130,6 +135,9 @@ void constrain_state_emit(struct constrain_state *s, uint32_t stack);
 void constrain_state_close(struct constrain_state *s);
 /* Emits the stacks that follow from one stack and a byte. */
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
+/* Emits and closes the stacks after a byte, or after token `id` where it is named, into out[]. */
+void constrain_state_step_byte(struct constrain_state *s, uint8_t byte);
+void constrain_state_step_token(struct constrain_state *s, int32_t id);
 /* Emits the stacks that an automaton's frame becomes by calls and returns only. */
 void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 /* Begins a new empty set `out`. */

@@ -43,6 +43,8 @@ void constrain_state_leave(struct constrain_state *s, uint32_t stack)
         if (!back.state) continue;
         callee = constrain_frame_new(CONSTRAIN_FRAME_AUTO, d->call[c].rule, f.next);
         callee.state = 1;
+        if (!s->constraint->dfa[callee.index])
+            callee.kind = CONSTRAIN_FRAME_TOKEN, callee.state = 0;
         if (d->accept[back.state] != CONSTRAIN_DFA_ACCEPTS)
             callee.next = constrain_frame_intern(s, &back);
         uint32_t called = constrain_frame_intern(s, &callee);
@@ -54,6 +56,7 @@ void constrain_state_leave(struct constrain_state *s, uint32_t stack)
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte)
 {
     struct constrain_frame f = s->frame[stack];
+    if (f.kind == CONSTRAIN_FRAME_TOKEN) return;
     if (f.kind != CONSTRAIN_FRAME_AUTO) {
         constrain_schema_step(s, stack, byte);
         return;
@@ -62,4 +65,29 @@ void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byt
     if (!f.state) return;
     uint32_t moved = constrain_frame_intern(s, &f);
     if (moved) constrain_state_emit(s, moved);
+}
+
+void constrain_state_step_byte(struct constrain_state *s, uint8_t byte)
+{
+    constrain_state_begin(s);
+    for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
+        if (s->top[i]) constrain_state_step(s, s->top[i], byte);
+    constrain_state_close(s);
+}
+
+/* Whether a frame of a named token reads token `id`. */
+static bool is_named(const struct constrain_state *s, uint32_t stack, int32_t id)
+{
+    const struct constrain_frame *f = &s->frame[stack];
+    if (!s->names || f->kind != CONSTRAIN_FRAME_TOKEN || id < 0) return false;
+    if (!s->constraint->token[f->index].negated) return id == s->names->id[f->index];
+    return id != s->names->id[f->index] && (s->names->any[id >> 6] >> (id & 63) & 1);
+}
+
+void constrain_state_step_token(struct constrain_state *s, int32_t id)
+{
+    constrain_state_begin(s);
+    for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
+        if (is_named(s, s->top[i], id)) constrain_state_emit(s, s->frame[s->top[i]].next);
+    constrain_state_close(s);
 }

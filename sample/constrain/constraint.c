@@ -10,10 +10,21 @@ void constraint_free(struct constraint *c)
 {
     if (!c) return;
     for (uint32_t i = 0; i < c->n_dfa; i++) constrain_dfa_free(c->dfa[i]);
-    free(c->dfa);
+    for (uint32_t i = 0; c->token && i < c->n_dfa; i++) free((char *)c->token[i].text);
+    free(c->dfa), free(c->token);
     constrain_schema_free(c->schema);
     free(c->part);
     free(c);
+}
+
+uint32_t constraint_token_count(const struct constraint *c)
+{
+    return c->token ? c->n_dfa : 0;
+}
+
+const struct constrain_token *constraint_token(const struct constraint *c, uint32_t which)
+{
+    return c->token[which].text ? &c->token[which] : NULL;
 }
 
 static bool choice_tree(struct constrain_tree *t, const char *const *choices, size_t count,
@@ -151,8 +162,13 @@ void constrain_state_free(struct constrain_state *s)
 {
     if (!s) return;
     free(s->frame), free(s->slot), free(s->mark), free(s->top), free(s->out), free(s->todo);
-    free(s->before);
+    free(s->before), free(s->named);
     free(s);
+}
+
+void constrain_state_name(struct constrain_state *s, const struct constrain_names *names)
+{
+    s->names = names;
 }
 
 static bool copy(void *out, const void *in, size_t count, size_t size)
@@ -169,8 +185,8 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
     struct constrain_state *c = calloc(1, sizeof *c);
     if (c) {
         *c = *s;
-        c->out = c->todo = c->before = NULL;
-        c->out_room = c->n_out = c->todo_room = c->n_todo = c->before_room = 0;
+        c->out = c->todo = c->before = c->named = NULL;
+        c->out_room = c->n_out = c->todo_room = c->n_todo = c->before_room = c->named_room = 0;
         bool ok = copy(&c->frame, s->frame, s->frame_room, sizeof *s->frame);
         ok &= copy(&c->slot, s->slot, s->n_slot, sizeof *s->slot);
         ok &= copy(&c->mark, s->mark, s->mark_room, sizeof *s->mark);
@@ -219,10 +235,7 @@ bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t s
     s->failed = false;
     for (*used = 0; *used < size; ++*used) {
         uint32_t before = s->n_frame;
-        constrain_state_begin(s);
-        for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
-            if (s->top[i]) constrain_state_step(s, s->top[i], (uint8_t)bytes[*used]);
-        constrain_state_close(s);
+        constrain_state_step_byte(s, (uint8_t)bytes[*used]);
         if (s->failed) return false;
         if (s->n_out == 0) {
             constrain_state_rewind(s, before);
@@ -231,6 +244,45 @@ bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t s
         take(s);
         if (s->n_frame > s->sweep_at) sweep(s);
     }
+    return true;
+}
+
+/* Adds the stacks named[0..n) to the set. */
+static bool join_named(struct constrain_state *s, uint32_t n)
+{
+    constrain_state_begin(s);
+    for (uint32_t i = 0; i < s->n_top; i++) s->mark[s->top[i]] = s->stamp;
+    for (uint32_t i = 0; i < n; i++) {
+        if (s->mark[s->named[i]] == s->stamp) continue;
+        if (!constrain_grow(&s->top, &s->top_room, s->n_top, sizeof *s->top, s->err)) return false;
+        s->top[s->n_top++] = s->named[i];
+    }
+    return true;
+}
+
+bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
+                          bool *accepted, struct base_error *err)
+{
+    const uint32_t sweep_at = s->sweep_at;
+    size_t used = 0;
+    uint32_t n = 0;
+    s->err = err;
+    s->failed = false;
+    constrain_state_step_token(s, id);
+    for (; n < s->n_out && !s->failed; n++) {
+        if (!constrain_grow(&s->named, &s->named_room, n, sizeof *s->named, err)) return false;
+        s->named[n] = s->out[n];
+    }
+    if (s->failed) return false;
+    s->sweep_at = UINT32_MAX; /* frames of named[] stay */
+    const bool ok = constrain_state_feed(s, bytes, size, &used, err);
+    s->sweep_at = sweep_at;
+    if (!ok) return false;
+    *accepted = n > 0 || (used == size && size > 0);
+    if (n == 0) return true;
+    if (used < size || size == 0) s->n_top = 0;
+    if (!join_named(s, n)) return false;
+    if (s->n_frame > s->sweep_at) sweep(s);
     return true;
 }
 

@@ -43,6 +43,17 @@ void constraint_free(struct constraint *c); /* NULL is fine */
  * A GBNF grammar; the text must derive from `root`. Left recursion is refused. */
 struct constraint *constraint_from_grammar(const char *text, size_t size, struct base_error *err);
 
+/* A token that a grammar names: it is read as a token (constrain_state_take), never by its bytes,
+ * and not within another token. */
+struct constrain_token {
+    const char *text; /* "<text>", angle brackets included, or "<[id]>" */
+    bool negated;     /* any token but this */
+    uint32_t line, column;
+};
+/* The number of names, and one of them; NULL: this number names nothing. */
+uint32_t constraint_token_count(const struct constraint *c);
+const struct constrain_token *constraint_token(const struct constraint *c, uint32_t which);
+
 /* A regular expression that the whole text must match: characters, classes, \d \w \s \D \W \S,
  * `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (text
  * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. (?=...) and
@@ -100,6 +111,20 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
                                               struct base_error *err);
 void constrain_state_free(struct constrain_state *s); /* NULL is fine */
 
+/* What the names of tokens stand for in a vocabulary. */
+struct constrain_names {
+    const int32_t *id;   /* [constraint_token_count] */
+    const uint64_t *any; /* a bit for each token that a negated name may be */
+    int32_t two[2];      /* two of those, for completions; -1: there are fewer */
+};
+/* For this state and its clones; `names` must outlive them. Without it no named token is read. */
+void constrain_state_name(struct constrain_state *s, const struct constrain_names *names);
+
+/* Reads token `id` (-1: none, only its bytes) as a token that is named and by its bytes, whichever
+ * the constraint allows; *accepted false: neither, and only a new state can follow. */
+bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
+                          bool *accepted, struct base_error *err);
+
 /* Reads bytes until one is not allowed; *used is the number that were read, and the state is after
  * them. A refused byte is not an error. false: a limit was exceeded (BASE_FAILED) or no memory. */
 bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
@@ -115,16 +140,18 @@ struct constrain_finisher; /* opaque: shortest completions of one constraint; no
 struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
                                                   struct base_error *err);
 void constrain_finisher_free(struct constrain_finisher *f); /* NULL is fine */
-/* The number of bytes that complete the text after bytes[0..size), as far as is known without a
- * search; UINT64_MAX: the bytes are not allowed, or no completion is known. The state does not
- * change. */
-bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+/* The number of bytes and named tokens that complete the text after a token (constrain_state_take;
+ * id -1 and size 0: now), as far as is known without a search; UINT64_MAX: it is not allowed, or no
+ * completion is known. The state does not change. */
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
-/* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
- * `max`; the constraint has accepted them. *found false: none were found. The state does not
+/* Appends bytes that complete the text after a token, as few as can be found, at most about `max`;
+ * the constraint has accepted them. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
+ * grammar allows, and its id as an int32_t. *found false: none were found. The state does not
  * change. */
-bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+enum { CONSTRAIN_TOKEN_BYTE = 0xff };
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
 
@@ -156,8 +183,9 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
 void constrain_masker_free(struct constrain_masker *m); /* NULL is fine */
 
 /* Bit `id & 63` of word `id >> 6` says whether the token is allowed next: one bit per token, valid
- * until the next call. The caller decides on end-of-text tokens (constrain_state_may_end). NULL on
- * an exceeded limit. The text of the state does not change. */
+ * until the next call. The caller decides on end-of-text tokens (constrain_state_may_end). All
+ * states of a masker have the same names. NULL on an exceeded limit. The text of the state does not
+ * change. */
 const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
                                       struct base_error *err);
 

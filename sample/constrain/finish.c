@@ -23,8 +23,9 @@ static bool shorten(const struct constrain_finisher *f, uint32_t which)
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
-            uint32_t sum =
-                back && rest[callee] ? constrain_add(rest[callee][1], mine[back]) : CONSTRAIN_NEVER;
+            /* a rule without an automaton is one token */
+            uint32_t sum = back ? constrain_add(rest[callee] ? rest[callee][1] : 1, mine[back])
+                                : CONSTRAIN_NEVER;
             if (sum < min) min = sum;
         }
         changed |= min != mine[q];
@@ -93,7 +94,7 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
         if (!constrain_grow(&f->path, &f->path_room, n, sizeof *f->path, s->err)) return false;
         f->path[n++] = stack;
         const struct constrain_frame *frame = &s->frame[stack];
-        if (frame->kind == CONSTRAIN_FRAME_AUTO)
+        if (frame->kind <= CONSTRAIN_FRAME_TOKEN)
             stack = frame->next;
         else
             constrain_finish_frame(f, s, frame, &below), stack = below;
@@ -101,8 +102,9 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
     uint32_t sum = stack ? s->frame[stack].rest - 1 : 0;
     while (n) {
         struct constrain_frame *frame = &s->frame[f->path[--n]];
-        uint32_t own = frame->kind == CONSTRAIN_FRAME_AUTO
-                           ? f->dfa[frame->index][frame->state]
+        uint32_t own = frame->kind == CONSTRAIN_FRAME_AUTO ? f->dfa[frame->index][frame->state]
+                       : frame->kind == CONSTRAIN_FRAME_TOKEN
+                           ? 1
                            : constrain_finish_frame(f, s, frame, &below);
         sum = constrain_add(sum, own);
         if (sum == CONSTRAIN_NEVER) sum--; /* leaves room for the 1 */
@@ -124,41 +126,59 @@ static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, co
     return true;
 }
 
-bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+/* Reads the token, if there is one. */
+static bool read_token(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
+                       bool *accepted, struct base_error *err)
+{
+    *accepted = true;
+    s->failed = false;
+    return (id < 0 && size == 0) || constrain_state_take(s, id, bytes, size, accepted, err);
+}
+
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err)
 {
     struct constrain_trial trial;
-    size_t used;
+    bool accepted;
     uint32_t min = CONSTRAIN_NEVER;
     s->err = err;
     if (!constrain_trial_begin(s, &trial)) return false;
-    bool ok = constrain_state_feed(s, bytes, size, &used, err);
-    if (ok && used == size) ok = set_rest(f, s, s->top, s->n_top, &min);
+    bool ok = read_token(s, id, bytes, size, &accepted, err);
+    if (ok && accepted) ok = set_rest(f, s, s->top, s->n_top, &min);
     constrain_trial_end(s, &trial);
     *rest = min >= CONSTRAIN_NEVER - 1 ? UINT64_MAX : min;
     return ok;
 }
 
-/* The fewest bytes after one more byte; the state does not change. */
-static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
+/* The fewest bytes after one more unit; the state does not change. */
+static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint32_t unit,
                        uint32_t *rest)
 {
     const uint32_t frames = s->n_frame;
     s->failed = false;
-    constrain_state_begin(s);
-    for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
-        if (s->top[i]) constrain_state_step(s, s->top[i], byte);
-    constrain_state_close(s);
+    if (unit < 256)
+        constrain_state_step_byte(s, (uint8_t)unit);
+    else
+        constrain_state_step_token(s, (int32_t)(unit - 256));
     const bool ok = !s->failed && set_rest(f, s, s->out, s->n_out, rest);
     constrain_state_rewind(s, frames);
     return ok;
 }
 
-/* The byte after which the fewest bytes are left; false in *found when none leaves less than `now`.
- * Bytes that end strings and values are tried first, printable bytes before others. */
-static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
-                      char *byte, bool *found)
+/* A token that a stack's top frame names; -1: none. */
+static int32_t token_of(const struct constrain_state *s, uint32_t stack)
+{
+    const struct constrain_frame *f = &s->frame[stack];
+    if (!s->names || f->kind != CONSTRAIN_FRAME_TOKEN) return -1;
+    const int32_t id = s->names->id[f->index];
+    return s->constraint->token[f->index].negated ? s->names->two[s->names->two[0] == id] : id;
+}
+
+/* The unit after which the fewest are left; false in *found when none leaves less than `now`. Bytes
+ * that end strings and values are tried first, printable bytes before others, then named tokens. */
+static bool next_unit(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
+                      uint32_t *unit, bool *found)
 {
     static const char likely[] = "\",:}]{[0";
     enum { LIKELY = sizeof likely - 1 };
@@ -170,7 +190,16 @@ static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, u
         if (!rest_after(f, s, b, &rest)) return false;
         if (rest >= best) continue;
         best = rest;
-        *byte = (char)b;
+        *unit = b;
+        *found = true;
+    }
+    for (uint32_t i = 0; i < s->n_top && best + 1 > now; i++) {
+        const int32_t id = token_of(s, s->top[i]);
+        if (id < 0) continue;
+        if (!rest_after(f, s, 256 + (uint32_t)id, &rest)) return false;
+        if (rest >= best) continue;
+        best = rest;
+        *unit = 256 + (uint32_t)id;
         *found = true;
     }
     return true;
@@ -185,7 +214,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
     while (*found && !constrain_state_may_end(s)) {
         struct constrain_end_step step;
         uint32_t rest;
-        size_t used;
+        bool accepted;
         if (!set_rest(f, s, s->top, s->n_top, &rest)) return false;
         *found = rest != 0 && f->n_lead + rest <= max;
         if (!*found) return true;
@@ -195,11 +224,14 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
             *tail = rest;
             return true;
         }
-        if (!next_byte(f, s, rest, &step.byte, found)) return false;
+        if (!next_unit(f, s, rest, &step.unit, found)) return false;
         if (!*found) return true;
         if (!constrain_grow(&f->lead, &f->lead_room, f->n_lead, sizeof *f->lead, err)) return false;
         f->lead[f->n_lead++] = step;
-        if (!constrain_state_feed(s, &step.byte, 1, &used, err)) return false;
+        const char byte = (char)step.unit;
+        if (!constrain_state_take(s, (int32_t)step.unit - 256, &byte, step.unit < 256, &accepted,
+                                  err))
+            return false;
     }
     return true;
 }
@@ -212,22 +244,26 @@ static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_bu
         if (!constrain_grow(&f->end, &f->end_room, f->n_end + 1, sizeof *f->end, err)) return false;
         f->end[f->n_end + 1] = f->lead[--f->n_lead];
     }
-    for (uint32_t left = f->n_end; left > 0; left--) base_buffer_add(out, &f->end[left].byte, 1);
+    for (uint32_t left = f->n_end; left > 0; left--) {
+        const uint32_t unit = f->end[left].unit;
+        const int32_t id = (int32_t)unit - 256;
+        const char byte = (char)(unit < 256 ? unit : CONSTRAIN_TOKEN_BYTE);
+        base_buffer_add(out, &byte, 1);
+        if (unit >= 256) base_buffer_add(out, &id, sizeof id);
+    }
     return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
 }
 
-bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err)
 {
     struct constrain_trial trial;
-    size_t used;
     uint32_t tail = 0;
     s->err = err;
     base_buffer_add(out, "", 0);
     if (!constrain_trial_begin(s, &trial)) return false;
-    bool ok = constrain_state_feed(s, bytes, size, &used, err);
-    *found = ok && used == size;
+    bool ok = read_token(s, id, bytes, size, found, err);
     ok = ok && find_lead(f, s, max, &tail, found, err);
     constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));

@@ -7,10 +7,10 @@
 
 enum { CONSTRAIN_NEVER = UINT32_MAX }; /* not known */
 
-/* A step of an end: the state before it, and its byte. */
+/* A step of an end: the state before it, and its byte, or 256 and the id of a named token. */
 struct constrain_end_step {
     uint64_t key[2];
-    char byte;
+    uint32_t unit;
 };
 struct constrain_finisher {
     const struct constraint *constraint;

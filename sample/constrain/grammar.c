@@ -204,6 +204,7 @@ static bool check_rules(const struct constrain_grammar *g, struct constraint *c,
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a grammar");
     if (ok) {
         uint8_t *nullable = flag, *productive = flag + n, *clear = flag + 2 * (size_t)n;
+        for (uint32_t i = 0; i < n; i++) productive[i] = constrain_rule_is_token(&g->rule[i]);
         find_able(c->dfa, n, false, nullable, seen, todo);
         find_able(c->dfa, n, true, productive, seen, todo);
         ok = check_left(g, c->dfa, nullable, clear, seen, todo, err);
@@ -222,6 +223,21 @@ static bool check_rules(const struct constrain_grammar *g, struct constraint *c,
     return ok;
 }
 
+/* Copies the names of tokens, which are rules without an automaton. */
+static bool copy_tokens(const struct constrain_grammar *g, struct constraint *c,
+                        struct base_error *err)
+{
+    for (uint32_t i = 0; i < g->n_rule; i++) {
+        const struct constrain_rule *r = &g->rule[i];
+        if (!constrain_rule_is_token(r)) continue;
+        if (!c->token) c->token = calloc(g->n_rule, sizeof *c->token);
+        char *text = c->token ? strdup(r->name + (r->name[0] == '!')) : NULL;
+        if (!text) return base_fail(err, BASE_NO_MEMORY, "no memory for a grammar");
+        c->token[i] = (struct constrain_token){text, r->name[0] == '!', r->line, r->column};
+    }
+    return true;
+}
+
 static bool compile(const struct constrain_grammar *g, struct constraint *c, struct base_error *err)
 {
     uint32_t n = g->n_rule, max_state = 2;
@@ -234,9 +250,13 @@ static bool compile(const struct constrain_grammar *g, struct constraint *c, str
     } else {
         c->n_dfa = n;
         c->root = g->root;
-        for (uint32_t i = 0; i < n; i++) p.tree[i] = g->rule[i].tree;
+        for (uint32_t i = 0; i < n; i++) {
+            p.tree[i] = g->rule[i].tree;
+            if (constrain_rule_is_token(&g->rule[i])) p.done[i] = 2; /* it has no automaton */
+        }
         plan_rules(g, &p);
-        ok = build_rules(g, &p, c, todo, &max_state, err) && check_rules(g, c, max_state, err);
+        ok = build_rules(g, &p, c, todo, &max_state, err) && check_rules(g, c, max_state, err) &&
+             copy_tokens(g, c, err);
     }
     free(p.size), free(p.depth), free(p.inlined), free(p.done), free(p.tree), free(todo);
     return ok;

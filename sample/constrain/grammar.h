@@ -7,7 +7,7 @@
 
 struct constrain_rule {
     char *name;
-    uint32_t tree; /* 0: called but not (yet) defined */
+    uint32_t tree; /* 0: called but not (yet) defined, or the name of a token */
     uint32_t line, column;
 };
 struct constrain_grammar {
@@ -16,6 +16,11 @@ struct constrain_grammar {
     uint32_t n_rule, rule_room;
     uint32_t root;
 };
+/* The names of tokens are rules, too: "<text>", "<[id]>", "!<...>". */
+static inline bool constrain_rule_is_token(const struct constrain_rule *rule)
+{
+    return rule->name[0] == '<' || rule->name[0] == '!';
+}
 void constrain_grammar_free(struct constrain_grammar *g);
 
 /* Reads and checks names; BASE_USAGE with line and column. The caller frees `g` in any case. */

@@ -101,15 +101,12 @@ static bool grow_names(struct reader *r)
     return true;
 }
 
-/* Reads a name; its rule is entered when it is new. */
-static bool read_name(struct reader *r, uint32_t *rule)
+/* The rule of the name that begins at `from` and ends here; it is entered when it is new. */
+static bool enter_name(struct reader *r, size_t from, uint32_t line, uint32_t column,
+                       uint32_t *rule)
 {
     struct constrain_grammar *g = r->g;
-    size_t from = r->at, n;
-    uint32_t line = r->line, column = r->column;
-    while (is_name(peek(r))) skip(r);
-    n = r->at - from;
-    if (n == 0) return fail(r, "expected a rule name");
+    const size_t n = r->at - from;
     if (!grow_names(r)) return false;
     uint64_t h = hash_name(r->text + from, n);
     for (; r->slot[h & (r->n_slot - 1)]; h++) {
@@ -125,6 +122,34 @@ static bool read_name(struct reader *r, uint32_t *rule)
     r->slot[h & (r->n_slot - 1)] = g->n_rule + 1;
     *rule = g->n_rule++;
     return true;
+}
+
+static bool read_name(struct reader *r, uint32_t *rule)
+{
+    const size_t from = r->at;
+    const uint32_t line = r->line, column = r->column;
+    while (is_name(peek(r))) skip(r);
+    if (r->at == from) return fail(r, "expected a rule name");
+    return enter_name(r, from, line, column, rule);
+}
+
+/* The name of a token: <text>, <[id]>, !<text>, !<[id]>. */
+static bool read_token(struct reader *r, uint32_t *rule)
+{
+    const size_t from = r->at;
+    const uint32_t line = r->line, column = r->column;
+    if (peek(r) == '!') skip(r);
+    if (peek(r) != '<') return fail(r, "expected the name of a token, <...>");
+    const bool is_id = begins(r, "<[");
+    for (int i = 0; i < 1 + is_id; i++) skip(r);
+    const size_t begin = r->at;
+    while (is_id ? peek(r) >= '0' && peek(r) <= '9' : peek(r) >= ' ' && peek(r) != '>') skip(r);
+    if (is_id && (r->at == begin || r->at - begin > 9 || !begins(r, "]>")))
+        return fail(r, "expected the number of a token, <[1234]>");
+    if (is_id) skip(r);
+    if (peek(r) != '>') return fail_at(r, line, column, "the name of this token is not closed");
+    skip(r);
+    return enter_name(r, from, line, column, rule);
 }
 
 /* -- characters -- */
@@ -342,9 +367,7 @@ static uint32_t read_item(struct reader *r)
         skip(r);
         return node;
     }
-    if (c == '<' || c == '!')
-        return fail(r, "tokens (<...>, !<...>) are not supported: write their text");
-    if (!read_name(r, &rule)) return 0;
+    if (!(c == '<' || c == '!' ? read_token(r, &rule) : read_name(r, &rule))) return 0;
     if (!(node = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_CALL, line, column, r->err)))
         return 0;
     r->g->tree.node[node].min = rule;
@@ -404,7 +427,7 @@ static bool read_rules(struct reader *r)
     for (skip_space(r, true); peek(r) >= 0; skip_space(r, true))
         if (!read_rule(r)) return false;
     for (uint32_t i = 0; i < g->n_rule; i++) {
-        if (!g->rule[i].tree)
+        if (!g->rule[i].tree && !constrain_rule_is_token(&g->rule[i]))
             return base_fail(r->err, BASE_USAGE, "line %u, column %u: rule '%s' is not defined",
                              g->rule[i].line, g->rule[i].column, g->rule[i].name);
         if (strcmp(g->rule[i].name, "root") != 0) continue;

@@ -571,6 +571,20 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[1] ^= more << 1;
 }
 
+/* The tokens that a name stands for. */
+static void add_named(struct constrain_masker *m, const struct constrain_state *s, uint32_t stack)
+{
+    const uint32_t rule = s->frame[stack].index;
+    if (!s->names) return;
+    const uint32_t id = (uint32_t)s->names->id[rule];
+    const uint64_t bit = 1ull << (id & 63);
+    if (!m->constraint->token[rule].negated)
+        m->mask[id >> 6] |= bit;
+    else
+        for (uint32_t w = 0; w < m->words; w++)
+            m->mask[w] |= w == id >> 6 ? s->names->any[w] & ~bit : s->names->any[w];
+}
+
 /* The mask of one stack: the tokens that its top frame allows, and those that leave it. */
 static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint32_t stack)
 {
@@ -605,7 +619,7 @@ static bool has_own_mask(const struct constrain_frame *f)
     if (f->kind == CONSTRAIN_FRAME_STRING) return f->state && !f->string.escape.kind;
     if (f->kind == CONSTRAIN_FRAME_OBJECT)
         return f->object.phase == CONSTRAIN_OBJECT_NAME && !f->object.escape.kind;
-    return f->kind == CONSTRAIN_FRAME_AUTO;
+    return f->kind <= CONSTRAIN_FRAME_TOKEN;
 }
 
 /* The mask of stacks whose top frames have no masks of their own. */
@@ -629,8 +643,13 @@ static bool make(struct constrain_masker *m, struct constrain_state *s)
 {
     bool ok = begin_sets(m, s);
     memset(m->mask, 0, m->words * sizeof *m->mask);
-    for (uint32_t i = 0; ok && i < s->n_top; i++)
-        if (s->top[i] && has_own_mask(&s->frame[s->top[i]])) ok = add_top(m, s, s->top[i]);
+    for (uint32_t i = 0; ok && i < s->n_top; i++) {
+        const struct constrain_frame *top = &s->frame[s->top[i]];
+        if (s->top[i] && top->kind == CONSTRAIN_FRAME_TOKEN)
+            add_named(m, s, s->top[i]);
+        else if (s->top[i] && has_own_mask(top))
+            ok = add_top(m, s, s->top[i]);
+    }
     ok = ok && add_others(m, s);
     constrain_state_rewind(s, m->first_frame);
     return ok;

@@ -258,7 +258,19 @@ sort "$work/part" | cmp -s - "$work/whole" || bad "$(cat "$work/part")"
 printf 'something else\n' >"$work/other"
 usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
 same "$work/other" 'something else\n'
-usage 'is what the lines are read from' batch -f "$lines" --resume "$lines"
+printf 'something else' >"$work/other"
+usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+same "$work/other" 'something else'
+printf 'root ::= "a"' >"$work/grammar"
+cp "$INFER_MODEL" "$work/read.gguf"
+ln -s read.gguf "$work/link.gguf"
+for read in grammar read.gguf link.gguf; do
+    usage "$read: is the input too" batch -m "$work/read.gguf" --grammar "$work/grammar" \
+        --each '{}' --resume "$work/$read"
+done
+same "$work/grammar" 'root ::= "a"'
+cmp -s "$INFER_MODEL" "$work/read.gguf" || bad 'the model was changed'
+usage 'lines: is the input too' batch -f "$lines" --resume "$lines"
 usage 'none/x: cannot write' batch --resume "$work/none/x"
 printf 'a\nb\nc\n' >"$lines"
 batch --each 'X{}' -n 2

@@ -32,6 +32,11 @@ infer check --grammar 'root ::= "a" b' -p x
 status 2
 err_line '--grammar: line 1, column 14: .*b.* is not defined'
 
+begin a_named_token_is_no_text
+infer check --grammar 'root ::= "a" !<|im_start|>' -p a
+status 2
+err_line 'line 1, column 14: the token <.im_start.> cannot be checked in a text'
+
 begin a_wrong_constraint_is_named_by_its_file_or_option
 printf '{"type":"obj"}' >"$work/wrong.json"
 infer check --json-schema "$work/wrong.json" -p x
