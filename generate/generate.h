@@ -45,6 +45,7 @@ struct generate_options {
                           * generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
+    bool all_logits;     /* pieces have logits also where these decide nothing */
 };
 
 /* The objects that requests share; all must outlive them. */
@@ -84,7 +85,7 @@ struct generate_piece {
     uint64_t index;      /* of the token, from 0 */
     const char *text;    /* text to show now: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
-    const float *logits; /* [n_vocab] that the token was chosen from; NULL without a token */
+    const float *logits; /* [n_vocab] that the token was chosen from; NULL: none, or no token */
 };
 
 struct generate_outcome {
@@ -135,6 +136,10 @@ void generate_request_cut(struct generate_request *r);
  * interruption or a constraint that allows no token gives a piece without a token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
+
+/* The next token is determined: ..._take gets no logits (NULL) for it, and the ids before it need
+ * not be evaluated yet. */
+bool generate_request_is_forced(const struct generate_request *r);
 
 /* The evaluation was interrupted: the text ends. */
 void generate_request_interrupt(struct generate_request *r);

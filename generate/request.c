@@ -370,6 +370,14 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     return give(r, piece, err);
 }
 
+bool generate_request_is_forced(const struct generate_request *r)
+{
+    const struct generate_thought *t = &r->thought;
+    if (r->over || r->options->all_logits) return false;
+    return t->phase == GENERATE_CLOSING ||
+           (t->phase == GENERATE_ANSWERING && r->driver && generate_driver_has_plan(r->driver));
+}
+
 /* ---- The end ---- */
 
 static bool is_complete(const struct generate_request *r)

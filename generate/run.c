@@ -98,7 +98,10 @@ static bool step(struct run *run, const int32_t *ids, size_t n, struct base_erro
 
 static bool drive(struct run *run, struct base_error *err)
 {
+    int32_t id;
     for (;;) {
+        while (generate_request_is_forced(run->request))
+            if (!take(run, NULL, &id, err)) return false;
         size_t n;
         const int32_t *ids = generate_request_next_ids(run->request, &n);
         if (n == 0) return true;
@@ -120,9 +123,8 @@ bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
                       .sink = sink,
                       .user = user};
     struct generate_piece piece;
-    size_t n;
-    generate_request_next_ids(r, &n);
-    run.tokens = calloc(n + 2 * GENERATE_DRAFT_MAX, sizeof *run.tokens);
+    const size_t n_ctx = model_session_n_ctx(run.session);
+    run.tokens = calloc(n_ctx + GENERATE_DRAFT_MAX, sizeof *run.tokens);
     if (!run.tokens) return base_fail(err, BASE_NO_MEMORY, "not enough memory to read the prompt");
     if (draft) generate_draft_begin(draft);
     bool ok = drive(&run, err) && generate_request_end(r, &piece, outcome, err) &&

@@ -440,8 +440,11 @@ static void take_row(struct slot *slot, const float *logits)
 {
     struct generate_piece piece;
     struct generate_job *job = slot->job;
-    slot->failed = !generate_request_take(slot->request, logits, &piece, &slot->error) ||
-                   (piece.id >= 0 && !job->sink(job->user, &piece, &slot->error));
+    do {
+        slot->failed = !generate_request_take(slot->request, logits, &piece, &slot->error) ||
+                       (piece.id >= 0 && !job->sink(job->user, &piece, &slot->error));
+        logits = NULL;
+    } while (!slot->failed && !job->cancelled && generate_request_is_forced(slot->request));
 }
 
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,

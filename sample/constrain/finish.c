@@ -140,17 +140,23 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
     return ok;
 }
 
-/* The fewest bytes after one more byte; the state does not change. */
-static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
-                       uint32_t *rest)
+/* Puts the stacks after one more byte into s->out. */
+static bool try_byte(struct constrain_state *s, uint8_t byte)
 {
-    const uint32_t frames = s->n_frame;
     s->failed = false;
     constrain_state_begin(s);
     for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
         if (s->top[i]) constrain_state_step(s, s->top[i], byte);
     constrain_state_close(s);
-    const bool ok = !s->failed && set_rest(f, s, s->out, s->n_out, rest);
+    return !s->failed;
+}
+
+/* The fewest bytes after one more byte; the state does not change. */
+static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
+                       uint32_t *rest)
+{
+    const uint32_t frames = s->n_frame;
+    const bool ok = try_byte(s, byte) && set_rest(f, s, s->out, s->n_out, rest);
     constrain_state_rewind(s, frames);
     return ok;
 }
@@ -231,4 +237,41 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     ok = ok && find_lead(f, s, max, &tail, found, err);
     constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));
+}
+
+/* -- what is determined -- */
+
+/* The byte that must come next; *only false: several may. The state does not change. */
+static bool only_byte(struct constrain_state *s, char *byte, bool *only)
+{
+    const uint32_t frames = s->n_frame;
+    uint32_t n = 0;
+    for (int b = 0; b < 256 && n < 2; b++) {
+        const bool ok = try_byte(s, (uint8_t)b);
+        if (s->n_out > 0) *byte = (char)b, n++;
+        constrain_state_rewind(s, frames);
+        if (!ok) return false;
+    }
+    *only = n == 1;
+    return true;
+}
+
+bool constrain_state_only_text(struct constrain_state *s, size_t max, struct base_buffer *out,
+                               bool *ends, struct base_error *err)
+{
+    struct constrain_trial trial;
+    size_t used;
+    char byte;
+    bool ok = true, only = true;
+    s->err = err;
+    if (!constrain_trial_begin(s, &trial)) return false;
+    for (size_t n = 0; ok && only && n < max && !constrain_state_may_end(s); n++) {
+        ok = only_byte(s, &byte, &only);
+        if (!ok || !only) break;
+        base_buffer_add(out, &byte, 1);
+        ok = constrain_state_feed(s, &byte, 1, &used, err);
+    }
+    *ends = constrain_state_may_end(s) && !constrain_state_may_continue(s);
+    constrain_trial_end(s, &trial);
+    return ok && (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end"));
 }
