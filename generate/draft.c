@@ -291,6 +291,13 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
     if (n_right == n_guess) d->next_rest = MIN_REST;
 }
 
+bool generate_draft_plan(struct model_session *session, uint64_t *bytes, struct base_error *err)
+{
+    for (uint32_t i = 1; i < N_SIZES; i++)
+        if (!model_session_plan_batch(session, sizes[i], bytes, err)) return false;
+    return true;
+}
+
 struct generate_draft_counts generate_draft_counts(const struct generate_draft *d)
 {
     return d->counts;
