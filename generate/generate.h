@@ -125,10 +125,12 @@ const int32_t *generate_request_held(const struct generate_request *r, size_t *n
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
- * that follow those may be evaluated; whether the text has ended; and the sequence drops what it
- * holds after the text, as if that had not been evaluated. */
+ * that follow those may be evaluated; whether the prompt has been evaluated, and whether the text
+ * has ended; and the sequence drops what it holds after the text, as if that had not been
+ * evaluated. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);
+bool generate_request_has_read(const struct generate_request *r);
 bool generate_request_is_over(const struct generate_request *r);
 void generate_request_cut(struct generate_request *r);
 

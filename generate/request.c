@@ -230,6 +230,11 @@ uint64_t generate_request_room(const struct generate_request *r)
     return left ? left - 1 : 0;
 }
 
+bool generate_request_has_read(const struct generate_request *r)
+{
+    return r->has_read;
+}
+
 bool generate_request_is_over(const struct generate_request *r)
 {
     return r->over;
