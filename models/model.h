@@ -68,6 +68,9 @@ uint64_t model_session_cache_bytes(const struct model_session *s);
  * session, and no memory is taken for graphs and cache. */
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err);
+/* Adds the bytes of the graphs for a batch of n tokens of one sequence that all have logits. */
+bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
+                              struct base_error *err);
 
 /* ---- Several sequences ----
  *

@@ -18,6 +18,7 @@
 enum {
     CLI_HTTP_REQUESTS = 16, /* at once */
     CLI_HTTP_VALIDATOR = 256,
+    CLI_HTTP_LINK = 2048,
     CLI_HTTP_URL = 8192
 };
 
@@ -39,6 +40,7 @@ struct cli_http_answer {
     int64_t linked;                     /* X-Linked-Size, of the hub alone; -1: none */
     char sha256[BASE_SHA256_HEX];       /* X-Linked-Etag where it is one, of the hub alone; or "" */
     char validator[CLI_HTTP_VALIDATOR]; /* a strong ETag, else Last-Modified, or "" */
+    char next[CLI_HTTP_LINK];           /* Link with rel="next": the address, or "" */
 };
 
 struct cli_http_request {
