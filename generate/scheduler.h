@@ -71,7 +71,7 @@ struct generate_job {
 struct generate_scheduler *generate_scheduler_new(const struct generate_model *model,
                                                   const struct generate_scheduler_options *options,
                                                   struct base_error *err);
-/* Forgets jobs that are left, without their `end`. NULL is fine. */
+/* Removes jobs that are left, without their `end`. NULL is fine. */
 void generate_scheduler_free(struct generate_scheduler *s);
 
 /* Appends a job to those that wait. Not while `end` of the same job runs. */
@@ -79,7 +79,7 @@ void generate_scheduler_add(struct generate_scheduler *s, struct generate_job *j
 /* The next step ends the job (GENERATE_END_INTERRUPTED), wherever it is; what it has written
  * stays. */
 void generate_scheduler_cancel(struct generate_job *job);
-/* Forgets requests that were made for these options, of which no job is left: from here on the
+/* Frees requests that were made for these options, of which no job is left: from here on the
  * options may be freed. */
 void generate_scheduler_release(struct generate_scheduler *s,
                                 const struct generate_options *options);

@@ -99,8 +99,8 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
 
 uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
 
-/* Forgets tokens from position `length` on and returns how many are left: `length`; 0 when a
- * sliding-window cache lacks what the positions after `length` would look at; or, of a model with
+/* Removes tokens from position `length` on and returns how many are left: `length`; 0 when a
+ * sliding-window cache lacks what the positions after `length` attend to; or, of a model with
  * recurrent states, the length of the nearest snapshot before (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 

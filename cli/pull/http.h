@@ -44,7 +44,7 @@ struct cli_http_answer {
 };
 
 struct cli_http_request {
-    /* ---- Set by the caller; what they point to lives until the request ends ---- */
+    /* ---- Set by the caller; what they point to must exist until the request ends ---- */
     const char *url;
     const char *range;    /* "0-99"; NULL: the whole */
     const char *if_range; /* the part is wanted of that version only; NULL: of any */

@@ -178,7 +178,7 @@ static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
     }
 }
 
-/* The first position that sliding layers see from `position`. */
+/* The first position that `position` attends to in sliding layers. */
 static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
 {
     if (kv->window == 0) return 0;
@@ -257,7 +257,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saved ----
  *
- * Of layers that see all positions, then of those with a window:
+ * Of layers that attend to all positions, then of those with a window:
  *
  *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
  *
