@@ -125,6 +125,12 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
     }
 }
 
+size_t cli_mark_size(const char *bytes, size_t size)
+{
+    static const char mark[3] = "\xef\xbb\xbf";
+    return size >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0 ? sizeof mark : 0;
+}
+
 bool cli_is_utf16(const char *bytes, size_t size)
 {
     return size > 1 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
@@ -171,13 +177,12 @@ bool cli_file_read(const char *path, struct base_buffer *out, struct base_error 
 
 bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err)
 {
-    static const char mark[3] = "\xef\xbb\xbf";
     const size_t start = out->size;
     if (!read_file(path, true, out, err)) return false;
-    const size_t size = out->size - start;
-    if (size >= sizeof mark && memcmp(out->data + start, mark, sizeof mark) == 0) {
-        out->size -= sizeof mark;
-        memmove(out->data + start, out->data + start + sizeof mark, size - sizeof mark + 1);
+    const size_t size = out->size - start, mark = size ? cli_mark_size(out->data + start, size) : 0;
+    if (mark) {
+        out->size -= mark;
+        memmove(out->data + start, out->data + start + mark, size - mark + 1);
     }
     return true;
 }

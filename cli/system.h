@@ -35,6 +35,8 @@ bool cli_file_read(const char *path, struct base_buffer *out, struct base_error 
 /* The same of a source: JSON, a grammar, a template. UTF-8 without its byte-order mark; BASE_USAGE
  * also for UTF-16, a NUL byte or more than 64 MiB. */
 bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err);
+/* The bytes of UTF-8's byte-order mark at the beginning: 0 or 3. */
+size_t cli_mark_size(const char *bytes, size_t size);
 /* Whether the bytes begin with a byte-order mark of UTF-16, and what its user should do then. */
 bool cli_is_utf16(const char *bytes, size_t size);
 #define CLI_UTF16_ADVICE "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"

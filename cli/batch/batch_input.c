@@ -62,10 +62,16 @@ static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, stru
     }
 }
 
-/* Returns what ends at `end`; the next piece starts at `next`. */
+/* Returns what ends at `end`; the next piece starts at `next`. A byte-order mark is no part of the
+ * first line. */
 static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t next,
-                                const char **line, size_t *size)
+                                const char **line, size_t *size, struct base_error *err)
 {
+    if (in->number == 0 && cli_is_utf16(in->bytes.data, in->bytes.size)) {
+        base_fail(err, BASE_USAGE, "the input " CLI_UTF16_ADVICE);
+        return CLI_BATCH_FAILED;
+    }
+    if (in->number == 0) in->at += cli_mark_size(in->bytes.data + in->at, end - in->at);
     in->too_long |= end - in->at > CLI_BATCH_LINE_MAX;
     *line = in->bytes.data + in->at;
     *size = in->too_long ? 0 : end - in->at;
@@ -84,7 +90,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         const char *end = left ? memchr(from, '\n', left) : NULL;
         if (end) {
             const size_t at = (size_t)(end - in->bytes.data);
-            return give(in, at, at + 1, line, size);
+            return give(in, at, at + 1, line, size, err);
         }
         in->looked_at = in->bytes.size;
         if (in->bytes.size - in->at > CLI_BATCH_LINE_MAX) {
@@ -95,7 +101,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         if (got == CLI_BATCH_END) {
             in->ended = true;
             if (in->at == in->bytes.size) return CLI_BATCH_END;
-            return give(in, in->bytes.size, in->bytes.size, line, size);
+            return give(in, in->bytes.size, in->bytes.size, line, size, err);
         }
         if (got != CLI_BATCH_LINE) return got;
     }

@@ -27,7 +27,8 @@ bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const ch
 enum cli_batch_read { CLI_BATCH_LINE, CLI_BATCH_LATER, CLI_BATCH_END, CLI_BATCH_FAILED };
 
 /* The next line without its end (LF), valid until the next call. CLI_BATCH_LATER: not all of it is
- * there yet, which only comes without `wait`. A last line needs no end. */
+ * there yet, which only comes without `wait`. A last line needs no end. UTF-8's byte-order mark is
+ * left out, UTF-16 is BASE_USAGE. */
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err);
 void cli_batch_input_free(struct cli_batch_input *in); /* not the descriptor */

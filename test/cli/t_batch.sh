@@ -248,6 +248,14 @@ batch --each 'The capital of {} is' -n 2 --temp 0 --json
 out_like '^{"line":2,"text":" Rome.","stop":"limit"'
 batch --each 'Is {} a country? ' --chat --choices yes,no --temp 0
 [ "$(grep -Ec '^(yes|no)$' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+printf '\357\273\277France\nItaly' >"$lines" # a byte-order mark is no text
+batch --each 'The capital of {} is' -n 2 --temp 0
+out ' Paris.\n Rome.\n'
+printf '\357\273\277{"prompt":"The capital of France is","predict":2,"temp":0}\n' >"$lines"
+batch
+out_like '"text":" Paris."'
+printf '\377\376{\0"\0' >"$lines"
+usage 'the input is UTF-16: convert it' batch -f "$lines"
 printf 'a\n\nb\n' >"$lines" # an empty line is one
 batch --lines -n 0
 out '\n\n\n'
