@@ -10,7 +10,7 @@
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
- *     positions of sequence 1     0   1   2           a fork of two positions
+ *     positions of sequence 1     0   1   2           a fork of two positions (of no group)
  *       their slots               0   1  32
  *     refcounts of slots 0 ..     2   2   1   1   0 ..  1 (slot 32)  0 ..
  *
