@@ -71,7 +71,6 @@ struct cpu_prefetch {
     size_t distance;    /* bytes ahead, in each of several streams */
     bool to_l1;         /* a single stream is prefetched to L1, not to L2 */
     bool adjacent_rows; /* the rows of a step are adjacent, and so a single stream */
-    bool panel_rows;    /* rows of panels are prefetched row by row, not in address order */
 };
 
 struct cpu_family {

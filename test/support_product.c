@@ -139,7 +139,6 @@ void product_for_all(void (*check)(const struct quant_type *, struct engine *, i
                 /* As other processors of this level are, and prefetch. */
                 e->quant.dual_512 = dual;
                 e->quant.prefetch.adjacent_rows = (dual + i) % 2;
-                e->quant.prefetch.panel_rows = (dual + i) % 2 == 0;
                 for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
                     const struct quant_type *type = quant_type_by_id(id);
                     if (type && type->act) check(type, e, &round);

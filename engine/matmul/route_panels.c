@@ -15,8 +15,7 @@ struct panel_set {
     bool last;                      /* of the K-blocks */
     const char *columns;            /* that K-block of the block's first column panel */
     int64_t col_panel_bytes;        /* from there to that of the next column panel */
-    bool row_by_row;                /* cpu_prefetch.panel_rows */
-    struct route_prefetch prefetch; /* weights after these rows; otherwise none */
+    struct route_prefetch prefetch; /* weights after these rows */
 };
 
 /* Elements of 16 rows that are unpacked at a time. */
@@ -27,18 +26,6 @@ static int64_t unpack_steps(const struct panel_set *p)
     const int64_t once = UNPACK_ELEMENTS / p->block->type->act->block_len;
     const int64_t n_panels = p->gate_stride / QUANT_PANEL_ROWS * route_sides(p->block);
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
-}
-
-/* Prefetches n_blocks blocks from number `first` on of the rows of the next panel. */
-static void prefetch_rows(const struct panel_set *p, const char *const row[QUANT_PANEL_ROWS],
-                          int64_t first, int64_t n_blocks)
-{
-    const struct quant_type *type = p->block->type;
-    const int64_t len = type->act->block_len;
-    const int64_t from = first * len * type->block_bytes / type->block_len;
-    const int64_t bytes = n_blocks * len * type->block_bytes / type->block_len;
-    for (int i = 0; i < QUANT_PANEL_ROWS; i++)
-        quant_prefetch(row[i] + QUANT_PANEL_ROWS * p->block->row_bytes + from, (size_t)bytes);
 }
 
 /* Unpacks 16 rows, of which n exist; the last one is repeated for missing ones. Returns the address
@@ -52,10 +39,7 @@ static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *t
         row[i] = w + engine_min(i, n - 1) * p->block->row_bytes;
     for (int64_t b = 0; b < p->k_block.n_blocks; b += once) {
         const int64_t some = engine_min(once, p->k_block.n_blocks - b);
-        if (p->row_by_row)
-            prefetch_rows(p, row, p->k_block.first + b, some);
-        else
-            route_prefetch_step(&p->prefetch);
+        route_prefetch_step(&p->prefetch);
         p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
         to += some * engine_matmul_panel_bytes(type);
     }
@@ -127,8 +111,7 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
  *
  * Meanwhile the weights after the set, most likely this worker's next, are prefetched: 16 rows are
  * more address streams than hardware prefetchers follow, and unpacking, unlike multiplying, would
- * wait for memory. cpu_prefetch.panel_rows: with each row, the part of the
- * next panel's row that is unpacked in the same place. */
+ * wait for memory. */
 /* clang-format on */
 void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
@@ -148,17 +131,15 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
                               .n_rows = n_rows,
                               .gate_stride = gate_stride,
                               .n_packed = b->up ? 2 * gate_stride : n_rows,
-                              .tile = n_panels * QUANT_PANEL_ROWS,
-                              .row_by_row = run->task->engine->quant.prefetch.panel_rows};
+                              .tile = n_panels * QUANT_PANEL_ROWS};
         for (int64_t s = 0; s < act->k_block_count; s++) {
             p.k_block = engine_matmul_k_block(act, run->p->k, s);
             p.last = s == act->k_block_count - 1;
             p.columns = engine_matmul_k_block_at(run, b->type->act, b->col_panel, p.k_block);
             p.col_panel_bytes = p.k_block.n_blocks * act->block_bytes;
-            if (!p.row_by_row)
-                p.prefetch = route_prefetch(run, b, r + rows, bytes * s / act->k_block_count,
-                                            bytes * (s + 1) / act->k_block_count,
-                                            unpack_steps(&p) + n_col_panels);
+            p.prefetch = route_prefetch(run, b, r + rows, bytes * s / act->k_block_count,
+                                        bytes * (s + 1) / act->k_block_count,
+                                        unpack_steps(&p) + n_col_panels);
             unpack_set(&p, run->own);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
                 route_prefetch_step(&p.prefetch);
