@@ -7,7 +7,7 @@
 /* The registers that CPUID fills, and XCR0: the register states that the operating system saves
  * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512). A processor may have instructions whose registers are lost at
  * every task switch. */
-enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
+enum cpuid_reg { LEAF0_B, LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -15,7 +15,7 @@ enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
 static void read_cpuid(uint32_t reg[N_REGS])
 {
     uint32_t a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    if (!__get_cpuid(0, &a, &reg[LEAF0_B], &c, &d) || !__get_cpuid(1, &a, &b, &c, &d)) return;
     reg[LEAF1_C] = c;
     if (c & bit_OSXSAVE) __asm__("xgetbv" : "=a"(reg[XCR0]), "=d"(d) : "c"(0));
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
@@ -24,11 +24,15 @@ static void read_cpuid(uint32_t reg[N_REGS])
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) reg[LEAF7_1_A] = a;
 }
 
+enum { VENDOR_INTEL = signature_INTEL_ebx };
+
 #define X86(...)                                                                                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
 #else
+enum { VENDOR_INTEL = 1 };
+
 static void read_cpuid(uint32_t reg[N_REGS])
 {
     (void)reg;
@@ -134,28 +138,43 @@ enum cpu_level cpu_level_cap(enum cpu_level level)
 /* ---- Processor families ---- */
 
 /* The first row that matches describes the processor. The prefetch policies were measured on a
- * processor of each family (docs/performance.md): Zen 5, Zen 4 and Zen 3. No CPUID flag reports two
- * 512-bit ports; the cores that have them have a first-level data cache above 32 KB, which is also
- * large enough to prefetch into. */
-static const struct cpu_family families[] = {
-    {"two 512-bit ports (Zen 5, Intel's servers since Ice Lake)",
-     CPU_AVX512,
-     (32 << 10) + 1,
-     true,
-     {.distance = 1024, .to_l1 = true, .adjacent_rows = true}},
-    {"512 bits in halves (Zen 4)", CPU_AVX512, 0, false, {.distance = 1024}},
-    {"256 bits or less (Zen 3)", CPU_SCALAR, 0, false, {.distance = 384, .to_l1 = true}},
+ * processor of each family (docs/performance.md): Granite Rapids, Zen 5, Zen 4 and Zen 3. No CPUID
+ * flag reports two 512-bit ports; the cores that have them have a first-level data cache above
+ * 32 KB. Zen 5 prefetches into it; on Granite Rapids a loop that only reads is half as fast with
+ * such prefetches as without. */
+static const struct {
+    uint32_t vendor; /* what CPUID reports in EBX of leaf 0; 0: any */
+    struct cpu_family family;
+} families[] = {
+    {VENDOR_INTEL,
+     {"two 512-bit ports, Intel (servers since Ice Lake)",
+      CPU_AVX512,
+      (32 << 10) + 1,
+      true,
+      {.distance = 1024}}},
+    {0,
+     {"two 512-bit ports (Zen 5)",
+      CPU_AVX512,
+      (32 << 10) + 1,
+      true,
+      {.distance = 1024, .to_l1 = true, .adjacent_rows = true}}},
+    {0, {"512 bits in halves (Zen 4)", CPU_AVX512, 0, false, {.distance = 1024}}},
+    {0, {"256 bits or less (Zen 3)", CPU_SCALAR, 0, false, {.distance = 384, .to_l1 = true}}},
 };
 
 const struct cpu_family *cpu_family(void)
 {
     const enum cpu_level best = cpu_level_best();
-    const struct cpu_family *f = families;
+    uint32_t reg[N_REGS] = {0};
+    read_cpuid(reg);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     const long l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
 #else
     const long l1_bytes = 0;
 #endif
-    while (!cpu_has(best, f->level) || l1_bytes < f->l1_bytes) f++;
-    return f;
+    for (size_t i = 0;; i++) {
+        const struct cpu_family *f = &families[i].family;
+        const bool by = families[i].vendor == 0 || families[i].vendor == reg[LEAF0_B];
+        if (by && cpu_has(best, f->level) && l1_bytes >= f->l1_bytes) return f;
+    }
 }
