@@ -20,7 +20,7 @@ void base_arena_free(struct base_arena *arena); /* NULL is fine */
 void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
                       struct base_error *err);
 
-/* Forgets all pieces and zeroes what was used; the memory stays. */
+/* Discards all pieces and zeroes what was used; the memory stays. */
 void base_arena_reset(struct base_arena *arena);
 uint64_t base_arena_used(const struct base_arena *arena);
 

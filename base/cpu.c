@@ -24,6 +24,13 @@ static void read_cpuid(uint32_t reg[N_REGS])
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) reg[LEAF7_1_A] = a;
 }
 
+static bool made_by_intel(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx && c == signature_INTEL_ecx &&
+           d == signature_INTEL_edx;
+}
+
 #define X86(...)                                                                                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
@@ -32,6 +39,11 @@ static void read_cpuid(uint32_t reg[N_REGS])
 static void read_cpuid(uint32_t reg[N_REGS])
 {
     (void)reg;
+}
+
+static bool made_by_intel(void)
+{
+    return false;
 }
 
 #define X86(...)                                                                                   \
@@ -134,28 +146,39 @@ enum cpu_level cpu_level_cap(enum cpu_level level)
 /* ---- Processor families ---- */
 
 /* The first row that matches describes the processor. The prefetch policies were measured on a
- * processor of each family (docs/performance.md): Zen 5, Zen 4 and Zen 3. No CPUID flag reports two
- * 512-bit ports; the cores that have them have a first-level data cache above 32 KB, which is also
- * large enough to prefetch into. */
+ * processor of each family (docs/performance.md): Granite Rapids, Zen 5, Zen 4 and Zen 3. Intel's
+ * PREFETCHNTA keeps the hardware prefetcher of the second-level cache idle, so no policy of theirs
+ * uses it. No CPUID flag reports two 512-bit ports; the cores that have them have a first-level
+ * data cache above 32 KB. */
 static const struct cpu_family families[] = {
-    {"two 512-bit ports (Zen 5, Intel's servers since Ice Lake)",
-     CPU_AVX512,
-     (32 << 10) + 1,
-     true,
-     {.distance = 1024, .to_l1 = true, .adjacent_rows = true}},
-    {"512 bits in halves (Zen 4)", CPU_AVX512, 0, false, {.distance = 1024}},
-    {"256 bits or less (Zen 3)", CPU_SCALAR, 0, false, {.distance = 384, .to_l1 = true}},
+    {.name = "Intel, two 512-bit ports (servers since Ice Lake)",
+     .intel = true,
+     .level = CPU_AVX512,
+     .l1_bytes = (32 << 10) + 1,
+     .dual_512 = true,
+     .prefetch = {.distance = 1024}},
+    {.name = "Intel", .intel = true, .level = CPU_SCALAR, .prefetch = {.distance = 1024}},
+    {.name = "two 512-bit ports (Zen 5)",
+     .level = CPU_AVX512,
+     .l1_bytes = (32 << 10) + 1,
+     .dual_512 = true,
+     .prefetch = {.distance = 1024, .to_l1 = true, .adjacent_rows = true}},
+    {.name = "512 bits in halves (Zen 4)", .level = CPU_AVX512, .prefetch = {.distance = 1024}},
+    {.name = "256 bits or less (Zen 3)",
+     .level = CPU_SCALAR,
+     .prefetch = {.distance = 384, .to_l1 = true}},
 };
 
 const struct cpu_family *cpu_family(void)
 {
     const enum cpu_level best = cpu_level_best();
+    const bool intel = made_by_intel();
     const struct cpu_family *f = families;
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     const long l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
 #else
     const long l1_bytes = 0;
 #endif
-    while (!cpu_has(best, f->level) || l1_bytes < f->l1_bytes) f++;
+    while (!cpu_has(best, f->level) || l1_bytes < f->l1_bytes || (f->intel && !intel)) f++;
     return f;
 }

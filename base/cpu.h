@@ -75,6 +75,7 @@ struct cpu_prefetch {
 
 struct cpu_family {
     const char *name;
+    bool intel;           /* only processors of this vendor */
     enum cpu_level level; /* that its processors support */
     long l1_bytes;        /* minimum size of their L1 data cache */
     bool dual_512;        /* two 512-bit multiplications per cycle; otherwise one */

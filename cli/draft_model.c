@@ -40,11 +40,16 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
            cli_model_open_session(&d->model, &v, 1, model_session_n_ctx(model->session), err);
 }
 
+bool cli_draft_is_wanted(const struct cli_values *values)
+{
+    return !values->blas && strcmp(values->draft, "off") != 0; /* with BLAS logits depend on the
+                                                                * batch */
+}
+
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err)
 {
-    /* With BLAS logits depend on the batch. */
-    if (values->plan || values->blas || strcmp(values->draft, "off") == 0) return true;
+    if (values->plan || !cli_draft_is_wanted(values)) return true;
     const bool by_text = strcmp(values->draft, "auto") == 0 || strcmp(values->draft, "ngram") == 0;
     if (!by_text && !open_model(d, values, model, err)) return false;
     const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),

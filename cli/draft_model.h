@@ -13,6 +13,8 @@ struct cli_draft {
     struct generate_draft *draft; /* NULL: --draft off */
 };
 
+bool cli_draft_is_wanted(const struct cli_values *values);
+
 /* For an open session of `model`, which must outlive it. BASE_USAGE for another vocabulary. Call
  * cli_draft_close on failure too. */
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,

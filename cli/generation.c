@@ -43,6 +43,7 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
     o->max_thought = v->reasoning_budget;
     o->ignore_eos = v->ignore_eos;
     o->show_special = show_special;
+    o->all_logits = v->logprobs >= 0;
     if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
         !cli_constraint_open(v, true, &g->constraint, err))
         return false;

@@ -10,7 +10,7 @@
 
 struct engine_pool; /* opaque */
 
-/* A worker as the job sees it. */
+/* A worker, for the job that it runs. */
 struct engine_worker {
     int ith, nth; /* this worker and how many there are */
     struct engine_pool *pool;

@@ -6,6 +6,7 @@
 enum {
     CACHE_BYTES = 64 << 20,
     MAX_COMPLETION = 1 << 14, /* bytes: longer completions are not searched for */
+    MAX_ONLY = 1 << 10,       /* bytes: longer texts without a choice are not searched for */
     FAR = MAX_COMPLETION * 2, /* tokens left: with more, any completion still fits */
     TOKEN_BYTES = 1 << 12,    /* of one token: reserved beforehand */
     TRIES = 16                /* tokens that are drawn before the completion is used */
@@ -38,6 +39,7 @@ struct generate_driver {
     struct base_buffer completion; /* the bytes that would complete the text */
     int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
+    size_t n_only;  /* bytes that must come next, before a place with a choice */
     uint64_t *mask; /* [words] of the token that is being chosen */
     int32_t *end;   /* end-of-text tokens; empty when they may not be chosen */
     uint32_t n_end;
@@ -232,7 +234,7 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
     d->at_start = decoder.at_start;
     d->unsatisfiable = d->shown_refused = false;
     d->completable = UINT64_MAX;
-    d->n_plan = d->plan_at = 0;
+    d->n_plan = d->plan_at = d->n_only = 0;
     constrain_state_free(d->state);
     constrain_state_free(d->shown);
     d->state = new_state(d, err);
@@ -432,12 +434,34 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
     return *id >= 0 || make_mask(d, extra, &any, err); /* draws have removed tokens from it */
 }
 
+/* Plans the rest of a text that can go on in one way only, up to its end: the bytes are the same
+ * whatever is chosen, so that no logits are needed. Where a choice comes first nothing is planned,
+ * because what is chosen there depends on the tokens before it. */
+static bool plan_only(struct generate_driver *d, uint64_t left, struct base_error *err)
+{
+    bool ends = false;
+    if (d->n_only > d->bytes.size) {
+        d->n_only -= d->bytes.size;
+        return true;
+    }
+    base_buffer_clear(&d->completion);
+    if (!constrain_state_only_text(d->state, MAX_ONLY, &d->completion, &ends, err)) return false;
+    d->n_only = d->completion.size;
+    if (!ends || d->n_only == 0) return true;
+    d->plan_at = 0;
+    if (!constrain_retokenize(d->retokenizer, d->completion.data, d->n_only, d->plan, &d->n_plan,
+                              err))
+        return false;
+    if (d->n_plan > left) d->n_plan = 0;
+    return true;
+}
+
 bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,
                             uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
     bool any;
     *id = -1;
-    if (d->plan_at < d->n_plan) {
+    if (generate_driver_has_plan(d)) {
         *id = d->plan[d->plan_at++];
         return take(d, *id, err);
     }
@@ -453,7 +477,15 @@ bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, 
         sample_restrict(sampler, d->mask);
         *id = sample_next(sampler, logits, err);
     }
-    return *id >= 0 && (*id == extra || take(d, *id, err));
+    if (*id < 0) return false;
+    if (*id == extra) return true;
+    return take(d, *id, err) && (d->plan_at < d->n_plan || text_token_is_end(d->tokenizer, *id) ||
+                                 plan_only(d, left - 1, err));
+}
+
+bool generate_driver_has_plan(const struct generate_driver *d)
+{
+    return d->plan_at < d->n_plan;
 }
 
 /* -- what is known of the text -- */

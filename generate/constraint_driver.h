@@ -47,6 +47,9 @@ bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct b
 bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,
                             uint64_t left, int32_t extra, int32_t *id, struct base_error *err);
 
+/* The next token is determined: ..._choose needs no logits. */
+bool generate_driver_has_plan(const struct generate_driver *d);
+
 /* Adds a token to the text that was not chosen here; *accepted false: it does not satisfy the
  * constraint, and only a new text can follow. */
 bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,

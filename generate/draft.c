@@ -42,7 +42,8 @@ struct generate_draft {
     double model_right;
     uint32_t rest, next_rest; /* steps without guesses: left; the next time */
 
-    bool rereads; /* after a wrong guess the state goes back to the beginning of the batch */
+    bool was_wrong; /* of the latest batch: a guess */
+    bool rereads;   /* after a wrong guess the state goes back to the beginning of the batch */
     struct generate_draft_counts counts;
 };
 
@@ -250,7 +251,7 @@ bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n
 {
     const size_t most = room < GENERATE_DRAFT_MAX ? (size_t)room : GENERATE_DRAFT_MAX;
     *n_guess = 0;
-    d->rereads |= n_new > 1;
+    d->rereads |= d->was_wrong && n_new > 1;
     if (n_new > sizes[N_SIZES - 1] / 2 || most == 0) return true; /* a prompt */
     if (!d->options.session) {
         *n_guess = look_up(d, ids, n, n_new, most, guess);
@@ -277,6 +278,7 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
                           double seconds)
 {
     learn_cost(d, n_new + n_guess, seconds);
+    d->was_wrong = n_right < n_guess;
     if (n_guess == 0) return;
     d->counts.n_batches++;
     d->counts.n_guesses += n_guess;
@@ -289,6 +291,13 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
             hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
     }
     if (n_right == n_guess) d->next_rest = MIN_REST;
+}
+
+bool generate_draft_plan(struct model_session *session, uint64_t *bytes, struct base_error *err)
+{
+    for (uint32_t i = 1; i < N_SIZES; i++)
+        if (!model_session_plan_batch(session, sizes[i], bytes, err)) return false;
+    return true;
 }
 
 struct generate_draft_counts generate_draft_counts(const struct generate_draft *d)

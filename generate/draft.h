@@ -39,6 +39,9 @@ bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n
 void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
                           double seconds);
 
+/* Adds the bytes of the graphs that batches with guesses have. */
+bool generate_draft_plan(struct model_session *session, uint64_t *bytes, struct base_error *err);
+
 struct generate_draft_counts {
     uint64_t n_batches, n_guesses, n_right;
 };

@@ -45,6 +45,7 @@ struct generate_options {
                           * generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
+    bool all_logits;     /* pieces have logits also where these decide nothing */
 };
 
 /* The objects that requests share; all must outlive them. */
@@ -84,7 +85,7 @@ struct generate_piece {
     uint64_t index;      /* of the token, from 0 */
     const char *text;    /* text to show now: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
-    const float *logits; /* [n_vocab] that the token was chosen from; NULL without a token */
+    const float *logits; /* [n_vocab] that the token was chosen from; NULL: none, or no token */
 };
 
 struct generate_outcome {
@@ -124,10 +125,12 @@ const int32_t *generate_request_held(const struct generate_request *r, size_t *n
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
- * that follow those may be evaluated; whether the text has ended; and the sequence drops what it
- * holds after the text, as if that had not been evaluated. */
+ * that follow those may be evaluated; whether the prompt has been evaluated, and whether the text
+ * has ended; and the sequence drops what it holds after the text, as if that had not been
+ * evaluated. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);
+bool generate_request_has_read(const struct generate_request *r);
 bool generate_request_is_over(const struct generate_request *r);
 void generate_request_cut(struct generate_request *r);
 
@@ -135,6 +138,10 @@ void generate_request_cut(struct generate_request *r);
  * interruption or a constraint that allows no token gives a piece without a token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
+
+/* The next token is determined: ..._take gets no logits (NULL) for it, and the ids before it need
+ * not be evaluated yet. */
+bool generate_request_is_forced(const struct generate_request *r);
 
 /* The evaluation was interrupted: the text ends. */
 void generate_request_interrupt(struct generate_request *r);

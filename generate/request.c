@@ -233,6 +233,11 @@ uint64_t generate_request_room(const struct generate_request *r)
     return left ? left - 1 : 0;
 }
 
+bool generate_request_has_read(const struct generate_request *r)
+{
+    return r->has_read;
+}
+
 bool generate_request_is_over(const struct generate_request *r)
 {
     return r->over;
@@ -371,6 +376,14 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     else if (!go_on(r, id, before, err))
         return false;
     return give(r, piece, err);
+}
+
+bool generate_request_is_forced(const struct generate_request *r)
+{
+    const struct generate_thought *t = &r->thought;
+    if (r->over || r->options->all_logits) return false;
+    return t->phase == GENERATE_CLOSING ||
+           (t->phase == GENERATE_ANSWERING && r->driver && generate_driver_has_plan(r->driver));
 }
 
 /* ---- The end ---- */

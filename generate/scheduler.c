@@ -2,6 +2,7 @@
 #include "generate/scheduler.h"
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
+#include "generate/lone.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,9 @@ struct generate_scheduler {
     uint32_t *order;           /* [n_slots]: slots with a job, the oldest first */
     uint32_t *owner;           /* [n_slots]: slots of the rows of logits */
     bool *tried;               /* [n_seq] */
-    struct model_token *token; /* [n_step + n_slots] */
+    struct model_token *token; /* [n_step + n_slots + GENERATE_DRAFT_MAX] */
+    struct generate_draft *draft;
+    uint64_t drafted; /* `since` of the job that it has the text of */
     struct generate_job *first, **end;
     size_t n_waiting, n_running;
     uint64_t clock;
@@ -52,7 +55,7 @@ static bool make_parts(struct generate_scheduler *s, struct base_error *err)
     s->order = calloc(s->n_slots, sizeof *s->order);
     s->owner = calloc(s->n_slots, sizeof *s->owner);
     s->tried = calloc(s->n_seq, sizeof *s->tried);
-    s->token = calloc((size_t)s->n_step + s->n_slots, sizeof *s->token);
+    s->token = calloc((size_t)s->n_step + s->n_slots + GENERATE_DRAFT_MAX, sizeof *s->token);
     bool ok = s->sequence && s->slot && s->order && s->owner && s->tried && s->token;
     for (uint32_t i = 0; ok && i < s->n_seq; i++)
         ok = (s->sequence[i].id = calloc(s->n_ctx, sizeof *s->sequence[i].id)) != NULL;
@@ -74,6 +77,7 @@ struct generate_scheduler *generate_scheduler_new(const struct generate_model *m
     s->n_slots = options->n_slots ? options->n_slots : s->n_seq;
     s->n_step = options->n_step ? options->n_step : DEFAULT_STEP;
     s->store = options->store;
+    s->draft = options->draft;
     s->end = &s->first;
     if (s->n_slots > s->n_seq)
         base_fail(err, BASE_USAGE, "%u slots of a session with %u sequences", s->n_slots, s->n_seq);
@@ -440,8 +444,11 @@ static void take_row(struct slot *slot, const float *logits)
 {
     struct generate_piece piece;
     struct generate_job *job = slot->job;
-    slot->failed = !generate_request_take(slot->request, logits, &piece, &slot->error) ||
-                   (piece.id >= 0 && !job->sink(job->user, &piece, &slot->error));
+    do {
+        slot->failed = !generate_request_take(slot->request, logits, &piece, &slot->error) ||
+                       (piece.id >= 0 && !job->sink(job->user, &piece, &slot->error));
+        logits = NULL;
+    } while (!slot->failed && !job->cancelled && generate_request_is_forced(slot->request));
 }
 
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
@@ -453,6 +460,60 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
         if (!base_goes_on(err)) return false;
         take_row(&s->slot[s->owner[first + i]], logits + i * n_vocab);
     }
+    return true;
+}
+
+static bool step_together(struct generate_scheduler *s, struct base_error *err)
+{
+    const size_t n_tokens = gather(s);
+    return n_tokens == 0 ||
+           model_eval_batch(s->model.session, s->token, n_tokens, take_rows, s, err);
+}
+
+/* The slot of the only job, where its text grows by a step; NULL otherwise. */
+static struct slot *lone_slot(const struct generate_scheduler *s)
+{
+    size_t n;
+    if (!s->draft || s->n_running != 1) return NULL;
+    struct slot *slot = s->slot;
+    while (!slot->job) slot++;
+    next_ids(slot, &n);
+    return n > 0 && n <= s->n_step && generate_request_has_read(slot->request) ? slot : NULL;
+}
+
+/* A job that is cancelled while it gets a piece gets no further one. */
+static bool give_alone(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    struct slot *slot = user;
+    if (!slot->job->sink(slot->job->user, piece, err)) return false;
+    if (slot->job->cancelled && !generate_request_is_over(slot->request))
+        generate_request_interrupt(slot->request);
+    return true;
+}
+
+/* A step with guesses. False: the evaluation failed. */
+static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
+{
+    const uint32_t seq = (uint32_t)(slot - s->slot);
+    const size_t before = length_of(s, seq);
+    struct base_error own = BASE_ERROR_INIT;
+    size_t n, held;
+    const int32_t *ids = next_ids(slot, &n);
+    struct generate_lone l = {.request = slot->request,
+                              .draft = s->draft,
+                              .sink = give_alone,
+                              .user = slot,
+                              .tokens = s->token};
+    if (s->drafted != slot->since) generate_draft_begin(s->draft);
+    s->drafted = slot->since;
+    if (!generate_lone_step(&l, ids, n, &own) && !l.failed) {
+        *err = own;
+        return false;
+    }
+    slot->failed = l.failed;
+    slot->error = own;
+    ids = generate_request_held(slot->request, &held);
+    for (size_t i = before; i < held; i++) s->sequence[seq].id[i] = ids[i];
     return true;
 }
 
@@ -487,9 +548,8 @@ bool generate_scheduler_step(struct generate_scheduler *s, struct base_error *er
 {
     if (!base_goes_on(err) || !drop_cancelled(s, err)) return false;
     admit_waiting(s);
-    const size_t n_tokens = gather(s);
-    if (n_tokens > 0 && !model_eval_batch(s->model.session, s->token, n_tokens, take_rows, s, err))
-        return false;
+    struct slot *lone = lone_slot(s);
+    if (!(lone ? step_alone(s, lone, err) : step_together(s, err))) return false;
     for (uint32_t i = 0; i < s->n_slots; i++)
         if (s->slot[i].job && s->slot[i].mark && s->slot[i].mark == length_of(s, i))
             keep_beginning(s, i);

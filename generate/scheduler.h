@@ -6,11 +6,12 @@
  *     sequences 0 .. n_slots - 1        a request each; the slot of one that ended is filled at once
  *     sequences n_slots .. n_seq - 1    beginnings that several waiting prompts share, kept for them
  *
- * A step evaluates the next token of each text that grows and, with what is left of n_step, pieces
- * of the prompts that are being read, oldest first. A prompt shares the longest beginning that any
- * sequence holds (model_seq_fork), and waits while another reads a longer one. A job's text has the
- * bytes that generate_run gives it alone: what a sequence evaluates to depends on its own tokens
- * only.
+ * Where a single text grows and no prompt is read, a step evaluates guesses at its tokens too.
+ * Otherwise it evaluates the next token of each text that grows and, with what is left of n_step,
+ * pieces of the prompts that are being read, oldest first. A prompt shares the longest beginning
+ * that any sequence holds (model_seq_fork), and waits while another reads a longer one. A job's
+ * text has the bytes that generate_run gives it alone: what a sequence evaluates to depends on its
+ * own tokens only.
  *
  * Memory is that of the session, n_ctx ids for each sequence and n_slots requests; the jobs belong
  * to the caller, who bounds their number. A step allocates nothing but for a request with options
@@ -18,6 +19,7 @@
 #ifndef GENERATE_SCHEDULER_H
 #define GENERATE_SCHEDULER_H
 
+#include "generate/draft.h"
 #include "generate/generate.h"
 
 struct generate_scheduler; /* opaque; the caller owns it */
@@ -40,6 +42,9 @@ struct generate_scheduler_options {
     uint32_t n_step; /* tokens of a step at most; 0: 512. Each text that grows and the oldest prompt
                       * that is read have one in any case */
     struct generate_store store;
+    struct generate_draft *draft; /* for steps in which one text grows and nothing is read;
+                                   * NULL: none. Of the session's n_ctx, and its text is looked up
+                                   * (generate/draft.h); it must outlive the scheduler */
 };
 
 /* Called once for each job, as the last thing that the scheduler does with it: how its text ended,
@@ -66,7 +71,7 @@ struct generate_job {
 struct generate_scheduler *generate_scheduler_new(const struct generate_model *model,
                                                   const struct generate_scheduler_options *options,
                                                   struct base_error *err);
-/* Forgets jobs that are left, without their `end`. NULL is fine. */
+/* Removes jobs that are left, without their `end`. NULL is fine. */
 void generate_scheduler_free(struct generate_scheduler *s);
 
 /* Appends a job to those that wait. Not while `end` of the same job runs. */
@@ -74,7 +79,7 @@ void generate_scheduler_add(struct generate_scheduler *s, struct generate_job *j
 /* The next step ends the job (GENERATE_END_INTERRUPTED), wherever it is; what it has written
  * stays. */
 void generate_scheduler_cancel(struct generate_job *job);
-/* Forgets requests that were made for these options, of which no job is left: from here on the
+/* Frees requests that were made for these options, of which no job is left: from here on the
  * options may be freed. */
 void generate_scheduler_release(struct generate_scheduler *s,
                                 const struct generate_options *options);

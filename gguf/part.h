@@ -5,7 +5,7 @@
 #include "gguf/gguf.h"
 #include "gguf/index.h"
 
-/* A metadata entry: the part that callers see, and where the strings of a string array begin. A
+/* A metadata entry: the part for callers, and where the strings of a string array begin. A
  * gguf_kv pointer is always the first member of one of these. */
 struct gguf_entry {
     struct gguf_kv kv;

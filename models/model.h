@@ -68,6 +68,9 @@ uint64_t model_session_cache_bytes(const struct model_session *s);
  * session, and no memory is taken for graphs and cache. */
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err);
+/* Adds the bytes of the graphs for a batch of n tokens of one sequence that all have logits. */
+bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
+                              struct base_error *err);
 
 /* ---- Several sequences ----
  *
@@ -96,8 +99,8 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
 
 uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
 
-/* Forgets tokens from position `length` on and returns how many are left: `length`; 0 when a
- * sliding-window cache lacks what the positions after `length` would look at; or, of a model with
+/* Removes tokens from position `length` on and returns how many are left: `length`; 0 when a
+ * sliding-window cache lacks what the positions after `length` attend to; or, of a model with
  * recurrent states, the length of the nearest snapshot before (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 

@@ -121,7 +121,7 @@ struct model_params {
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     uint32_t n_pass;            /* how often the layers are run; each pass has a state of its own */
-    bool pass_norm;             /* the output's norm stands between two passes too */
+    bool pass_norm;             /* the output's norm is applied between two passes too */
     uint32_t n_draft_layer;     /* layers of the file after those: not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;

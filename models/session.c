@@ -304,6 +304,17 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
+bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
+                              struct base_error *err)
+{
+    if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* such a batch does not occur */
+    const struct model_graph *g = body_of(s, n, model_state_needs_spans(&s->state) ? 1 : n, n, err);
+    const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
+    if (!h) return false;
+    *bytes += (uint64_t)(engine_graph_bytes(g->graph) + engine_graph_bytes(h->graph));
+    return true;
+}
+
 static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
 {
     uint32_t wanted = 0;

@@ -16,6 +16,7 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
     if (from->gemv) {
         to->gemv = from->gemv;
         to->rows_per_step = from->rows_per_step > 0 ? from->rows_per_step : 1;
+        to->gemv_pair = from->gemv_pair;
     }
 }
 

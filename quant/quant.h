@@ -226,6 +226,11 @@ struct quant_kernel {
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
+
+    /* Two columns by one reading of the rows: out[c][r] = row r times column c, for rows->n
+     * consecutive rows. NULL: not faster than gemv for each. */
+    void (*gemv_pair)(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
+                      float *const out[2]);
 };
 
 struct quant_type {

@@ -95,7 +95,7 @@ static void write_f32(const struct support_model *m, struct gguf_writer *w, cons
 static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
                       const char *value)
 {
-    enum { MAX_ITEMS = 16 };
+    enum { MAX_ITEMS = 128 };
     char full[96], *end;
     int32_t item[MAX_ITEMS];
     float number[MAX_ITEMS];
@@ -147,7 +147,7 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
         write_u32(m, w, "expert_count", m->n_expert);
         write_u32(m, w, "expert_used_count", m->n_expert_used);
     }
-    char list[512], *rest = list, *word;
+    char list[2048], *rest = list, *word;
     snprintf(list, sizeof list, "%s", m->keys ? m->keys : "");
     while ((word = strsep(&rest, " "))) {
         char *value = strchr(word, '=');
@@ -295,7 +295,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
 static bool plan_beside(struct plan *plan)
 {
     static const struct model_tensor_row row = {.name = ""};
-    char list[512], *rest = list, *word;
+    char list[2048], *rest = list, *word;
     snprintf(list, sizeof list, "%s", plan->m->beside ? plan->m->beside : "");
     while (!plan->failed && (word = strsep(&rest, " "))) {
         if (!*word) continue;

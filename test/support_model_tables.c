@@ -9,6 +9,8 @@
 #define FFN_BIAS  " ffn_up.bias ffn_down.bias"
 #define NORM_BIAS " attn_norm.bias ffn_norm.bias output_norm.bias"
 #define ALL_BIAS  QKV_BIAS OUT_BIAS FFN_BIAS NORM_BIAS
+#define EXPERT_SCALES "ffn_gate_exps.scale ffn_up_exps.scale ffn_down_exps.scale"
+#define SHARED_SCALES " ffn_gate_shexp.scale ffn_up_shexp.scale ffn_down_shexp.scale"
 #define SSM(taps, inner, state, heads, groups)                                                     \
     "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state                      \
     " ssm.time_step_rank=" heads " ssm.group_count=" groups
@@ -47,6 +49,7 @@ const struct support_fixture support_fixtures[] = {
     {"minicpm", "minicpm", .keys = "embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5"},
     {.name = "minicpm-default", .arch = "minicpm"},
     {"nanbeige", "nanbeige", .n_layer = 3, .with = "rope_freqs.weight", .keys = "num_loops=3"},
+    {"nanbeige-scales", "nanbeige", .with = "ffn_gate.scale ffn_up.scale ffn_down.scale", .keys = "num_loops=1"},
     {"nanbeige-skip", "nanbeige", .n_layer = 2, .tied = true, .keys = "num_loops=2 skip_loop_final_norm=true"},
     {"chatglm", "chatglm", .with = "attn_qkv.weight attn_qkv.bias", .keys = "rope.dimension_count=8"},
     {"glm4", "glm4", .keys = "rope.dimension_count=8"},
@@ -61,6 +64,7 @@ const struct support_fixture support_fixtures[] = {
     {"qwen", "qwen", .n_head_kv = 4, .with = "attn_qkv.weight attn_qkv.bias"},
     {"cogvlm", "cogvlm", .n_head_kv = 4, .with = "attn_qkv.weight"},
     {"phi3", "phi3", .with = "attn_qkv.weight"},
+    {"phi3-scales", "phi3", .with = "attn_qkv.weight ffn_up.scale ffn_down.scale"},
     {"phi3-long", "phi3", .with = "rope_factors_long.weight rope_factors_short.weight", .keys = "rope.scaling.original_context_length=64 rope.scaling.attn_factor=1.19"},
     {.name = "plamo", .arch = "plamo"},
     {"qwen3", "qwen3", .tied = true},
@@ -116,6 +120,7 @@ const struct support_fixture support_fixtures[] = {
     {"muse-glimmer-cap", "muse-glimmer", .n_layer = 3, .window = 8, .keys = "logit_scale=0.7 final_logit_softcapping=5.0 attention.sliding_window_pattern=1,0,1"},
     {"qwen2moe", "qwen2moe", .n_expert = 8, .n_expert_used = 3, .with = QKV_BIAS, .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80"},
     {"qwen3moe", "qwen3moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},
+    {"qwen3moe-scales", "qwen3moe", .n_expert = 8, .n_expert_used = 3, .with = EXPERT_SCALES, .keys = "expert_feed_forward_length=48"},
     {"grovemoe", "grovemoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_chunk_feed_forward_length=24 experts_per_group=2 expert_group_scale=0.05"},
     {"grovemoe-few", "grovemoe", .n_expert = 9, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 experts_per_group=3 expert_group_scale=0.5"},
     {"qwen3vlmoe", "qwen3vlmoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 rope.dimension_sections=2,3,3,0"},
@@ -129,11 +134,11 @@ const struct support_fixture support_fixtures[] = {
     {"bailingmoe2", "bailingmoe2", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "attn_qkv.weight exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_count=1 leading_dense_block_count=1 expert_weights_norm=true expert_weights_scale=2.5 expert_gating_func=2 expert_group_count=4 expert_group_used_count=2"},
     {"ernie4_5-moe", "ernie4_5-moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 leading_dense_block_count=1 interleave_moe_layer_step=1"},
     {"hunyuan-moe", "hunyuan-moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80"},
-    {"hy_v3", "hy_v3", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = ROUTER(1) ROUTER(2) "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_weights_norm=true expert_weights_scale=1.5"},
+    {"hy_v3", "hy_v3", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = ROUTER(1) ROUTER(2) "exp_probs_b.bias" SHARED_SCALES, .keys = "expert_feed_forward_length=48 expert_weights_norm=true expert_weights_scale=1.5"},
     {"gpt-oss", "gpt-oss", .n_layer = 3, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "attn_sinks.weight ffn_gate_inp.bias ffn_gate_exps.bias ffn_up_exps.bias ffn_down_exps.bias" OUT_BIAS " " QKV_BIAS, .keys = "expert_feed_forward_length=48"},
     {"minimax-m2", "minimax-m2", .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=128 expert_gating_func=2 rope.dimension_count=8"},
     {"exaone-moe", "exaone-moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_shared_count=1 expert_gating_func=2 expert_weights_norm=true expert_weights_scale=1.5 leading_dense_block_count=1"},
-    {"mellum", "mellum", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=4"},
+    {"mellum", "mellum", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "ffn_up_exps.scale", .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=4"},
     {"deepseek2", "deepseek2", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 " MLA_YARN, .bar = 1e-11},
     {"deepseek2-lite", "deepseek2", .n_layer = 26, .n_expert = 8, .n_expert_used = 3, .keys = MLA_HEADS " " MLA_EXPERTS " " MLA_YARN, .bar = 1e-11},
     {"deepseek2-split", "deepseek2", .n_layer = 2, .n_head = 6, .n_expert = 4, .n_expert_used = 2, .tied = true, .with = "ffn_gate_up_exps.weight", .keys = "attention.key_length=56 attention.value_length=48 attention.kv_lora_rank=48 attention.key_length_mla=28 attention.value_length_mla=20 attention.head_count_kv=1 attention.q_lora_rank=0 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_count=1 attention.temperature_scale=0.5 attention.temperature_length=8 rope.scaling.type=linear rope.scaling.factor=4.0", .bar = 1e-11},
@@ -153,9 +158,12 @@ const struct support_fixture support_fixtures[] = {
     {"lfm2moe", "lfm2moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "attention.head_count_kv=0,0,2,0 shortconv.l_cache=3 expert_feed_forward_length=48 expert_gating_func=2 leading_dense_block_count=2"},
     {"qwen35", "qwen35", .n_layer = 5, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
     {"qwen35-sections", "qwen35", .n_layer = 2, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,0,0", .bar = 1e-9},
+    {"qwen35-biases", "qwen35", .n_layer = 2, .with = QKV_BIAS " ffn_up.scale ssm_out.scale", .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
     {"qwen35-marked", "qwen35", .n_layer = 3, .keys = SSM("3", "96", "16", "6", "2") " attention.recurrent_layers=1,0,1 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
     {"qwen35moe", "qwen35moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen35moe-scales", "qwen35moe", .n_layer = 2, .n_expert = 8, .n_expert_used = 3, .with = EXPERT_SCALES SHARED_SCALES, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen3next", "qwen3next", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen3next-scales", "qwen3next", .n_layer = 2, .n_expert = 8, .n_expert_used = 3, .with = EXPERT_SCALES SHARED_SCALES, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=2 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"qwen3next-old", "qwen3next", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_in.weight", .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {"granitehybrid", "granitehybrid", .n_layer = 5, .tied = true, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "24", "8", "2") " attention.head_count_kv=0,2,0,2,0 embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5 attention.scale=0.2 rope.scaling.finetuned=false", .bar = 1e-11},
     {"granitehybrid-moe", "granitehybrid", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "16", "8", "4") " attention.head_count_kv=0,0,2 expert_shared_feed_forward_length=80", .bar = 1e-11},

@@ -261,14 +261,14 @@ static int canary_mismatches(const struct guard *out, size_t size)
 struct bed {
     uint64_t rng;
     struct guard w, out;
-    struct column column;
+    struct column column, second;
     struct quant_kernels scalar;
     bool plain; /* rows of normal numbers only */
 };
 
 static struct bed bed_new(void)
 {
-    struct bed bed = {.rng = seed, .column = column_new()};
+    struct bed bed = {.rng = seed, .column = column_new(), .second = column_new()};
     bed.w = guard_new(MAX_BYTES * 4 + 65536);
     bed.out = guard_new((size_t)MAX_K * 64);
     quant_kernels_init(&bed.scalar, CPU_SCALAR);
@@ -280,6 +280,7 @@ static void bed_free(struct bed *bed)
     guard_free(&bed->w);
     guard_free(&bed->out);
     column_free(&bed->column);
+    column_free(&bed->second);
 }
 
 /* Random rows, ending at the end of a page or beginning at an odd address. */
@@ -301,18 +302,26 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
 
 typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                      float *out);
+typedef void gemv_pair_fn(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
+                          float *const out[2]);
 typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
 typedef void encode_fn(int64_t k, const float *in, void *row);
 typedef void encode_by_fn(int64_t k, const float *in, const float *importance, void *row);
 
+/* From row to row: often more than a row. */
+static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int64_t k)
+{
+    const size_t bytes = (size_t)quant_row_size(type, k);
+    if (support_random_below(&bed->rng, 4) > 0) return bytes;
+    return bytes + type->block_bytes + 2 * support_random_below(&bed->rng, 9);
+}
+
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
 {
-    size_t row_bytes = (size_t)quant_row_size(type, k);
-    if (support_random_below(&bed->rng, 4) == 0)
-        row_bytes += type->block_bytes + 2 * support_random_below(&bed->rng, 9);
+    const size_t row_bytes = any_row_bytes(bed, type, k);
     uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
     float expected[MAX_ROWS];
 
@@ -330,6 +339,26 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, &bed->column.act, out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
+}
+
+static int gemv_pair_mismatches(struct bed *bed, const struct quant_type *type,
+                                gemv_pair_fn *gemv_pair, int64_t k, int n_rows)
+{
+    const size_t row_bytes = any_row_bytes(bed, type, k), bytes = 2 * (size_t)n_rows * 4;
+    const uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
+    float expected[2 * MAX_ROWS];
+    column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+    column_fill(&bed->second, &bed->rng, &bed->scalar, type->act, k);
+    const struct quant_act a[2] = {bed->column.act, bed->second.act};
+    for (int i = 0; i < 2 * n_rows; i++)
+        expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
+    float *out = canary_place(&bed->out, bytes);
+    const struct quant_rows rows = {
+        w,      row_bytes,
+        n_rows, QUANT_ROWS_STRIDED,
+        n_rows, {.distance = 1024, .to_l1 = support_random_below(&bed->rng, 2)}};
+    gemv_pair(k, &rows, a, (float *const[2]){out, out + n_rows});
+    return float_mismatches(2 * n_rows, out, expected) + canary_mismatches(&bed->out, bytes);
 }
 
 static int decode_mismatches(struct bed *bed, const struct quant_type *type, decode_fn *decode,
@@ -475,6 +504,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
+            if (kernel->gemv_pair)
+                report("gemv_pair", type->name, kernels->level, k, n_rows,
+                       gemv_pair_mismatches(bed, type, kernel->gemv_pair, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->encode != type->encode)
@@ -650,6 +682,17 @@ static void mutant_order(int64_t k, const struct quant_rows *rows, const struct 
     }
 }
 
+/* Both results are of the first column. */
+static void mutant_gemv_pair(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
+                             float *const out[2])
+{
+    const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    for (int64_t i = 0; i < 2 * rows->n; i++) {
+        const int64_t r = i % rows->n;
+        out[i / rows->n][r] = type->dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
+    }
+}
+
 /* One code of one row is off by one. */
 static void mutant_unpack(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                           void *panel)
@@ -667,7 +710,8 @@ static void mutant_decode(int64_t first, int64_t n, const void *row, float *out)
 }
 
 struct caught {
-    int dropped, order, unpacked, decoded; /* tries in which the mutant's results differed */
+    int dropped, order, column, unpacked,
+        decoded; /* tries in which the mutant's results differed */
 };
 
 static struct caught try_mutants(bool plain, int tries)
@@ -679,12 +723,15 @@ static struct caught try_mutants(bool plain, int tries)
     for (int i = 0; i < tries; i++) {
         n.dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7) != 0;
+        n.column += gemv_pair_mismatches(&bed, type, mutant_gemv_pair, 32 * 18, 7) != 0;
         n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }
     printf("mutants caught in %d tries with %s data: dropped block %d, other order %d, "
+           "wrong column %d, "
            "altered code %d, a byte too many %d\n",
-           tries, plain ? "plain" : "adversarial", n.dropped, n.order, n.unpacked, n.decoded);
+           tries, plain ? "plain" : "adversarial", n.dropped, n.order, n.column, n.unpacked,
+           n.decoded);
     bed_free(&bed);
     return n;
 }
@@ -698,10 +745,12 @@ static void mutants_are_caught(void **state)
     struct caught plain = try_mutants(true, TRIES), odd = try_mutants(false, TRIES);
     assert_int_equal(plain.dropped, TRIES);
     assert_int_equal(plain.order, TRIES);
+    assert_int_equal(plain.column, TRIES);
     assert_int_equal(plain.unpacked, TRIES);
     assert_int_equal(plain.decoded, TRIES);
     assert_true(odd.dropped >= TRIES / 4);
     assert_true(odd.order >= TRIES / 4);
+    assert_true(odd.column >= TRIES / 4);
     assert_int_equal(odd.unpacked, TRIES);
     assert_int_equal(odd.decoded, TRIES);
 }

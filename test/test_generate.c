@@ -15,20 +15,20 @@ static const struct generate_thought_marks opened = {"<t>", "</t>", true};
 struct text {
     struct base_buffer bytes;
     int32_t id[N_CTX];
-    size_t n;
+    size_t n, n_forced; /* n_forced: tokens without logits */
     struct generate_outcome outcome;
 };
 
 static void add(struct text *t, const struct generate_piece *piece)
 {
     base_buffer_add(&t->bytes, piece->text, piece->size);
+    t->n_forced += piece->id >= 0 && !piece->logits;
     if (piece->id >= 0) t->id[t->n++] = piece->id;
 }
 
 static bool sink(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     (void)err;
-    assert_true(piece->id < 0 || piece->logits);
     add(user, piece);
     return true;
 }
@@ -417,6 +417,67 @@ static void marks_are_tokens_and_begun_texts_go_on(void **state)
     support_generate_close(&s);
 }
 
+/* Of a request without guesses, twice: with all logits and without those that decide nothing. */
+static void compare_forced(const struct support_generate *s, const struct generate_options *o,
+                           const struct generate_prompt *p, struct text *text)
+{
+    struct generate_options all = *o;
+    struct text full = {0};
+    struct generate_request *a = support_request(s, o, 0), *b = support_request(s, &all, 1);
+    all.all_logits = true;
+    run(a, p, text);
+    run(b, p, &full);
+    assert_int_equal(full.n_forced, 0);
+    assert_int_equal(text->n, full.n);
+    assert_memory_equal(text->id, full.id, full.n * sizeof *full.id);
+    assert_int_equal(text->bytes.size, full.bytes.size);
+    assert_memory_equal(text->bytes.data, full.bytes.data, full.bytes.size);
+    assert_int_equal(text->outcome.ending, full.outcome.ending);
+    assert_int_equal(text->outcome.complete, full.outcome.complete);
+    generate_request_free(a);
+    generate_request_free(b);
+    clear(&full);
+}
+
+static void what_is_determined_is_not_evaluated(void **state)
+{
+    static const char *const choices[] = {"yes, certainly", "no", "nobody"};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    size_t n_forced = 0;
+    (void)state;
+    support_generate_open(&s, "llama", 2, N_CTX);
+    struct constraint *c = constraint_from_choices(choices, 3, &err),
+                      *inner = constraint_from_regex("(the end, ){2}[ab]x", 19, &err);
+    struct text_ids ids = ids_of(&s, "x");
+    const struct generate_prompt plain = prompt_of(&ids, 1, NULL);
+    struct generate_options o = options(40, c);
+    o.sample.temp = 2;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const struct generate_prompt p = prompt_of(&ids, seed, seed % 2 ? &opened : NULL);
+        o.max_thought = seed % 4 == 3 ? 3 : -1;
+        compare_forced(&s, &o, &p, &text);
+        assert_true(text.outcome.complete);
+        if (seed % 2 == 0 && text.bytes.data[0] == 'y') /* the first token decides */
+            assert_int_equal(text.n_forced, text.n - 1);
+        n_forced += text.n_forced;
+    }
+    assert_true(n_forced > 0);
+    o = options(40, inner); /* what is determined before a choice is evaluated: the choice depends
+                             * on its tokens */
+    compare_forced(&s, &o, &plain, &text);
+    assert_int_equal(text.n_forced, 1);
+    o = options(8, c); /* the limit decides */
+    compare_forced(&s, &o, &plain, &text);
+    assert_true(text.outcome.complete);
+    constraint_free(c);
+    constraint_free(inner);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
 static void an_interruption_is_an_ending(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -455,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_thought_that_the_model_opens_is_a_thought),
         cmocka_unit_test(a_mark_that_turns_out_to_be_text_is_text),
         cmocka_unit_test(marks_are_tokens_and_begun_texts_go_on),
+        cmocka_unit_test(what_is_determined_is_not_evaluated),
         cmocka_unit_test(an_interruption_is_an_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

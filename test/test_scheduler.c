@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_CTX = 160, N_JOBS = 40, N_OPTIONS = 6, N_BEGINNINGS = 3, MOST_IDS = 100 };
+enum { N_CTX = 160, N_JOBS = 40, N_OPTIONS = 7, N_BEGINNINGS = 3, MOST_IDS = 100 };
 
 struct text {
     struct base_buffer bytes;
@@ -97,6 +97,8 @@ static void make_options(struct set *set)
     set->options[4].n_stop = 2;
     set->options[5].sample.repeat_penalty = 1.3f;
     set->options[5].ignore_eos = true;
+    set->options[6].sample.temp = 0; /* repeats itself: guesses are right */
+    set->options[6].ignore_eos = true;
 }
 
 static void make_jobs(struct set *set, uint64_t *random)
@@ -221,26 +223,37 @@ static int check(const struct support_generate *lone, const struct set *set, con
 
 static void every_text_is_what_it_is_alone(void **state)
 {
-    static const char *const archs[] = {"llama", "gemma3"};
+    static const char *const archs[] = {"llama", "gemma3", "mamba2"};
+    const struct generate_draft_options guesses = {.n_ctx = N_CTX, .always = true};
+    struct generate_draft_counts sum = {0};
+    struct base_error err = BASE_ERROR_INIT;
     static const struct {
         uint32_t n_slots, n_kept, n_step;
     } cases[] = {{1, 0, 512}, {2, 1, 3}, {5, 0, 16}, {5, 2, 40}, {8, 2, 512}, {4, 1, 1}};
     uint64_t random = 7;
     (void)state;
-    for (size_t a = 0; a < 2; a++)
+    for (size_t a = 0; a < sizeof archs / sizeof *archs; a++)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             struct support_generate s = {0}, lone = {0};
             struct set *set = make_set(&random);
             support_generate_open(&s, archs[a], cases[c].n_slots + cases[c].n_kept, N_CTX);
             support_generate_open(&lone, archs[a], 1, N_CTX);
-            const struct generate_scheduler_options o = {.n_slots = cases[c].n_slots,
-                                                         .n_step = cases[c].n_step};
+            struct generate_draft *draft = c % 3 == 0 ? generate_draft_new(&guesses, &err) : NULL;
+            const struct generate_scheduler_options o = {
+                .n_slots = cases[c].n_slots, .n_step = cases[c].n_step, .draft = draft};
             run_all(&s, &o, set, &random);
             assert_int_equal(check(&lone, set, archs[a]), 0);
+            if (draft) {
+                const struct generate_draft_counts counts = generate_draft_counts(draft);
+                sum.n_guesses += counts.n_guesses;
+                sum.n_right += counts.n_right;
+            }
+            generate_draft_free(draft);
             support_generate_close(&s);
             support_generate_close(&lone);
             free_set(set);
         }
+    assert_true(sum.n_right > 0 && sum.n_right < sum.n_guesses);
 }
 
 /* The comparison sees a seed that is another. */

@@ -1,7 +1,8 @@
 /* test/test_tokenizer_cases.c: the ids of the texts of test/data/tokenizer/texts.txt against those
- * of the reference libraries (tokenizers, SentencePiece), as scripts/make-tokenizer-cases stored
- * them: three small vocabularies that stand in the repository, one of them under each pre-tokenizer
- * with a stored answer, and the vocabularies of the two test models where they are. */
+ * of the reference programs (tokenizers, SentencePiece, rwkv, llama.cpp), as
+ * scripts/make-tokenizer-cases stored them: six small vocabularies in the repository, one of them
+ * under each pre-tokenizer with a stored answer, and the vocabularies of the two test models where
+ * they are. */
 #include "test/support.h"
 
 #include "base/utf8.h"
@@ -115,19 +116,93 @@ static struct support_vocab open_small(const char *name)
     return support_vocab_open(path);
 }
 
+/* The texts that the long one is made of: no bytes that a library reads otherwise. */
+static bool is_part(const struct base_buffer *text)
+{
+    static const char *const left_out[] = {"\xe2\x96\x81", "\xc2\x85"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (memmem(text->data, text->size, left_out[i], strlen(left_out[i]))) return false;
+    return !memchr(text->data, 0, text->size);
+}
+
+/* Text i * i % 97 of texts.txt for each i, separated by spaces: longer than what any tokenizer
+ * encodes as a whole, and most of its words repeated. */
+static struct base_buffer make_long_text(void)
+{
+    enum { PARTS = 97, TIMES = 900 };
+    struct base_buffer part[PARTS] = {BASE_BUFFER_INIT}, all = BASE_BUFFER_INIT;
+    char *texts = read_data("texts", ".txt");
+    const char *line = texts;
+    for (int i = 0; i < PARTS; i++, line += strcspn(line, "\n") + 1)
+        add_unescaped(line, strcspn(line, "\n"), &part[i]);
+    for (int i = 0; i < TIMES; i++) {
+        const struct base_buffer *p = &part[i * i % PARTS];
+        if (!is_part(p)) continue;
+        if (i) base_buffer_add_text(&all, " ");
+        base_buffer_add(&all, p->data, p->size);
+    }
+    for (int i = 0; i < PARTS; i++) base_buffer_free(&part[i]);
+    free(texts);
+    assert_false(all.failed);
+    return all;
+}
+
+/* Number and FNV-1a of the ids of the long text against NAME's line of long.sums. */
+static void check_long(const struct text_tokenizer *t, const char *name)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct base_buffer text = make_long_text();
+    char want[64], *sums = read_data("long", ".sums");
+    uint64_t hash = 0xcbf29ce484222325u;
+    if (!text_encode(t, text.data, text.size, 0, &ids, &err)) fail_msg("%s: %s", name, err.text);
+    for (size_t i = 0; i < ids.count; i++)
+        for (int shift = 0; shift < 32; shift += 8)
+            hash = (hash ^ ((uint32_t)ids.id[i] >> shift & 0xff)) * 0x100000001b3u;
+    snprintf(want, sizeof want, "%s %zu %016llx\n", name, ids.count, (unsigned long long)hash);
+    if (!strstr(sums, want)) fail_msg("the ids of the long text differ: %s", want);
+    base_buffer_free(&text);
+    text_ids_free(&ids);
+    free(sums);
+}
+
+static void check_small(const char *name)
+{
+    struct support_vocab v = open_small(name);
+    check_ids(v.tokenizer, name, 0);
+    check_long(v.tokenizer, name);
+    support_vocab_free(&v);
+}
+
 static void spm_gives_the_reference_ids(void **state)
 {
     (void)state;
-    struct support_vocab v = open_small("spm");
-    check_ids(v.tokenizer, "spm", 0);
-    support_vocab_free(&v);
+    check_small("spm");
+}
+
+static void unigram_gives_the_reference_ids(void **state)
+{
+    (void)state;
+    check_small("unigram");
+}
+
+static void rwkv_gives_the_reference_ids(void **state)
+{
+    (void)state;
+    check_small("rwkv");
+}
+
+static void plamo2_gives_the_reference_ids(void **state)
+{
+    (void)state;
+    check_small("plamo2");
 }
 
 static void wordpiece_gives_the_reference_ids(void **state)
 {
     (void)state;
+    check_small("wordpiece");
     struct support_vocab v = open_small("wordpiece");
-    check_ids(v.tokenizer, "wordpiece", 0);
     check_ids(v.tokenizer, "wordpiece.special", TEXT_PARSE_SPECIAL);
     support_vocab_free(&v);
 }
@@ -171,6 +246,7 @@ static void pre_tokenizers_give_the_reference_ids(void **state)
         snprintf(ids, sizeof ids, "bpe.%s", names[i]);
         check_ids(v.tokenizer, ids, 0);
         if (i == 0) check_ids(v.tokenizer, "bpe.gpt-2.special", TEXT_PARSE_SPECIAL);
+        if (i == 0) check_long(v.tokenizer, "bpe");
         support_vocab_free(&v);
     }
 }
@@ -206,6 +282,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spm_gives_the_reference_ids),
         cmocka_unit_test(wordpiece_gives_the_reference_ids),
+        cmocka_unit_test(unigram_gives_the_reference_ids),
+        cmocka_unit_test(rwkv_gives_the_reference_ids),
+        cmocka_unit_test(plamo2_gives_the_reference_ids),
         cmocka_unit_test(smollm2_gives_the_reference_ids_of_our_texts),
         cmocka_unit_test(pre_tokenizers_give_the_reference_ids),
         cmocka_unit_test(gemma3_gives_the_reference_ids_of_our_texts),

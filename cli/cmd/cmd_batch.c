@@ -6,6 +6,7 @@
 #include "cli/batch/shard.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/commands.h"
+#include "cli/draft_model.h"
 #include "cli/input.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -42,6 +43,7 @@ struct batch {
     struct cli_model model;
     struct cli_batch_context context;
     struct generate_scheduler *scheduler;
+    struct cli_draft draft;
     struct cli_prefix_cache *cache; /* NULL: none */
     struct cli_batch_input input;
     struct cli_batch_output output;
@@ -117,13 +119,15 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
 static bool open_scheduler(struct batch *b, struct base_error *err)
 {
     uint32_t n_slots;
-    if (!cli_model_open_slots(&b->model, &b->values, STANDARD_SLOTS, KEPT, &n_slots, err))
+    if (!cli_model_open_slots(&b->model, &b->values, STANDARD_SLOTS, KEPT, &n_slots, err) ||
+        !cli_draft_open(&b->draft, &b->values, &b->model, err))
         return false;
     const struct generate_model model = {
         .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
     const struct generate_scheduler_options o = {.n_slots = n_slots,
                                                  .n_step = (uint32_t)b->values.batch_size,
-                                                 .store = cli_prefix_store(b->cache)};
+                                                 .store = cli_prefix_store(b->cache),
+                                                 .draft = b->draft.draft};
     b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
         cli_model_note(&b->model);
@@ -331,6 +335,7 @@ static bool report(const struct batch *b, struct base_error *err)
                  (unsigned long long)b->n_answers, seconds, (unsigned long long)b->n_read,
                  (unsigned long long)b->n_generated,
                  seconds > 0 ? (double)b->n_generated / seconds : 0);
+    if (b->values.verbose) cli_draft_note(&b->draft);
     if (b->n_failed == 0) return true;
     return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s",
                      (unsigned long long)b->n_failed, (unsigned long long)b->n_answers,
@@ -341,6 +346,7 @@ static void close_all(struct batch *b)
 {
     while (b->first) free_entry(b, b->first);
     generate_scheduler_free(b->scheduler);
+    cli_draft_close(&b->draft);
     cli_prefix_close(b->cache);
     cli_batch_context_close(&b->context);
     cli_batch_input_free(&b->input);

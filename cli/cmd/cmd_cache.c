@@ -11,7 +11,7 @@
 
 enum { SECONDS_OF_DAY = 24 * 60 * 60 };
 
-/* A file of the folder as a person sees it. */
+/* A file of the folder, as `infer cache` lists it. */
 struct row {
     struct cli_cache_file *file;
     struct cli_cache_head head;

@@ -1,5 +1,6 @@
 /* cli/out/memory_plan.c: --plan. See cli/out/memory_plan.h. */
 #include "cli/out/memory_plan.h"
+#include "cli/draft_model.h"
 #include "cli/hwinfo.h"
 #include "cli/system.h"
 #include <stdio.h>
@@ -11,6 +12,7 @@ struct plan {
     uint64_t room; /* free memory within the limits of this process; 0: unknown */
     uint64_t n_prompt;
     uint32_t n_ctx;
+    bool guesses;
 };
 
 /* The memory of this process now: the program, its libraries, the vocabulary, its tables. A run
@@ -39,8 +41,9 @@ static void add_text(const struct plan *p, const struct cli_model *m, struct bas
                            "cache       %10.1f MB  for %u tokens, %.1f kB each; resident as far as "
                            "it is filled\n",
                            mb(p->cache), p->n_ctx, (double)p->cache / p->n_ctx / 1e3);
-    base_buffer_add_format(out, "activations %10.1f MB  a prompt of %llu tokens, then one by one\n",
-                           mb(p->activations), (unsigned long long)p->n_prompt);
+    base_buffer_add_format(
+        out, "activations %10.1f MB  a prompt of %llu tokens, then one by one%s\n",
+        mb(p->activations), (unsigned long long)p->n_prompt, p->guesses ? ", or with guesses" : "");
     base_buffer_add_format(out, "program     %10.1f MB  with vocabulary and tables\n",
                            mb(p->program));
     base_buffer_add_format(out, "total       %10.1f MB", mb(p->total));
@@ -77,12 +80,16 @@ static void add_json(const struct plan *p, const struct cli_model *m, struct bas
 bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
                    struct base_error *err)
 {
-    struct plan p = {.n_ctx = model_session_n_ctx(m->session), .n_prompt = n_prompt};
+    struct plan p = {.n_ctx = model_session_n_ctx(m->session),
+                     .n_prompt = n_prompt,
+                     .guesses = cli_draft_is_wanted(values)};
     struct cli_machine machine;
     struct base_buffer out = BASE_BUFFER_INIT;
     if (p.n_prompt == 0) p.n_prompt = (uint64_t)values->batch_size;
     if (p.n_prompt > p.n_ctx) p.n_prompt = p.n_ctx;
-    if (!model_session_plan(m->session, p.n_prompt, &p.activations, err)) return false;
+    if (!model_session_plan(m->session, p.n_prompt, &p.activations, err) ||
+        (p.guesses && !generate_draft_plan(m->session, &p.activations, err)))
+        return false;
     cli_machine_read(&machine);
     p.room = machine.memory_free;
     if (machine.memory_limit && machine.memory_limit < p.room) p.room = machine.memory_limit;

@@ -62,7 +62,7 @@ enum {
     HEAD_MAX = 1 << 16,    /* bytes of an answer's head */
     IGNORED_MAX = 1 << 16, /* bytes of the body of an error or a redirect */
     SLOWEST = 1000,        /* bytes per second */
-    HEADER_SIZE = CLI_HTTP_VALIDATOR + 32
+    HEADER_SIZE = CLI_HTTP_LINK + 32
 };
 
 /* What the program calls of the library. */
@@ -186,7 +186,7 @@ static void forget_answer(struct cli_http_answer *a, int status)
 {
     a->status = status;
     a->size = a->first = a->total = a->wait = -1;
-    a->validator[0] = '\0';
+    a->validator[0] = a->next[0] = '\0';
 }
 
 /* "bytes 0-99/1234" */
@@ -212,6 +212,20 @@ static void read_linked(const char *text, char out[BASE_SHA256_HEX])
     out[BASE_SHA256_HEX - 1] = '\0';
 }
 
+/* `<address>; rel="next"`, among others divided by commas. */
+static void read_link(const char *text, char out[CLI_HTTP_LINK])
+{
+    while ((text = strchr(text, '<')) != NULL) {
+        const size_t n = strcspn(++text, ">");
+        const char *rest = text + n + (text[n] == '>');
+        const size_t size = strcspn(rest, ",<");
+        const char *rel = memmem(rest, size, "rel=\"next\"", 10);
+        if (rel && n < CLI_HTTP_LINK) snprintf(out, CLI_HTTP_LINK, "%.*s", (int)n, text);
+        if (rel) return;
+        text = rest;
+    }
+}
+
 static void read_header(struct slot *s, const char *name, const char *value)
 {
     struct cli_http_answer *a = &s->request->answer;
@@ -222,6 +236,7 @@ static void read_header(struct slot *s, const char *name, const char *value)
     if (strcasecmp(name, "Retry-After") == 0) a->wait = number_of(value);
     if (is_hub && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
     if (is_hub && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
+    if (strcasecmp(name, "Link") == 0) read_link(value, a->next);
     if (strlen(value) < sizeof a->validator &&
         ((is_tag && value[0] == '"') ||
          (!a->validator[0] && strcasecmp(name, "Last-Modified") == 0)))

@@ -18,6 +18,7 @@
 enum {
     CLI_HTTP_REQUESTS = 16, /* at once */
     CLI_HTTP_VALIDATOR = 256,
+    CLI_HTTP_LINK = 2048,
     CLI_HTTP_URL = 8192
 };
 
@@ -39,10 +40,11 @@ struct cli_http_answer {
     int64_t linked;                     /* X-Linked-Size, of the hub alone; -1: none */
     char sha256[BASE_SHA256_HEX];       /* X-Linked-Etag where it is one, of the hub alone; or "" */
     char validator[CLI_HTTP_VALIDATOR]; /* a strong ETag, else Last-Modified, or "" */
+    char next[CLI_HTTP_LINK];           /* Link with rel="next": the address, or "" */
 };
 
 struct cli_http_request {
-    /* ---- Set by the caller; what they point to lives until the request ends ---- */
+    /* ---- Set by the caller; what they point to must exist until the request ends ---- */
     const char *url;
     const char *range;    /* "0-99"; NULL: the whole */
     const char *if_range; /* the part is wanted of that version only; NULL: of any */

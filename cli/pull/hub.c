@@ -11,7 +11,8 @@
 #include <strings.h>
 
 enum {
-    LIST_MAX = 16 << 20, /* bytes of a list */
+    LIST_MAX = 16 << 20, /* bytes of a list, all pages together */
+    PAGES_MAX = 100,
     TEXT_MAX = 1024,     /* and of a text in it */
     NAME_MAX_SIZE = 200, /* bytes of a name: NAME.part.state must be one too */
     PARTS_MAX = 999,
@@ -170,13 +171,13 @@ static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cl
     return check_file(f, err);
 }
 
-/* The files of a list that may be models, with their paths as `url`. */
-static bool read_list(const struct base_buffer *text, struct cli_hub_files *all,
+/* Adds the files of a page of the list that may be models, with their paths as `url`. */
+static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
                       struct base_error *err)
 {
     struct constrain_json j = {0};
     struct base_error wrong = BASE_ERROR_INIT;
-    bool ok = constrain_json_read(&j, text->size ? text->data : "", text->size, &wrong);
+    bool ok = constrain_json_read(&j, text, size, &wrong);
     if (!ok && wrong.code == BASE_USAGE)
         base_fail(err, BASE_FAILED, "the hub's list of files is no JSON: %s", wrong.text);
     else if (!ok && err && !err->code)
@@ -339,14 +340,40 @@ bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct b
     return base_fail_at(err, BASE_FAILED, host, -1, "answered with status %d", a->status);
 }
 
-static bool fetch_list(struct cli_http *h, const char *url, struct base_buffer *text,
-                       struct base_error *err)
+/* Appends a page of the list to `text`; `url` becomes the address of the next one, or empty. */
+static bool fetch_page(struct cli_http *h, const char *hub, struct base_buffer *url,
+                       struct base_buffer *text, struct base_error *err)
 {
     char host[256];
-    struct cli_http_request r = {.url = url, .take = take_list, .user = text};
+    const size_t n = strlen(hub);
+    struct cli_http_request r = {.url = url->data, .take = take_list, .user = text};
     if (!cli_http_get(h, &r, err)) return false;
-    cli_http_host(h, url, host, sizeof host);
-    return r.answer.status == 200 || cli_hub_refusal(&r.answer, host, err);
+    cli_http_host(h, url->data, host, sizeof host);
+    if (r.answer.status != 200) return cli_hub_refusal(&r.answer, host, err);
+    const char *next = r.answer.next;
+    if (*next && (strncmp(next, hub, n) != 0 || next[n] != '/'))
+        return base_fail_at(err, BASE_FAILED, host, -1, "its list of files goes on elsewhere");
+    base_buffer_clear(url);
+    base_buffer_add_text(url, next);
+    return cli_buffer_check(url, err);
+}
+
+static bool fetch_list(struct cli_http *h, const char *hub, const char *repository,
+                       struct cli_hub_files *all, struct base_error *err)
+{
+    struct base_buffer url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    base_buffer_add_format(&url, "%s/api/models/%s/tree/main?recursive=1", hub, repository);
+    bool ok = cli_buffer_check(&url, err);
+    for (int page = 0; ok && url.size > 0; page++) {
+        const size_t start = text.size;
+        ok = page < PAGES_MAX ? fetch_page(h, hub, &url, &text, err)
+                              : base_fail(err, BASE_FAILED,
+                                          "the hub's list of files has more than %d pages", page);
+        ok = ok && read_page(text.size ? text.data + start : "", text.size - start, all, err);
+    }
+    base_buffer_free(&url);
+    base_buffer_free(&text);
+    return ok;
 }
 
 /* USER/REPO[:QUANT] */
@@ -372,17 +399,13 @@ bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
                   struct cli_hub_files *files, struct base_error *err)
 {
     struct base_buffer repository = BASE_BUFFER_INIT, quant = BASE_BUFFER_INIT,
-                       url = BASE_BUFFER_INIT, list = BASE_BUFFER_INIT, base = BASE_BUFFER_INIT;
+                       base = BASE_BUFFER_INIT;
     struct cli_hub_files all = {0};
     size_t n = strlen(hub);
     while (n > 0 && hub[n - 1] == '/') n--;
     base_buffer_add(&base, hub, n);
-    bool ok = parse(text, &repository, &quant, err) && cli_buffer_check(&base, err);
-    if (ok)
-        base_buffer_add_format(&url, "%s/api/models/%s/tree/main?recursive=1", base.data,
-                               repository.data);
-    ok = ok && cli_buffer_check(&url, err) && fetch_list(h, url.data, &list, err) &&
-         read_list(&list, &all, err);
+    bool ok = parse(text, &repository, &quant, err) && cli_buffer_check(&base, err) &&
+              fetch_list(h, base.data, repository.data, &all, err);
     const struct cli_hub_file *first = ok ? choose(&all, quant.data, err) : NULL;
     ok = first && take_parts(&all, first, base.data, repository.data, files, err);
     if (!ok) base_error_set_file(err, text);
@@ -390,8 +413,6 @@ bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
     base_buffer_free(&base);
     base_buffer_free(&repository);
     base_buffer_free(&quant);
-    base_buffer_free(&url);
-    base_buffer_free(&list);
     return ok;
 }
 

@@ -39,7 +39,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
  * begins at 0 otherwise. */
 bool cli_partial_begin(struct cli_partial *p, const struct cli_version *version,
                        struct base_error *err);
-/* Forgets all bytes. */
+/* Discards all bytes. */
 bool cli_partial_clear(struct cli_partial *p, struct base_error *err);
 
 bool cli_partial_write(struct cli_partial *p, uint64_t at, const char *bytes, size_t size,

@@ -8,7 +8,8 @@
  * sinks. A range is cut to its table; a table or a slot that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
- * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block
+ * a block reads each chunk of keys and values once (attention_chunk.c), also those that several
+ * sequences have in common. A unit of work is one block
  * with all its chunks, or, when there are fewer blocks than workers need (decoding), one block with
  * one chunk. In the latter case partial results are stored in shared scratch and merged in the same
  * order, so that the bits do not depend on the split. */
@@ -109,7 +110,12 @@ static struct attention_partial *partial_at(const struct attention_run *run, cha
     return (struct attention_partial *)(base + index * run->l.partial_floats * 4);
 }
 
-/* The end of the longest run of rows from `first` on, at most `end`, that read the same table. */
+static bool table_exists(const struct attention_run *run, int64_t table)
+{
+    return table >= 0 && table < run->dst->src[ATTENTION_TABLES]->ne[1];
+}
+
+/* The longest block of rows from `first` on, before `end`, whose tables all exist or all do not. */
 static void block_from(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                        struct attention_block *b)
 {
@@ -117,19 +123,14 @@ static void block_from(const struct attention_run *run, int64_t kv, int64_t firs
     b->kv = kv;
     b->first = first;
     b->n = 0;
-    b->table = range_of(run, first / l->per_kv)[0];
     for (int64_t row = first; row < end; row++) {
         const int32_t *range = range_of(run, row / l->per_kv);
-        if (range[0] != b->table) break;
+        b->table[b->n] = range[0];
+        if (table_exists(run, range[0]) != table_exists(run, b->table[0])) break;
         b->lo[b->n] = range[1] < 0 ? 0 : range[1];
         b->hi[b->n] = range[2] < l->n_positions ? range[2] : l->n_positions;
         b->n++;
     }
-}
-
-static bool block_table_exists(const struct attention_run *run, const struct attention_block *b)
-{
-    return b->table >= 0 && b->table < run->dst->src[ATTENTION_TABLES]->ne[1];
 }
 
 /* ---- Merging ---- */
@@ -228,20 +229,21 @@ static void fill_nan(const struct attention_run *run, const struct attention_blo
 /* ---- Units of work ---- */
 
 /* One chunk of a block, added to its sums. */
-static void add_chunk(const struct attention_run *run, const struct attention_block *b,
-                      int64_t chunk)
+static void add_chunk(const struct attention_run *run, struct attention_block *b, int64_t chunk)
 {
     struct attention_keys keys;
-    if (!engine_attention_chunk_load(run, b, chunk, &keys)) return;
-    for (int64_t first = 0; first < b->n; first += TILE) {
-        struct attention_partial *partial[TILE], *sum[TILE];
-        int64_t n = b->n - first < TILE ? b->n - first : TILE;
-        for (int64_t i = 0; i < n; i++) {
-            partial[i] = partial_at(run, run->own + run->l.tile_partials_at, i);
-            sum[i] = partial_at(run, run->own + run->l.sums_at, first + i);
+    for (b->part = 0; b->part < b->n; b->part = b->part_end) {
+        if (!engine_attention_chunk_load(run, b, chunk, &keys)) continue;
+        for (int64_t first = b->part; first < b->part_end; first += TILE) {
+            struct attention_partial *partial[TILE], *sum[TILE];
+            int64_t n = engine_min(b->part_end - first, TILE);
+            for (int64_t i = 0; i < n; i++) {
+                partial[i] = partial_at(run, run->own + run->l.tile_partials_at, i);
+                sum[i] = partial_at(run, run->own + run->l.sums_at, first + i);
+            }
+            engine_attention_chunk_tile(run, b, &keys, first, n, partial);
+            merge(run, sum, partial, n);
         }
-        engine_attention_chunk_tile(run, b, &keys, first, n, partial);
-        merge(run, sum, partial, n);
     }
 }
 
@@ -251,7 +253,7 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
     struct attention_block b;
     for (; first < end; first += b.n) {
         block_from(run, kv, first, end, &b);
-        if (!block_table_exists(run, &b)) {
+        if (!table_exists(run, b.table[0])) {
             fill_nan(run, &b);
             continue;
         }
@@ -276,18 +278,21 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
     for (; first < end; first += b.n) {
         struct attention_keys keys;
         block_from(run, kv, first, end, &b);
-        if (!block_table_exists(run, &b)) continue;
+        if (!table_exists(run, b.table[0])) continue;
         engine_attention_convert_queries(run, &b);
-        bool any = engine_attention_chunk_load(run, &b, chunk, &keys);
-        for (int64_t at = 0; at < b.n; at += TILE) {
-            struct attention_partial *partial[TILE];
-            int64_t n = b.n - at < TILE ? b.n - at : TILE;
-            for (int64_t i = 0; i < n; i++) {
-                int64_t row = kv * run->l.rows + first + at + i;
-                partial[i] = partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
-                partial[i]->seen = 0.0f;
+        for (b.part = 0; b.part < b.n; b.part = b.part_end) {
+            const bool any = engine_attention_chunk_load(run, &b, chunk, &keys);
+            for (int64_t at = b.part; at < b.part_end; at += TILE) {
+                struct attention_partial *partial[TILE];
+                int64_t n = engine_min(b.part_end - at, TILE);
+                for (int64_t i = 0; i < n; i++) {
+                    int64_t row = kv * run->l.rows + first + at + i;
+                    partial[i] =
+                        partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
+                    partial[i]->seen = 0.0f;
+                }
+                if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, partial);
             }
-            if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, partial);
         }
     }
 }
@@ -297,7 +302,7 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
 {
     struct attention_block b;
     block_from(run, kv, row, row + 1, &b);
-    if (!block_table_exists(run, &b)) {
+    if (!table_exists(run, b.table[0])) {
         fill_nan(run, &b);
         return;
     }

@@ -52,11 +52,12 @@ struct attention_partial {
     float o[];
 };
 
-/* Query rows of one KV head that read the same table, and the range of keys of each. */
+/* Query rows of one KV head, and the table and the range of keys of each. */
 struct attention_block {
     int64_t kv, first, n; /* rows first .. first + n - 1 */
-    int64_t table;
+    int64_t table[ATTENTION_BLOCK];
     int64_t lo[ATTENTION_BLOCK], hi[ATTENTION_BLOCK]; /* keys lo <= j < hi; empty: lo >= hi */
+    int64_t part, part_end; /* rows part .. part_end - 1 read the loaded keys */
 };
 
 struct attention_run {
@@ -84,7 +85,7 @@ static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
-/* The keys of a chunk in the range of some row of a block. */
+/* The keys of a chunk in the range of some row of a block's part. */
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys in the range of any row, counted from there */
@@ -98,9 +99,10 @@ struct attention_keys {
     const char *key, *value; /* the chunk's int16 groups, or floats: in scratch or the cache */
 };
 
-/* Reads the chunk's keys and values in the range of any row of the block; false if there are
- * none. */
-bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
+/* Makes a part of the rows from b->part on that read the same slots in this chunk: those of one
+ * sequence, or of several with a common beginning. Reads the keys and values in the range of any of
+ * them; false if there are none. */
+bool engine_attention_chunk_load(const struct attention_run *run, struct attention_block *b,
                                  int64_t chunk, struct attention_keys *keys);
 
 /* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the loaded

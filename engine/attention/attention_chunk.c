@@ -71,12 +71,29 @@ static bool in_place(const int32_t *table, int64_t n_slots, struct attention_key
     return differ == 0;
 }
 
+static const int32_t *table_at(const struct attention_run *run, int64_t table, int64_t position)
+{
+    const struct engine_tensor *tables = run->dst->src[ATTENTION_TABLES];
+    return (const int32_t *)(tables->data + table * tables->nb[1]) + position;
+}
+
+/* Whether row i of the block reads the slots of row k in a chunk. */
+static bool same_slots(const struct attention_run *run, const struct attention_block *b, int64_t i,
+                       int64_t k, int64_t chunk)
+{
+    const int64_t lo = chunk * CHUNK, hi = lo + CHUNK;
+    if (b->table[i] == b->table[k]) return true;
+    if (b->lo[i] > lo || b->lo[k] > lo || b->hi[i] < hi || b->hi[k] < hi) return false;
+    return memcmp(table_at(run, b->table[i], lo), table_at(run, b->table[k], lo),
+                  CHUNK * sizeof(int32_t)) == 0;
+}
+
 static bool chunk_keys(const struct attention_run *run, const struct attention_block *b,
                        int64_t chunk, struct attention_keys *keys)
 {
     int64_t lo = INT64_MAX, hi = 0, chunk_lo = chunk * CHUNK, chunk_hi = chunk_lo + CHUNK;
     int64_t last = chunk_hi;
-    for (int64_t i = 0; i < b->n; i++) {
+    for (int64_t i = b->part; i < b->part_end; i++) {
         if (b->hi[i] > last) last = b->hi[i];
         int64_t row_lo = b->lo[i] > chunk_lo ? b->lo[i] : chunk_lo;
         int64_t row_hi = b->hi[i] < chunk_hi ? b->hi[i] : chunk_hi;
@@ -85,8 +102,7 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
         if (row_hi > hi) hi = row_hi;
     }
     if (lo >= hi) return false;
-    const struct engine_tensor *tables = run->dst->src[ATTENTION_TABLES];
-    const int32_t *table = (const int32_t *)(tables->data + b->table * tables->nb[1]) + chunk_lo;
+    const int32_t *table = table_at(run, b->table[b->part], chunk_lo);
     const int64_t n_slots = engine_attention_slots(run->dst->src[ATTENTION_K]);
     keys->chunk_lo = chunk_lo;
     keys->lo = lo - chunk_lo;
@@ -194,9 +210,12 @@ static const char *load(const struct attention_run *run, const struct attention_
     return to;
 }
 
-bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
+bool engine_attention_chunk_load(const struct attention_run *run, struct attention_block *b,
                                  int64_t chunk, struct attention_keys *keys)
 {
+    b->part_end = b->part + 1;
+    while (b->part_end < b->n && same_slots(run, b, b->part_end, b->part_end - 1, chunk))
+        b->part_end++;
     if (!chunk_keys(run, b, chunk, keys)) return false;
     keys->key = load(run, b, keys, false);
     keys->value = load(run, b, keys, true);
@@ -410,7 +429,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     if (t.n == 0) return;
     t.own->n_rows = t.n;
     t.own->to_l1 = run->task->engine->quant.prefetch.to_l1;
-    const bool from_memory = first == 0 && keys->in_place;
+    const bool from_memory = first == b->part && keys->in_place;
     tile_scores(run, keys, &t, from_memory);
     if (!l->float_values) {
         tile_sums(run, keys, &t, from_memory);

@@ -73,7 +73,7 @@ struct engine_matmul {
     int64_t n_block_count;
     int64_t max_columns; /* maximum of a gemm: decides the route, with types and n_w */
     bool gemv_only;      /* all gemms are on gemv routes: no panels on either side */
-    bool k_blocks;       /* row panels of super-blocks cover one K-block (route.c) */
+    bool dual_512;       /* struct quant_kernels: decides with the others where K-blocks are */
     bool own_copy;       /* each worker converts all of x: cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
@@ -112,14 +112,9 @@ static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
     return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* Whether panels and columns of a form are divided into K-blocks in products that have K-blocks:
- * super-blocks only. The maximum elements of a K-block: the row panels of a tile and a column panel
- * of that length fit the L1 cache together. */
+/* The maximum elements of a K-block: the row panels of a tile and a column panel of that length fit
+ * the L1 cache together. */
 enum { ENGINE_MATMUL_K_BLOCK = 512 };
-static inline bool engine_matmul_by_k_blocks(bool k_blocks, const struct quant_act_form *form)
-{
-    return k_blocks && form->layout == QUANT_LAYOUT_256;
-}
 
 /* Types whose tiles, with dual_512, multiply two row panels at once (engine/isa/tile.h): all with
  * panels except blocks of 32 with minima. */

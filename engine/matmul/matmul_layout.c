@@ -26,9 +26,15 @@ static int64_t panel_bytes(const struct engine_tensor *w)
     return w->ne[0] / w->type->act->block_len * engine_matmul_panel_bytes(w->type);
 }
 
-static void act_layout(struct engine_matmul_act *act, const struct quant_act_form *form, int64_t k,
-                       bool k_blocks)
+static bool by_k_blocks(const struct engine_matmul *p, const struct quant_act_form *form)
 {
+    return engine_route_k_blocks(form->layout, p->max_columns, p->dual_512);
+}
+
+static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *act,
+                       const struct quant_act_form *form)
+{
+    const int64_t k = p->k;
     act->form = form;
     act->parts = quant_act_parts(form, k);
     if (engine_matmul_by_floats(form)) {
@@ -39,7 +45,7 @@ static void act_layout(struct engine_matmul_act *act, const struct quant_act_for
                                                         : sizeof(struct engine_cols32);
     act->col_panel_bytes = k / form->block_len * act->block_bytes;
     act->k_block_count = 1;
-    if (engine_matmul_by_k_blocks(k_blocks, form))
+    if (by_k_blocks(p, form))
         act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
 }
 
@@ -56,7 +62,7 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->gemv_only)
         max_rows = engine_min(max_rows, STREAM_BUDGET / row);
-    else if (!engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
+    else if (!by_k_blocks(p, w->type->act))
         max_rows = engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
     if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
@@ -98,7 +104,7 @@ static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, in
 static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {
-    if (engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
+    if (by_k_blocks(p, w->type->act))
         return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->act->block_len) *
                engine_matmul_panel_bytes(w->type);
     const int64_t unit =
@@ -120,7 +126,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     int64_t max_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->max_columns = max_cols;
     p->gemv_only = engine_route_gemv_only(max_cols);
-    p->k_blocks = engine_route_k_blocks(max_cols, dual_512);
+    p->dual_512 = dual_512;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_block_count = p->ids ? 1 : engine_max(1, engine_min(n_threads, max_cols / N_BLOCK_COLS));
     const int sides = engine_matmul_sides(p);
@@ -135,7 +141,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
             p->sums_at = engine_max(p->sums_at, rows_bytes(p, w, p->m_block_rows[i]));
         if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
         struct engine_matmul_act *act = &p->act[w->type->act->index];
-        if (!act->form) act_layout(act, w->type->act, p->k, p->k_blocks);
+        if (!act->form) act_layout(p, act, w->type->act);
         act->in_place =
             w->type->act->element == p->x->type && p->x->nb[0] == (int64_t)p->x->type->block_bytes;
     }

@@ -19,9 +19,9 @@
  *                such a tile                            8 columns
  *   rows         other floats                           rows in place, or decoded to F32, by
  *                                                       columns in place
- *   panels-k     super-blocks of 256, with two 512-bit  panels of 16 rows, 512 elements of k at a
- *                ports or at most 8 columns in a gemm   time: panels of a tile stay in the L1 cache;
- *                                                       sums wait in memory, which costs nothing there
+ *   panels-k     no gemm has more than 16 columns; or   panels of 16 rows, 512 elements of k at a
+ *                super-blocks of 256, with two 512-bit  time: panels of a tile stay in the L1 cache;
+ *                ports                                  sums wait in memory, which costs nothing there
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
@@ -60,8 +60,7 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
         return columns > IN_PLACE_COLS && tile->packed_f32 ? ENGINE_ROUTE_PACKED
                                                            : ENGINE_ROUTE_ROWS;
     default:
-        return engine_route_k_blocks(f->max_columns, f->dual_512) &&
-                       engine_matmul_by_k_blocks(true, act)
+        return engine_route_k_blocks(act->layout, f->max_columns, f->dual_512)
                    ? ENGINE_ROUTE_PANELS_K
                    : ENGINE_ROUTE_PANELS;
     }
@@ -72,9 +71,10 @@ bool engine_route_gemv_only(int64_t max_columns)
     return max_columns <= ENGINE_MATMUL_GEMV_COLS;
 }
 
-bool engine_route_k_blocks(int64_t max_columns, bool dual_512)
+bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool dual_512)
 {
-    return dual_512 || max_columns <= ENGINE_TILE_COLS;
+    if (layout == QUANT_LAYOUT_F32 || layout == QUANT_LAYOUT_BF16) return false;
+    return max_columns <= 2 * ENGINE_TILE_COLS || (dual_512 && layout == QUANT_LAYOUT_256);
 }
 
 /* Whether OpenBLAS may have this product: large, of plain matrices of floats. */

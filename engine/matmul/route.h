@@ -35,8 +35,8 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
 const char *engine_route_name(enum engine_route route); /* the name that the profile prints */
 
 /* For the layout of scratch, before any run: whether all gemms are on gemv routes; whether panels
- * of super-blocks are divided into K-blocks. */
+ * and columns of a layout are divided into K-blocks. */
 bool engine_route_gemv_only(int64_t max_columns);
-bool engine_route_k_blocks(int64_t max_columns, bool dual_512);
+bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool dual_512);
 
 #endif

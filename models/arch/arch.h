@@ -151,7 +151,7 @@ enum model_window_rope {
     MODEL_WINDOW_ROPE_UNSCALED  /* the others' base; never scaled */
 };
 
-/* Sliding windows: which layers see the last attention.sliding_window positions only. The key
+/* Sliding windows: which layers attend to the last attention.sliding_window positions only. The key
  * attention.sliding_window_pattern replaces the period; an array says it for each layer. */
 struct model_window {
     enum model_window_rule rule;

@@ -5,6 +5,8 @@
 /* Coefficients without a part of a name. */
 #define BARE_SSM {"ssm_a.weight", "ssm_a"}, {"ssm_d.weight", "ssm_d"}
 #define NORM_2   {"ffn_norm.weight", "post_attention_norm.weight"}
+/* Biases that files may have and the other implementation does not add. */
+#define NO_BIAS  {"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""}
 
 const struct model_arch model_arch_hybrid[] = {
     {{"lfm2"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_SHORT_CONV},
@@ -18,20 +20,22 @@ const struct model_arch model_arch_hybrid[] = {
      .ffn.scales = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
               .scale = MODEL_SCALE_KEY, .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
-     .alias = {BARE_SSM, NORM_2}},
+     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
     {{"qwen35moe"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
+     .ffn.scales = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
               .scale = MODEL_SCALE_KEY, .rope_keys = MODEL_ROPE_KEYS_INTERLEAVED},
      .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
                  .shared_gate = true},
-     .alias = {BARE_SSM, NORM_2}},
+     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
     {{"qwen3next"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
+     .ffn.scales = true,
      .delta.grouped = true,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
               .scale = MODEL_SCALE_KEY},
      .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
                  .shared_gate = true},
-     .alias = {BARE_SSM, NORM_2}},
+     .alias = {BARE_SSM, NORM_2, NO_BIAS}},
     {{"granitehybrid"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_MAMBA2},
      .experts = {.allowed = true, .shared = MODEL_SHARED_LENGTH},
      .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},

@@ -29,7 +29,7 @@ const struct model_arch model_arch_llama[] = {
     {{"minicpm"}, .experts = {.allowed = true}, .attn = {.scale = MODEL_SCALE_KEY},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 12, .logit_scale = MODEL_LOGITS_DIVIDED,
               .logits_by_embd = 256, .residual_scale = true, .residual_default = 1.4f}},
-    {{"nanbeige"}, .plan.loops = true},
+    {{"nanbeige"}, .plan.loops = true, .ffn.scales = true},
     {{"chatglm"}, .ffn = {.form = MODEL_FFN_FUSED}},
     {{"glm4"}, .residual = MODEL_SANDWICH, .attn = {.rope_keys = MODEL_ROPE_KEYS_SECTIONS},
      .ffn = {.form = MODEL_FFN_FUSED}},

@@ -211,9 +211,14 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
         h = engine_unary(b->g, model_finish_ffn(b, &e->shared_up, h), arch->ffn.act);
         return model_finish_ffn(b, &e->shared_down, engine_mul_mat(b->g, e->shared_down.weight, h));
     }
-    h = build_glu(b, engine_cols(b->g, h, 0, e->n_shared),
-                  engine_cols(b->g, h, e->n_shared, e->n_shared), e->shared_clamp);
-    h = engine_mul_mat(b->g, e->shared_down.weight, h);
+    struct engine_tensor *gate = engine_cols(b->g, h, 0, e->n_shared);
+    struct engine_tensor *up = engine_cols(b->g, h, e->n_shared, e->n_shared);
+    if (!fused) {
+        gate = model_finish_ffn(b, &e->shared_gate, gate);
+        up = model_finish_ffn(b, &e->shared_up, up);
+    }
+    h = build_glu(b, gate, up, e->shared_clamp);
+    h = model_finish_ffn(b, &e->shared_down, engine_mul_mat(b->g, e->shared_down.weight, h));
     if (!e->shared_in) return h;
     return engine_mul(b->g, h,
                       engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));

@@ -86,7 +86,8 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
 {
     struct engine_tensor *const both[] = {f->gate.weight, f->up.weight};
     const bool fused = f->n_gate == 0;
-    x = fused ? model_linear(b, &f->up, x) : engine_mul_mat_cat(b->g, both, 2, x);
+    x = fused ? model_finish_ffn(b, &f->up, engine_mul_mat(b->g, f->up.weight, x))
+              : engine_mul_mat_cat(b->g, both, 2, x);
     x = model_named(b, x, "ffn_gate_up");
     struct engine_tensor *gate = engine_cols(b->g, x, 0, f->n_ff);
     struct engine_tensor *up = engine_cols(b->g, x, f->n_ff, f->n_ff);

@@ -173,7 +173,7 @@ static struct engine_tensor *by_head(const struct model_builder *b, struct engin
     return model_swap_heads(b, engine_mul_mat(b->g, w, model_swap_heads(b, x)));
 }
 
-/* Queries of the latent see it as key and value of one head: [T][H * DV]. */
+/* For queries of the latent it is the key and value of one head: [T][H * DV]. */
 static struct engine_tensor *build_latent(struct model_builder *b, const struct mla *a,
                                           struct engine_tensor *q, struct engine_tensor *c,
                                           struct engine_tensor *p)

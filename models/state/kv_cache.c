@@ -178,7 +178,7 @@ static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
     }
 }
 
-/* The first position that sliding layers see from `position`. */
+/* The first position that `position` attends to in sliding layers. */
 static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
 {
     if (kv->window == 0) return 0;
@@ -211,17 +211,50 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
     }
 }
 
+static void copy_row(const struct engine_tensor *t, bool int16, enum engine_kv_q16 what,
+                     uint32_t size, uint32_t from, uint32_t to)
+{
+    const uint32_t n = int16 ? ENGINE_KV_Q16_GROUP : 1;
+    for (int64_t head = 0; head < t->ne[2]; head++) {
+        const char *source = t->data + head * t->nb[2] + from / n * t->nb[1];
+        char *unit = t->data + head * t->nb[2] + to / n * t->nb[1];
+        if (int16)
+            engine_kv_q16_copy(what, size, source, from % n, unit, to % n);
+        else
+            memcpy(unit, source, (size_t)t->nb[1]);
+    }
+}
+
+/* Copies what a slot holds, in all layers of the kind. */
+static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t to)
+{
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_layer *l = &kv->layer[i];
+        if (!l->present || (int)l->kind != kind) continue;
+        copy_row(&l->k, kv->int16_k, ENGINE_KV_Q16_KEYS, l->size_k, (uint32_t)from, (uint32_t)to);
+        copy_row(&l->v, kv->int16_v, ENGINE_KV_Q16_VALUES, l->size_v, (uint32_t)from, (uint32_t)to);
+    }
+}
+
+/* Both share slots, but for those of a last group that is not whole: `to` will fill it, and
+ * attention reads whole groups faster than rows of two. */
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
+    const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_GROUP : 1;
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const int32_t *theirs = table_of(s, slots, from);
-        int32_t *table = table_of(s, slots, to);
+        int32_t *table = table_of(s, slots, to), previous = -1;
         slots->oldest[to] = slots->oldest[from];
         for (uint32_t j = slots->oldest[from]; j < length; j++) {
-            table[j] = theirs[j];
-            slots->refcount[table[j]]++;
+            if (j < length / n * n) {
+                table[j] = theirs[j];
+                slots->refcount[table[j]]++;
+                continue;
+            }
+            table[j] = previous = (int32_t)take(slots, to, j, previous);
+            copy_slot(&s->kv, kind, theirs[j], table[j]);
         }
     }
 }
@@ -257,7 +290,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saved ----
  *
- * Of layers that see all positions, then of those with a window:
+ * Of layers that attend to all positions, then of those with a window:
  *
  *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
  *

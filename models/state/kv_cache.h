@@ -1,15 +1,16 @@
 /* models/state/kv_cache.h: keys and values of several sequences.
  *
- * A position's keys and values of one layer lie in a slot. Layers of one kind (those that see all
- * positions, those with a sliding window) share the numbering of slots; each has a pool of slots of
- * its own. Each sequence has a block table, the slot of each of its positions; the attention op
- * reads slots through these tables, so nothing above depends on where a position lies. A slot has a
- * count of the sequences whose tables name it: a fork copies a table. A slot is written once, by
- * the sequence that took it, and is free again when its count is 0.
+ * A position's keys and values of one layer lie in a slot. Layers of one kind (those that attend to
+ * all positions, those with a sliding window) share the numbering of slots; each has a pool of
+ * slots of its own. Each sequence has a block table, the slot of each of its positions; the
+ * attention op reads slots through these tables, so nothing above depends on where a position lies.
+ * A slot has a count of the sequences whose tables name it: a fork copies a table, and of an
+ * int16-quantized cache the rows of a last group that is not whole. A slot is written once, by the
+ * sequence that took it, and is free again when its count is 0.
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
- *     positions of sequence 1     0   1   2           a fork of two positions
+ *     positions of sequence 1     0   1   2           a fork of two positions (of no group)
  *       their slots               0   1  32
  *     refcounts of slots 0 ..     2   2   1   1   0 ..  1 (slot 32)  0 ..
  *
@@ -44,7 +45,7 @@ struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
     uint32_t n_layer;             /* the model's, once for each pass over them */
     uint32_t window;              /* of sliding layers; 0: there are none */
-    bool chunked;                 /* they see from a multiple of `window` on */
+    bool chunked;                 /* they attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
     enum quant_id type_k, type_v;
     bool int16_k, int16_v; /* kept as the int16-quantized form that attention multiplies */

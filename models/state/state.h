@@ -77,7 +77,7 @@ struct model_state_kind {
     void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
     /* The largest length' <= length from which the sequence can continue; 0 always can. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
-    /* Forgets positions from `length` on, which `held` has returned. */
+    /* Removes positions from `length` on, which `held` has returned. */
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
     /* `to`, which is empty, shares the first `length` positions of `from`. */
     void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);

@@ -6,6 +6,7 @@
  *
  *     NAME_code(block, i)         the unsigned code of element i; value = d * (code - offset)
  *     NAME_codes_avx2(block, s)   those of elements 32s ... 32s + 31; offset and codes below 4
+ *     NAME_codes_avx512(block, s) those of elements 64s ... 64s + 63
  *
  * QUANT_LONG_KERNELS(NAME) makes its kernels, QUANT_LONG_MEMBERS(NAME) puts them into its row. */
 #ifndef QUANT_BLOCK32_LONG_BLOCK_H
@@ -157,7 +158,108 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
     }
 }
 
-#define QUANT_LONG_AVX2(NAME)                                                                      \
+/* ---- One column, AVX-512: four rows at a time, sixteen blocks of 32 at a step ---- */
+
+typedef __m512i quant_long_codes_avx512(const uint8_t *block, int s);
+
+/* v of n of sixteen blocks of 32 from block b of the column and `at` of a row; the lanes after
+ * these are not used. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_long_values(struct quant_long_form form,
+                                                        quant_long_codes_avx512 *codes,
+                                                        const uint8_t *at,
+                                                        const struct quant_act *a, int64_t b, int n)
+{
+    const __m512i ones = _mm512_set1_epi16(1),
+                  lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const int per_block = (int)(form.len / 32);
+    const __mmask16 live = (__mmask16)((1u << n) - 1);
+    uint16_t d[8] = {0};
+    __m512i v[8];
+    EACH (j, 8) {
+        v[j] = _mm512_setzero_si512();
+        if (2 * j >= n) continue;
+        const uint8_t *block = at + 2 * j / per_block * form.bytes;
+        const __m512i x = _mm512_loadu_si512(a->q + 32 * b + 64 * j);
+        v[j] = _mm512_dpbusd_epi32(v[j], codes(block, j % (per_block / 2)), x);
+        d[2 * j / per_block] = quant_load16(block);
+    }
+    /* Sums of four products become those of a quarter of a block; codes are below 4. */
+    EACH (i, 4) v[i] = _mm512_madd_epi16(_mm512_packs_epi32(v[2 * i], v[2 * i + 1]), ones);
+    EACH (i, 2) v[i] = _mm512_madd_epi16(_mm512_packs_epi32(v[2 * i], v[2 * i + 1]), ones);
+    const __m512i sums = _mm512_add_epi32(_mm512_shuffle_i64x2(v[0], v[1], 0x88),
+                                          _mm512_shuffle_i64x2(v[0], v[1], 0xdd));
+    const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    const __m512i less =
+        _mm512_mullo_epi32(_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(live, a->sum + b)),
+                           _mm512_set1_epi32(form.offset));
+    const __m512i isum = _mm512_sub_epi32(_mm512_permutexvar_epi32(order, sums), less);
+    const __m256 heads =
+        _mm256_cvtph_ps(_mm_setr_epi16((int16_t)d[0], (int16_t)d[1], (int16_t)d[2], (int16_t)d[3],
+                                       (int16_t)d[4], (int16_t)d[5], (int16_t)d[6], (int16_t)d[7]));
+    const __m512 of_block = _mm512_permutexvar_ps(_mm512_srli_epi32(lane, per_block == 2 ? 1 : 2),
+                                                  _mm512_castps256_ps512(heads));
+    const __m512 scale = _mm512_mul_ps(of_block, _mm512_maskz_loadu_ps(live, a->d + b));
+    return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(isum));
+}
+
+/* acc, a row in each lane, + the first n of sixteen v of each of four rows, in their order. */
+CPU_TARGET_AVX512 QUANT_INLINE __m128 quant_long_add(__m128 acc, const __m512 v[4], int n)
+{
+    const __m512 a0 = _mm512_unpacklo_ps(v[0], v[1]), a1 = _mm512_unpackhi_ps(v[0], v[1]);
+    const __m512 b0 = _mm512_unpacklo_ps(v[2], v[3]), b1 = _mm512_unpackhi_ps(v[2], v[3]);
+    float of[4][16]; /* [i]: blocks i, 4 + i, 8 + i and 12 + i */
+    _mm512_storeu_ps(of[0], _mm512_shuffle_ps(a0, b0, 0x44));
+    _mm512_storeu_ps(of[1], _mm512_shuffle_ps(a0, b0, 0xee));
+    _mm512_storeu_ps(of[2], _mm512_shuffle_ps(a1, b1, 0x44));
+    _mm512_storeu_ps(of[3], _mm512_shuffle_ps(a1, b1, 0xee));
+    for (int i = 0; i < n; i++) acc = _mm_add_ps(acc, _mm_loadu_ps(of[i % 4] + i / 4 * 4));
+    return acc;
+}
+
+CPU_TARGET_AVX512 QUANT_INLINE __m128 quant_long_step(struct quant_long_form form,
+                                                      quant_long_codes_avx512 *codes,
+                                                      const uint8_t *const row[4],
+                                                      const struct quant_act *a, int64_t b, int n,
+                                                      __m128 acc)
+{
+    __m512 v[4];
+    EACH (i, 4) v[i] = quant_long_values(form, codes, quant_long_at(form, row[i], 32 * b), a, b, n);
+    return quant_long_add(acc, v, n);
+}
+
+CPU_TARGET_AVX512 QUANT_INLINE void quant_long_gemv_avx512(struct quant_long_form form,
+                                                           quant_long_codes_avx512 *codes,
+                                                           int64_t k, const struct quant_rows *rows,
+                                                           const struct quant_act *a, float *out)
+{
+    for (int64_t r = 0; r < rows->n; r += 4) {
+        const uint8_t *row[4];
+        float sum[4];
+        for (int64_t i = 0; i < 4; i++) {
+            const int64_t at = r + i < rows->n ? r + i : rows->n - 1;
+            row[i] = (const uint8_t *)rows->w + (size_t)at * rows->row_bytes;
+        }
+        __m128 acc = _mm_setzero_ps();
+        int64_t b = 0;
+        for (; b + 16 <= k / 32; b += 16) {
+            for (int i = 0; i < 4; i++)
+                quant_prefetch_single((const char *)quant_long_at(form, row[i], 32 * b) +
+                                          QUANT_SINGLE_DISTANCE,
+                                      (size_t)(512 / form.len * form.bytes), rows->prefetch.to_l1);
+            acc = quant_long_step(form, codes, row, a, b, 16, acc);
+        }
+        if (b < k / 32) acc = quant_long_step(form, codes, row, a, b, (int)(k / 32 - b), acc);
+        _mm_storeu_ps(sum, acc);
+        for (int64_t i = 0; i < 4 && r + i < rows->n; i++) out[r + i] = sum[i];
+    }
+}
+
+#define QUANT_LONG_X86(NAME)                                                                       \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        quant_long_gemv_avx512(NAME##_form, NAME##_codes_avx512, k, rows, a, out);                 \
+    }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
                                                    float *out)                                     \
     {                                                                                              \
@@ -174,10 +276,12 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
         quant_long_unpack_avx2(NAME##_form, NAME##_codes_avx2, first, n_blocks, row, panel);       \
     }
 #define QUANT_LONG_VECTORS(NAME)                                                                   \
-    [CPU_AVX2] = {                                                                                 \
-        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.gemv = NAME##_gemv_avx512},
 #else
-#define QUANT_LONG_AVX2(NAME)
+#define QUANT_LONG_X86(NAME)
 #define QUANT_LONG_VECTORS(NAME)
 #endif
 
@@ -196,7 +300,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
     {                                                                                              \
         quant_long_unpack(NAME##_form, NAME##_code, first, n_blocks, row, panel);                  \
     }                                                                                              \
-    QUANT_LONG_AVX2(NAME)
+    QUANT_LONG_X86(NAME)
 
 /* Members of struct quant_type. */
 #define QUANT_LONG_MEMBERS(NAME)                                                                   \

@@ -30,6 +30,13 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q1_0_codes_avx2(const uint8_t *block, int s
     __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
     return _mm256_and_si256(set, _mm256_set1_epi8(2));
 }
+
+CPU_TARGET_AVX512 QUANT_INLINE __m512i q1_0_codes_avx512(const uint8_t *block, int s)
+{
+    uint64_t bits;
+    memcpy(&bits, block + 2 + 8 * s, sizeof bits);
+    return _mm512_maskz_set1_epi8(_cvtu64_mask64(bits), 2);
+}
 #endif
 
 QUANT_LONG_KERNELS(q1_0)

@@ -33,6 +33,15 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q2_0_codes_avx2(const uint8_t *block, int s
     pairs = _mm256_blendv_epi8(pairs, _mm256_srli_epi16(pairs, 2), odd);
     return _mm256_and_si256(pairs, _mm256_set1_epi8(3));
 }
+
+/* A byte in the lowest bits of each lane: its pairs of bits to the lowest of the lane's bytes. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512i q2_0_codes_avx512(const uint8_t *block, int s)
+{
+    __m512i v = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(block + 2) + s));
+    v = _mm512_or_si512(v, _mm512_slli_epi32(v, 6));
+    v = _mm512_or_si512(v, _mm512_slli_epi32(v, 12));
+    return _mm512_and_si512(v, _mm512_set1_epi8(3));
+}
 #endif
 
 QUANT_LONG_KERNELS(q2_0)

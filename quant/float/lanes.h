@@ -36,6 +36,11 @@ CPU_TARGET_AVX2 QUANT_INLINE float quant_tree_avx2(__m256 v)
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
 
+CPU_TARGET_AVX512 QUANT_INLINE float quant_tree_avx512(__m512 v)
+{
+    return quant_tree_avx2(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+
 /* Lanes 0 to 7 and 8 to 15. */
 struct quant_lanes_avx2 {
     __m256 low, high;
@@ -110,8 +115,7 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
             lanes = step(lanes, row, x, form.step);
         }
         if (left > 0) lanes = step(lanes, row, x, (int)left);
-        out[r] = quant_tree_avx2(
-            _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1)));
+        out[r] = quant_tree_avx512(lanes);
     }
 }
 

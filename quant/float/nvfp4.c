@@ -7,10 +7,10 @@
  *      qs[s][i]: element 16s + i low, 16s + 8 + i high; bit 3 of a code is the sign
  *      x = scale / 2 * e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
  *
- * UE4M3: exponent in bits 3 to 6, bias 7; without one the mantissa counts 2^-9; 0x7f is 0; bit 7
- * is not read. The scales have too wide a range for integer sums, so products take columns of
- * floats (quant_act_f32): rows are decoded, some elements at a time. Source of the layout: the GGUF
- * format as its reference implementation writes it. */
+ * UE4M3: exponent in bits 3 to 6, bias 7; without one the mantissa counts 2^-9; 0x7f is 0, 0xff is
+ * not; otherwise bit 7 is not read. The scales have too wide a range for integer sums, so products
+ * take columns of floats (quant_act_f32): rows are decoded, some elements at a time. Source of the
+ * layout: the GGUF format as its reference implementation writes it. */
 #include "quant/encode/fit.h"
 #include "quant/float/lanes.h"
 #include <math.h>
@@ -166,6 +166,80 @@ CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
         out[r] = quant_tree_avx2(_mm256_add_ps(low, high));
     }
 }
+
+/* half_scale of the scales of four blocks: of sub-block s of block b in lane 4b + s. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 half_scales_avx512(const uint8_t *block)
+{
+    int32_t four[4];
+    for (int b = 0; b < 4; b++) memcpy(&four[b], block + b * BYTES, sizeof four[b]);
+    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)four));
+    const __m512i bits = _mm512_and_si512(e, _mm512_set1_epi32(0x7f));
+    const __m512i normal =
+        _mm512_add_epi32(_mm512_slli_epi32(bits, 20), _mm512_set1_epi32(119 << 23));
+    const __mmask16 small = _mm512_cmplt_epi32_mask(bits, _mm512_set1_epi32(8));
+    const __mmask16 none = _mm512_cmpeq_epi32_mask(e, _mm512_set1_epi32(0x7f));
+    const __m512 d = _mm512_mask_mul_ps(_mm512_castsi512_ps(normal), small,
+                                        _mm512_cvtepi32_ps(bits), _mm512_set1_ps(0x1p-10f));
+    return _mm512_mask_mov_ps(d, none, _mm512_setzero_ps());
+}
+
+/* Sixteen elements; a permutation reads the lower four bits of an index. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 decode_sub_avx512(const uint8_t *q, __m512 d)
+{
+    const __m512 value = _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 8.0f, 12.0f, 0.0f,
+                                        -1.0f, -2.0f, -3.0f, -4.0f, -6.0f, -8.0f, -12.0f);
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)q);
+    const __m128i both = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
+    return _mm512_mul_ps(d, _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(both), value));
+}
+
+/* n blocks, four at most, of each of two rows. */
+CPU_TARGET_AVX512 QUANT_INLINE void add_blocks_avx512(const uint8_t *const block[2], int n,
+                                                      const float *x, __m512 lanes[2])
+{
+    __m512 scales[2];
+    uint8_t tail[2][4 * BYTES];
+    const uint8_t *from[2];
+    EACH (r, 2) {
+        from[r] = block[r];
+        if (n < 4) from[r] = memcpy(tail[r], block[r], (size_t)(n * BYTES));
+        if (n < 4) memset(tail[r] + n * BYTES, 0, (size_t)((4 - n) * BYTES));
+        scales[r] = half_scales_avx512(from[r]);
+    }
+    EACH (s, 16) {
+        if (s / 4 >= n) break;
+        const __m512 column = _mm512_loadu_ps(x + SUB_LEN * s);
+        EACH (r, 2) {
+            const __m512 d = _mm512_permutexvar_ps(_mm512_set1_epi32(s), scales[r]);
+            const uint8_t *q = from[r] + s / 4 * BYTES + 4 + s % 4 * 8;
+            lanes[r] = _mm512_fmadd_ps(decode_sub_avx512(q, d), column, lanes[r]);
+        }
+    }
+}
+
+/* Two rows at a time: the additions to one row's lanes wait for each other. */
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
+{
+    for (int64_t r = 0; r < rows->n; r += 2) {
+        const int64_t last = r + 1 < rows->n ? r + 1 : r;
+        const uint8_t *row[2] = {(const uint8_t *)rows->w + (size_t)r * rows->row_bytes,
+                                 (const uint8_t *)rows->w + (size_t)last * rows->row_bytes};
+        __m512 lanes[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+        const float *x = a->f32;
+        int64_t left = k / LEN;
+        for (; left >= 4; left -= 4, x += AT_ONCE) {
+            EACH (i, 2)
+                quant_prefetch_single((const char *)row[i] + QUANT_SINGLE_DISTANCE, 4 * BYTES,
+                                      rows->prefetch.to_l1);
+            add_blocks_avx512(row, 4, x, lanes);
+            EACH (i, 2) row[i] += 4 * BYTES;
+        }
+        if (left > 0) add_blocks_avx512(row, (int)left, x, lanes);
+        out[r] = quant_tree_avx512(lanes[0]);
+        out[last] = quant_tree_avx512(lanes[1]);
+    }
+}
 #endif
 
 const struct quant_type quant_type_nvfp4 = {
@@ -182,6 +256,7 @@ const struct quant_type quant_type_nvfp4 = {
             [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2},
+            [CPU_AVX512] = {.gemv = gemv_avx512},
 #endif
         },
 };

@@ -179,7 +179,7 @@ SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
 
 /* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
  * the sums start from minus 128 times scales and activations. */
-SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
                               struct super_step *step)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -214,6 +214,12 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
                                          _mm512_unpackhi_epi64(acc[0], acc[1]));
         step->isum[p] = _mm512_add_epi32(step->isum[p], _mm512_madd_epi16(start, c->sum[p]));
     }
+}
+
+SUPER_AVX512 void iq4_xs_take(int n, const uint8_t *const block[SUPER_STEP],
+                              const struct super_column *c, struct super_step *step)
+{
+    EACH (j, n) iq4_xs_step(block, c + j, step + j);
 }
 
 SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_take)

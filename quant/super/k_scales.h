@@ -125,16 +125,16 @@ SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct supe
     }
 }
 
-/* Of four super-blocks at once: d and msum of the step, and the scales as super_products takes
- * them, those of the second super-block eight words on. */
-SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
+/* Of four super-blocks at once: d and msum of n steps, and the scales as super_products takes them,
+ * those of the second super-block eight words on. */
+SUPER_AVX512 void k_scales_four(int n, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step,
                                 __m512i scale[2])
 {
     enum { Z = -128 }; /* a byte of zero */
     __m512i head = super_heads_avx512(block, 0);
     const __m512i halves = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25));
-    step->d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
+    const __m128i d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
 
     /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: six bits, or four and two. */
     const __m128i low_at = _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -151,7 +151,12 @@ SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
     scale[1] = _mm512_castsi256_si512(_mm512_extracti64x4_epi64(scale[0], 1));
     __m512i mins = _mm512_unpackhi_epi8(all, _mm512_setzero_si512());
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    step->msum = _mm512_madd_epi16(_mm512_permutexvar_epi32(order, mins), c->sum[0]);
+    mins = _mm512_permutexvar_epi32(order, mins);
+    EACH (j, n) {
+        step[j].d = d;
+        step[j].msum = _mm512_madd_epi16(mins, c[j].sum[0]);
+        step[j].isum[0] = step[j].isum[1] = _mm512_setzero_si512();
+    }
 }
 
 /* Codes number i are those of two sub-blocks: 0 2, 1 3, 4 6, 5 7. In each 128 bits of sum[0]: of
@@ -183,14 +188,13 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
 }
 
 /* Of a type with such scales: its super_step_products. */
-SUPER_AVX512 void k_scales_take(super_codes *codes, const uint8_t *const block[SUPER_STEP],
+SUPER_AVX512 void k_scales_take(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     k_scales_places(place);
-    k_scales_four(block, c, step, scale);
-    step->isum[0] = step->isum[1] = _mm512_setzero_si512();
-    super_products(codes, block, c, scale, place, step->isum);
+    k_scales_four(n, block, c, step, scale);
+    super_products(n, codes, block, c, scale, place, step);
 }
 #endif
 #endif

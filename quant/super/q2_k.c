@@ -179,23 +179,29 @@ SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, 1, c);
 }
 
-SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
-                            struct super_step *step)
+SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
+                            const struct super_column *c, struct super_step *step)
 {
-    __m512i scale[2], msum[2], place[4];
+    __m512i scale[2], min[2], place[4];
     super_places_halves(place);
     EACH (p, 2) {
         __m512i both = _mm512_cvtepu8_epi16(super_pair_scales(block[2 * p], block[2 * p + 1]));
         scale[p] = _mm512_and_si512(both, _mm512_set1_epi16(15));
-        msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), c->sum[p]);
-        step->isum[p] = _mm512_setzero_si512();
+        min[p] = _mm512_srli_epi16(both, 4);
     }
-    step->msum = super_add_pairs(msum);
-    step->d = super_split_words(super_words(block, offsetof(struct q2_k_block, d)));
-    super_products(q2_k_codes, block, c, scale, place, step->isum);
+    const __m128i d = super_split_words(super_words(block, offsetof(struct q2_k_block, d)));
+    EACH (j, n) {
+        __m512i msum[2];
+        EACH (p, 2) msum[p] = _mm512_madd_epi16(min[p], c[j].sum[p]);
+        step[j].msum = super_add_pairs(msum);
+        step[j].d = d;
+        step[j].isum[0] = step[j].isum[1] = _mm512_setzero_si512();
+    }
+    super_products(n, q2_k_codes, block, c, scale, place, step);
 }
 
 SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_take)
+SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_take)
 #endif
 
 const struct quant_type quant_type_q2_k = {
@@ -218,7 +224,8 @@ const struct quant_type quant_type_q2_k = {
                           .gemv = q2_k_gemv_avx2},
             [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
-                            .gemv = q2_k_gemv_avx512},
+                            .gemv = q2_k_gemv_avx512,
+                            .gemv_pair = q2_k_gemv_pair_avx512},
 #endif
         },
 };

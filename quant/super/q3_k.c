@@ -246,18 +246,21 @@ SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __
     return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
 }
 
-SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
-                            struct super_step *step)
+SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
+                            const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     super_places_halves(place);
     __m128i last = q3_k_scales_four(block, scale); /* d is in the upper half */
-    step->d = _mm_unpackhi_epi64(super_split_words(last), last);
-    EACH (p, 2) step->isum[p] = _mm512_madd_epi16(scale[p], c->sum[p]);
-    super_products(q3_k_codes, block, c, scale, place, step->isum);
+    EACH (j, n) {
+        step[j].d = _mm_unpackhi_epi64(super_split_words(last), last);
+        EACH (p, 2) step[j].isum[p] = _mm512_madd_epi16(scale[p], c[j].sum[p]);
+    }
+    super_products(n, q3_k_codes, block, c, scale, place, step);
 }
 
 SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
+SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_take)
 #endif
 
 const struct quant_type quant_type_q3_k = {
@@ -279,7 +282,8 @@ const struct quant_type quant_type_q3_k = {
                           .gemv = q3_k_gemv_avx2},
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
-                            .gemv = q3_k_gemv_avx512},
+                            .gemv = q3_k_gemv_avx512,
+                            .gemv_pair = q3_k_gemv_pair_avx512},
 #endif
         },
 };

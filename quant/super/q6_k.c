@@ -165,8 +165,8 @@ SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -16, c); /* minus half the offset, as above */
 }
 
-SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
-                            struct super_step *step)
+SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
+                            const struct super_column *c, struct super_step *step)
 {
     const size_t at = offsetof(struct q6_k_block, scale);
     __m512i scale[2], place[4];
@@ -174,16 +174,19 @@ SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct
     EACH (p, 2) {
         scale[p] =
             _mm512_cvtepi8_epi16(super_pair_scales(block[2 * p] + at, block[2 * p + 1] + at));
-        __m512i half = _mm512_madd_epi16(scale[p], c->sum[p]);
-        step->isum[p] = _mm512_add_epi32(half, half);
+        EACH (j, n) {
+            __m512i half = _mm512_madd_epi16(scale[p], c[j].sum[p]);
+            step[j].isum[p] = _mm512_add_epi32(half, half);
+        }
     }
     /* d is in the upper half of the last 4 bytes. */
     __m128i last = super_words(block, sizeof(struct q6_k_block) - 4);
-    step->d = _mm_unpackhi_epi64(super_split_words(last), last);
-    super_products(q6_k_codes, block, c, scale, place, step->isum);
+    EACH (j, n) step[j].d = _mm_unpackhi_epi64(super_split_words(last), last);
+    super_products(n, q6_k_codes, block, c, scale, place, step);
 }
 
 SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
+SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_take)
 #endif
 
 const struct quant_type quant_type_q6_k = {

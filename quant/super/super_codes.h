@@ -345,17 +345,17 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     {                                                                                              \
         super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
     }                                                                                              \
-    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(const uint8_t *const block[SUPER_STEP],       \
-                                                     const struct super_column *c,                 \
-                                                     struct super_step *step)                      \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(                                              \
+        int n, const uint8_t *const block[SUPER_STEP], const struct super_column *c,               \
+        struct super_step *step)                                                                   \
     {                                                                                              \
         const struct super_codes_kernel kernel = {HEAD, SCALES, NAME##_bytes, ABOVE};              \
-        super_codes_take(&kernel, block, c, step);                                                 \
+        EACH (j, n) super_codes_take(&kernel, block, c + j, step + j);                             \
     }                                                                                              \
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
                                                    const struct quant_act *a, float *out)          \
     {                                                                                              \
-        super_gemv_steps(&quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, out);        \
+        super_gemv_steps(1, &quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, &out);    \
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \

@@ -346,6 +346,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
  * that fit the first-level cache. */
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_L1_DISTANCE = 2048 };
+enum { SUPER_COLUMNS = 2 }; /* maximum of a call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
@@ -370,8 +371,8 @@ struct super_step {
     int n;        /* super-blocks in use; past them the last is repeated */
 };
 
-/* Fills isum, msum and d. */
-typedef void super_step_products(const uint8_t *const block[SUPER_STEP],
+/* Fills isum, msum and d of n steps, each by a column; n is a constant where this is inlined. */
+typedef void super_step_products(int n, const uint8_t *const block[SUPER_STEP],
                                  const struct super_column *column, struct super_step *step);
 
 /* 64 activations: 32 from q on, 32 from `second` on. */
@@ -484,19 +485,23 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
  * them. */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
-/* Adds to isum of a step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
+/* Adds to isum of each step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
  * where those of codes number i are. */
-SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *const block[SUPER_STEP],
+SUPER_AVX512 void super_products(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                  const struct super_column *c, const __m512i scale[2],
-                                 const __m512i place[4], __m512i isum[2])
+                                 const __m512i place[4], struct super_step *step)
 {
     const __m512i zero = _mm512_setzero_si512();
     EACH (p, 2)
         EACH (i, 4) {
-            __m512i a = _mm512_dpbusd_epi32(zero, codes(block[2 * p], i), c->x[2 * p][i]);
-            __m512i b = _mm512_dpbusd_epi32(zero, codes(block[2 * p + 1], i), c->x[2 * p + 1][i]);
-            isum[p] = _mm512_dpwssd_epi32(isum[p], _mm512_packs_epi32(a, b),
-                                          _mm512_permutexvar_epi16(place[i], scale[p]));
+            const __m512i one = codes(block[2 * p], i), other = codes(block[2 * p + 1], i);
+            const __m512i four = _mm512_permutexvar_epi16(place[i], scale[p]);
+            EACH (j, n) {
+                __m512i a = _mm512_dpbusd_epi32(zero, one, c[j].x[2 * p][i]);
+                __m512i b = _mm512_dpbusd_epi32(zero, other, c[j].x[2 * p + 1][i]);
+                step[j].isum[p] =
+                    _mm512_dpwssd_epi32(step[j].isum[p], _mm512_packs_epi32(a, b), four);
+            }
         }
 }
 
@@ -614,14 +619,15 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* The column from super-block b on, for a group. Past its last super-block the last is repeated. */
-SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct super_part *part,
-                                     const struct quant_act *a, int64_t b,
-                                     struct super_column *column)
+/* A column from super-block b on, for a group; from one step to the next are n columns. Past its
+ * last super-block the last is repeated. */
+SUPER_AVX512 void super_columns_fill(int n, super_column_fill *prepare,
+                                     const struct super_part *part, const struct quant_act *a,
+                                     int64_t b, struct super_column *column)
 {
     const int64_t end = b + part->n;
     int64_t at = b - 1;
-    for (int64_t i = 0; i < part->group; i += SUPER_STEP, column++) {
+    for (int64_t i = 0; i < part->group; i += SUPER_STEP, column += n) {
         const int8_t *q[SUPER_STEP];
         const int16_t *sum[SUPER_STEP];
         for (int64_t j = 0; j < SUPER_STEP; j++) {
@@ -672,55 +678,65 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part. As with AVX2, a step is added only after the products of the next
- * one. */
-SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_step_products *take,
+/* Adds the products of the part by n columns. As with AVX2, a step is added only after the products
+ * of the next one. */
+SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_step_products *take,
                                   bool to_l1, const struct super_part *part,
-                                  const struct super_column *column, float *out)
+                                  const struct super_column *column, float *const *out)
 {
     const size_t bytes = type->block_bytes;
     const bool has_min = type->panel.has_min;
     const uint8_t *at = part->w;
-    struct super_sum sum = {_mm_setzero_ps(), out, part->n};
-    struct super_step last;
-    last.n = 0;
+    struct super_sum sum[SUPER_COLUMNS];
+    struct super_step last[SUPER_COLUMNS];
+    EACH (c, n) sum[c] = (struct super_sum){_mm_setzero_ps(), out[c], part->n};
+    last[0].n = 0;
     int64_t i = 0; /* in the group */
     for (int64_t left = part->n_rows * part->n; left > 0;) {
-        struct super_step step;
+        struct super_step step[SUPER_COLUMNS];
+        const struct super_column *x = column + i / SUPER_STEP * n;
         const uint8_t *block[SUPER_STEP] = {at};
-        int64_t most = part->group - i < left ? part->group - i : left;
-        step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
-        super_step_prefetch(bytes, at, step.n, to_l1);
-        EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
-        step.da = _mm_load_ps(column[i / SUPER_STEP].d);
-        take(block, column + i / SUPER_STEP, &step);
-        if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
-        last = step;
-        left -= step.n;
+        const int64_t most = part->group - i < left ? part->group - i : left;
+        const int taken = most < SUPER_STEP ? (int)most : SUPER_STEP;
+        super_step_prefetch(bytes, at, taken, to_l1);
+        EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < taken ? j : taken - 1) * bytes;
+        EACH (c, n) {
+            step[c].n = taken;
+            step[c].da = _mm_load_ps(x[c].d);
+        }
+        take(n, block, x, step);
+        EACH (c, n) {
+            if (last[0].n > 0) super_step_add(has_min, &last[c], part->n, &sum[c]);
+        }
+        EACH (c, n) last[c] = step[c];
+        left -= taken;
         i += SUPER_STEP;
-        at += (size_t)step.n * bytes;
+        at += (size_t)taken * bytes;
         if (i >= part->group) {
             i = 0;
             at += part->skip;
         }
     }
-    if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
+    EACH (c, n) {
+        if (last[0].n > 0) super_step_add(has_min, &last[c], part->n, &sum[c]);
+    }
 }
 
-SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_fill *prepare,
-                                   super_step_products *take, int64_t k,
+/* All rows by n columns, a constant where this is inlined. */
+SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
+                                   super_column_fill *prepare, super_step_products *take, int64_t k,
                                    const struct quant_rows *rows, const struct quant_act *a,
-                                   float *out)
+                                   float *const *out)
 {
-    struct super_column column[SUPER_PART / SUPER_STEP];
-    memset(out, 0, (size_t)rows->n * sizeof *out);
+    struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
+    EACH (c, n_columns) memset(out[c], 0, (size_t)rows->n * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
         const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
         struct super_part part =
             super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
-        super_columns_fill(prepare, &part, a, b, column);
-        super_gemv_part(type, take, rows->prefetch.to_l1, &part, column, out);
+        EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
+        super_gemv_part(n_columns, type, take, rows->prefetch.to_l1, &part, column, out);
     }
 }
 
@@ -735,7 +751,16 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
-        super_gemv_steps(&quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                      \
+        super_gemv_steps(1, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);                  \
+    }
+
+/* The gemv_pair of a type whose TAKE shares codes between columns. */
+#define SUPER_GEMV_PAIR(NAME, PREPARE, TAKE)                                                       \
+    CPU_TARGET_AVX512 static void NAME##_gemv_pair_avx512(                                         \
+        int64_t k, const struct quant_rows *rows, const struct quant_act a[2],                     \
+        float *const out[2])                                                                       \
+    {                                                                                              \
+        super_gemv_steps(2, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                   \
     }
 
 #endif
@@ -746,7 +771,9 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2},                                                       \
-    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512},
+    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
+                    .gemv = NAME##_gemv_avx512,                                                    \
+                    .gemv_pair = NAME##_gemv_pair_avx512},
 #else
 #define SUPER_VECTORS(NAME)
 #endif

@@ -154,6 +154,11 @@ enum { CONSTRAIN_TOKEN_BYTE = 0xff };
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
+/* Appends the bytes that must come next, at most `max`: up to a place where the text may go on in
+ * more than one way or be complete. *ends: there the text is complete, and nothing may follow. The
+ * state does not change. */
+bool constrain_state_only_text(struct constrain_state *s, size_t max, struct base_buffer *out,
+                               bool *ends, struct base_error *err);
 
 /* -- masks of tokens -- */
 

@@ -268,3 +268,45 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));
 }
+
+/* -- what is determined -- */
+
+/* The byte that must come next; *only false: several may, or a named token. The state does not
+ * change. */
+static bool only_byte(struct constrain_state *s, char *byte, bool *only)
+{
+    const uint32_t frames = s->n_frame;
+    uint32_t n = 0;
+    *only = false;
+    for (uint32_t i = 0; i < s->n_top; i++)
+        if (token_of(s, s->top[i]) >= 0) return true;
+    s->failed = false;
+    for (int b = 0; b < 256 && n < 2; b++) {
+        constrain_state_step_byte(s, (uint8_t)b);
+        if (s->n_out > 0) *byte = (char)b, n++;
+        constrain_state_rewind(s, frames);
+        if (s->failed) return false;
+    }
+    *only = n == 1;
+    return true;
+}
+
+bool constrain_state_only_text(struct constrain_state *s, size_t max, struct base_buffer *out,
+                               bool *ends, struct base_error *err)
+{
+    struct constrain_trial trial;
+    size_t used;
+    char byte;
+    bool ok = true, only = true;
+    s->err = err;
+    if (!constrain_trial_begin(s, &trial)) return false;
+    for (size_t n = 0; ok && only && n < max && !constrain_state_may_end(s); n++) {
+        ok = only_byte(s, &byte, &only);
+        if (!ok || !only) break;
+        base_buffer_add(out, &byte, 1);
+        ok = constrain_state_feed(s, &byte, 1, &used, err);
+    }
+    *ends = constrain_state_may_end(s) && !constrain_state_may_continue(s);
+    constrain_trial_end(s, &trial);
+    return ok && (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end"));
+}

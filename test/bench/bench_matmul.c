@@ -133,7 +133,8 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (type->act->element) return;
     const bool small = type->act->layout == QUANT_LAYOUT_32;
-    const bool slice = engine_matmul_by_k_blocks(engine->quant.dual_512, type->act);
+    const bool slice = engine_route_k_blocks(type->act->layout, TILE_GROUPS * ENGINE_TILE_COLS,
+                                             engine->quant.dual_512);
     const int64_t k = slice ? ENGINE_MATMUL_K_BLOCK : TILE_K, n_blocks = k / type->act->block_len;
     const int at_once = engine_matmul_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;

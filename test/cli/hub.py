@@ -149,8 +149,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for i in range(3000):
                 self.send_header(f"X-{i}", "x" * 60)
             self.end_headers()
+        elif fault in ("pages", "elsewhere", "endless"):
+            self.page(fault)
         else:
             self.answer(200, json.dumps(listing(fault)).encode(), Content_Type="application/json")
+
+    def page(self, fault):
+        """Of 2500 files, the first of a split model on the first page and the others on the last."""
+        files = [entry(f"sub/other-{i:04}-Q5_0.gguf", SMALL) for i in range(2500)]
+        files[7] = listing("split")[0]
+        files[-2:] = listing("split")[1:]
+        at = int(dict(w.split("=") for w in self.path.split("?")[1].split("&")).get("cursor", 0))
+        host = PORT["other" if fault == "elsewhere" else "main"]
+        path = f"http://127.0.0.1:{host}/api/models/u/{fault}/tree/main?recursive=1&cursor="
+        links = [f'<{path}0>; rel="first"']
+        if at + 1000 < len(files) or fault == "endless":
+            links.append(f'<{path}{at if fault == "endless" else at + 1000}>; rel="next"')
+        body = json.dumps(files[at:at + (1 if fault == "endless" else 1000)]).encode()
+        self.answer(200, body, Content_Type="application/json", Link=", ".join(links))
 
     def fault(self, fault, name):
         here, other = (f"http://127.0.0.1:{PORT[r]}" for r in ("main", "other"))

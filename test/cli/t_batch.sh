@@ -48,6 +48,29 @@ infer batch
 cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
 input=''
 
+begin guesses_change_no_byte # where one text grows alone
+cat >"$lines" <<'END'
+{"prompt":"one two three four one two three four one two","predict":40,"temp":0,"ignore_eos":true}
+{"prompt":"one two three","choices":["one two three four one","five"]}
+END
+batch --draft off
+status 0
+cp "$work/out" "$work/plain"
+for more in '-np 1 --draft ngram' '-np 2 --draft ngram' ''; do
+    # shellcheck disable=SC2086
+    batch $more -v
+    status 0
+    cmp -s "$work/out" "$work/plain" || bad "$more: $(cat "$work/out")"
+    [ -z "$more" ] || err_like '^infer: guesses: [1-9][0-9]* of [1-9][0-9]* were right'
+done
+printf '{"prompt":"x","draft":"ngram"}\n' >"$lines"
+batch
+status 1
+out_like '"error":"draft: is an option of all lines: give it on the command line"'
+batch --draft "$MODEL"
+status 2
+err_like 'auto.*ngram.*off'
+
 begin no_lines_no_answers
 : >"$lines"
 batch

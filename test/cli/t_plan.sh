@@ -36,6 +36,13 @@ infer --plan -f "$work/long" -c 16
 status 5
 out ''
 
+begin plan_counts_the_graphs_of_guesses
+infer --plan -c 64 --json
+guessed=$(number activations)
+infer --plan -c 64 --draft off --json
+# 2 + 3 + 5 + 9 + 17 rows of logits at least
+[ "$(number activations)" -le $((guessed - 36 * 49152 * 4)) ] || bad "$guessed bytes with guesses, $(number activations) without"
+
 begin plan_from_a_header_alone # the first megabytes of a download
 infer --plan -c 64 --json
 whole=$(sed 's/"program".*//; s/.*"prompt_tokens"/"prompt_tokens"/' "$work/out")

@@ -172,6 +172,19 @@ refused 1 'longer than 16 MiB'
 pull u/bighead
 refused 1 'the head of its answer is longer than 65536 bytes'
 
+begin a_list_of_several_pages_is_read_to_its_end
+pull u/pages:s
+status 0
+[ "$(grep -c '^main GET /api/models/u/pages/tree/main?recursive=1' "$work/hub/log")" -eq 3 ] || bad 'not three pages'
+for i in 1 2 3; do
+    [ -s "$models/s-0000$i-of-00003.gguf" ] || bad "part $i is not there"
+done
+rm -f "$models"/s-0000*
+pull u/elsewhere:s
+refused 1 '127.0.0.1: its list of files goes on elsewhere'
+pull u/endless:s
+refused 1 "the hub's list of files has more than 100 pages"
+
 begin redirects_are_followed_with_care
 pull u/cdn
 got m-Q4_K_M.gguf model

@@ -64,3 +64,20 @@ bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size
     *replacement = (struct gguf_str){map->text + place, (uint64_t)(end - (map->text + place))};
     return true;
 }
+
+bool text_charsmap_keeps(const struct text_charsmap *map, unsigned char byte)
+{
+    if (!map->n_units) return true;
+    uint32_t at = children_of(load4(map->unit)) ^ byte;
+    if (at >= map->n_units) return false;
+    const uint32_t unit = load4(map->unit + 4 * (size_t)at);
+    if ((unit & (1u << 31 | 0xff)) != byte) return true; /* begins no source */
+    if (unit >> 8 & 1) return false;
+    at ^= children_of(unit);
+    for (uint32_t next = 0; next < 0x80; next++) {
+        if ((at ^ next) >= map->n_units) return false;
+        const uint32_t label = load4(map->unit + 4 * (size_t)(at ^ next)) & (1u << 31 | 0xff);
+        if (next && label == next) return false;
+    }
+    return true;
+}

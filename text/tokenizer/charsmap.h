@@ -30,4 +30,7 @@ bool text_charsmap_load(struct text_charsmap *map, const struct gguf_file *file,
 bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size_t size,
                         struct gguf_str *replacement, size_t *used, struct base_error *err);
 
+/* Whether the map leaves this ASCII byte as it is before other ASCII bytes. */
+bool text_charsmap_keeps(const struct text_charsmap *map, unsigned char byte);
+
 #endif

@@ -177,9 +177,9 @@ struct partition {
 static uint32_t first_usable(const struct partition *p, uint32_t node)
 {
     const struct text_specials *s = &p->t->specials;
-    if (node && s->trie.value[node] == TEXT_NO_VALUE) node = s->trie.out[node];
+    if (node && s->trie.node[node].value == TEXT_NO_VALUE) node = s->trie.out[node];
     if (p->parse_special) return node;
-    while (node && p->t->kind[s->id[s->trie.value[node]]] != TEXT_TOKEN_USER)
+    while (node && p->t->kind[s->id[s->trie.node[node].value]] != TEXT_TOKEN_USER)
         node = s->trie.out[node];
     return node;
 }
@@ -190,7 +190,7 @@ static void note_frame(const struct partition *p, const struct match *m)
 {
     const struct text_specials *s = &p->t->specials;
     for (uint32_t node = m->node; node; node = first_usable(p, s->trie.out[node])) {
-        const uint32_t rank = (uint32_t)s->trie.value[node];
+        const uint32_t rank = (uint32_t)s->trie.node[node].value;
         const struct gguf_str token = text_token(p->t, (uint32_t)s->id[rank]);
         if (m->end - token.size < m->data_end || is_control(p->t, s->id[rank])) continue;
         if (p->is_frame[rank]) break;
@@ -236,14 +236,15 @@ static bool find_matches(struct partition *p)
     for (size_t i = 0; i < p->size; i++) {
         const unsigned char byte = (unsigned char)p->text[i];
         uint32_t next;
-        while (!(next = text_trie_step(trie, node, byte)) && node) node = trie->fail[node];
-        node = next;
         if (p->own && !p->own[i]) m.data_end = (uint32_t)i + 1;
         if (i % 4096 == 0 && !base_goes_on(p->err)) return false;
+        if (!node && !trie->root[byte]) continue; /* most bytes of most texts */
+        while (!(next = text_trie_step(trie, node, byte)) && node) node = trie->fail[node];
+        node = next;
         m.node = first_usable(p, node);
         if (!m.node) continue;
         m.end = (uint32_t)i + 1;
-        m.rank = (uint32_t)trie->value[m.node];
+        m.rank = (uint32_t)trie->node[m.node].value;
         if (p->is_frame) note_frame(p, &m);
         if (!add_match(p, &m)) return false;
     }
@@ -290,7 +291,7 @@ static bool choose(struct partition *p)
         if (taken && !take(p, m, size)) return false;
         m->node = taken || !ends_free ? 0 : first_usable(p, s->trie.out[m->node]);
         if (m->node) {
-            m->rank = (uint32_t)s->trie.value[m->node]; /* a shorter token that ends there */
+            m->rank = (uint32_t)s->trie.node[m->node].value; /* a shorter token that ends there */
         } else {
             *m = p->match[--p->count];
         }

@@ -91,7 +91,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
         for (size_t end = at; end < size; end++) {
             node = text_trie_step(&p->tokens, node, (unsigned char)text[end]);
             if (!node) break;
-            const int32_t id = p->tokens.value[node];
+            const int32_t id = p->tokens.node[node].value;
             if (id < 0) continue;
             const int64_t cost = best[end + 1].cost + p->cost[id];
             if (cost <= best[at].cost) best[at] = (struct best){cost, id, (uint32_t)(end + 1 - at)};

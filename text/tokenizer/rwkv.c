@@ -5,6 +5,7 @@
  * other character that represents itself. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
+#include <string.h>
 
 struct rwkv {
     struct text_trie tokens;
@@ -63,21 +64,50 @@ static void close_rwkv(void *state)
     free(r);
 }
 
+/* What the first LEAD bytes of a text decide: most tokens of a longer text begin with bytes that
+ * others have begun with, and a table of them saves the first steps through the trie. */
+enum { LEAD = 4, LEAD_BITS = 12, MIN_TEXT = 16 << 10 /* bytes; the table pays for longer ones */ };
+
+struct lead {
+    uint32_t bytes;
+    uint32_t size; /* of the longest token among them, 1 without a token; 0: free */
+    int32_t id;    /* of that token, or -1 */
+    uint32_t node; /* of all of them, 0: no token begins with them */
+};
+
+static int32_t find_longest(const struct text_trie *t, struct lead *leads, const char *text,
+                            size_t size, size_t *used)
+{
+    *used = 1;
+    if (!leads || size < LEAD) return text_trie_longest(t, text, size, used);
+    uint32_t bytes, node = 0;
+    memcpy(&bytes, text, sizeof bytes);
+    struct lead *l = &leads[bytes * 0x9e3779b1u >> (32 - LEAD_BITS)];
+    if (l->bytes != bytes || !l->size) {
+        const int32_t id = text_trie_go(t, &node, text, 0, LEAD, -1, used);
+        *l = (struct lead){bytes, (uint32_t)*used, id, node};
+    }
+    *used = l->size;
+    node = l->node;
+    return node ? text_trie_go(t, &node, text, LEAD, size, l->id, used) : l->id;
+}
+
 static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
                    size_t size, bool first)
 {
     const struct rwkv *r = t->state;
+    /* Without memory for the table the ids are the same. */
+    struct lead *leads = size < MIN_TEXT ? NULL : calloc(1 << LEAD_BITS, sizeof *leads);
+    bool ok = true;
     (void)first;
-    for (size_t at = 0, used; at < size; at += used) {
-        int32_t id = text_trie_longest(&r->tokens, text + at, size - at, &used);
-        if (id < 0) {
-            used = 1;
-            id = t->unk;
-        }
-        if (!base_goes_on(w->err)) return false;
-        if (id < 0 ? !text_lose_byte(w, at) : !text_ids_add(w->out, id, w->err)) return false;
+    for (size_t at = 0, used; ok && at < size; at += used) {
+        int32_t id = find_longest(&r->tokens, leads, text + at, size - at, &used);
+        if (id < 0) id = t->unk;
+        ok = base_goes_on(w->err) &&
+             (id < 0 ? text_lose_byte(w, at) : text_ids_add(w->out, id, w->err));
     }
-    return true;
+    free(leads);
+    return ok;
 }
 
 static void decode(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)

@@ -8,10 +8,6 @@
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Bytes of an escaped text that are merged as a whole; a longer text is cut into parts, which pays
- * for a search through the vocabulary. */
-enum { WHOLE = 16 << 10 };
-
 /* Keys ascend as scores descend: the bits of a float, made to sort like an integer, inverted. */
 static bool score_key(const struct text_tokenizer *t, const char *text, size_t n_left,
                       size_t n_right, uint32_t *key)
@@ -67,26 +63,6 @@ static bool encode_part(const struct text_tokenizer *t, struct text_work *w, siz
     return true;
 }
 
-static bool is_mark(const char *text, size_t size)
-{
-    return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
-}
-
-/* Notes which bytes a token joins to a U+2581 after them. The texts lie in the file one after
- * another, each after its length, so one search visits all of them. Before a text that begins with
- * U+2581 is the last byte of a length, 0: a text is then not parted between the two either, which
- * gives the same ids. */
-static bool find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)
-{
-    const struct gguf_str first = text_token(t, 0), last = text_token(t, t->n_tokens - 1);
-    const char *const end = last.data + last.size;
-    for (const char *at = first.data; (at = memchr(at, 0xe2, (size_t)(end - at))); at++) {
-        if (!base_goes_on(err)) return false;
-        if (is_mark(at, (size_t)(end - at))) joins[(unsigned char)at[-1]] = true;
-    }
-    return true;
-}
-
 /* The end of the part that begins at `start`: before the next U+2581 that no token joins to what
  * precedes it. No merge crosses such a place, so the parts give the ids of the whole. */
 static size_t part_end(const bool joins[256], const struct base_buffer *text, size_t start)
@@ -95,7 +71,7 @@ static size_t part_end(const bool joins[256], const struct base_buffer *text, si
         const char *next = memchr(text->data + i, 0xe2, text->size - i);
         if (!next) break;
         i = (size_t)(next - text->data);
-        if (is_mark(next, text->size - i) && !joins[(unsigned char)next[-1]]) return i;
+        if (text_is_mark(next, text->size - i) && !joins[(unsigned char)next[-1]]) return i;
     }
     return text->size;
 }
@@ -106,9 +82,9 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     if (!text_escape_spaces(w, text, size, t->add_space_prefix && first) ||
         !text_recall_begin(&w->recall, w->text.size, w->err))
         return false;
-    const bool parted = w->text.size > WHOLE;
+    const bool parted = w->text.size > TEXT_WHOLE;
     bool joins[256] = {false};
-    if (parted && !find_joins(t, joins, w->err)) return false;
+    if (parted && !text_find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < w->text.size; start = end) {
         const size_t n_before = w->out->count;
         struct text_recalled *place;

@@ -1,4 +1,4 @@
-/* text/tokenizer/trie.c: building a trie level by level. See text/tokenizer/trie.h. */
+/* text/tokenizer/trie.c: building a trie depth first. See text/tokenizer/trie.h. */
 #include "text/tokenizer/trie.h"
 #include "base/interrupt.h"
 #include <stdlib.h>
@@ -6,15 +6,16 @@
 
 enum { MAX_NODES = 1 << 28 };
 
-/* The keys below a node: the keys of this range begin with the node's text. */
-struct range {
-    uint32_t low, high;
+/* A node without its children yet: the keys of this range begin with the node's text. */
+struct pending {
+    uint32_t node, low, high, depth;
 };
 
 struct builder {
     struct text_trie *trie;
     struct text_key *keys, *spare; /* [n] */
-    struct range *range;           /* [trie->room] */
+    struct pending *stack;
+    uint32_t n_stack, stack_room;
     struct base_error *err;
 };
 
@@ -57,49 +58,84 @@ static bool grow(struct builder *b)
                          MAX_NODES);
     uint8_t *byte = realloc(t->byte, room);
     if (byte) t->byte = byte;
-    uint32_t *child = realloc(t->child, ((size_t)room + 1) * sizeof *child);
-    if (child) t->child = child;
-    int32_t *value = realloc(t->value, (size_t)room * sizeof *value);
-    if (value) t->value = value;
-    struct range *range = realloc(b->range, (size_t)room * sizeof *range);
-    if (range) b->range = range;
-    if (!byte || !child || !value || !range)
+    struct text_node *node = realloc(t->node, (size_t)room * sizeof *node);
+    if (node) t->node = node;
+    if (!byte || !node)
         return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", room);
     t->room = room;
     return true;
 }
 
-static bool add_node(struct builder *b, int byte, uint32_t low, uint32_t high)
+static bool add_node(struct builder *b, int byte)
 {
     struct text_trie *t = b->trie;
     if (t->count == t->room && !grow(b)) return false;
     t->byte[t->count] = (uint8_t)byte;
-    t->value[t->count] = TEXT_NO_VALUE;
-    b->range[t->count++] = (struct range){low, high};
+    t->node[t->count++] = (struct text_node){.value = TEXT_NO_VALUE};
     return true;
 }
 
-/* Gives a node its value and its children. */
-static bool split(struct builder *b, uint32_t node, uint32_t depth)
+static bool push(struct builder *b, struct pending p)
 {
-    const struct range r = b->range[node];
-    const uint32_t n = r.high - r.low;
-    if (n > 32) {
-        sort_many(b->keys + r.low, n, depth, b->spare);
-    } else {
-        sort_few(b->keys + r.low, n, depth);
+    if (b->n_stack == b->stack_room) {
+        const uint32_t room = b->stack_room ? 2 * b->stack_room : 256;
+        struct pending *stack = realloc(b->stack, room * sizeof *stack);
+        if (!stack)
+            return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", room);
+        b->stack = stack;
+        b->stack_room = room;
     }
-    b->trie->child[node] = b->trie->count;
-    for (uint32_t at = r.low, end; at < r.high; at = end) {
-        const int byte = byte_at(&b->keys[at], depth);
-        for (end = at + 1; end < r.high && byte_at(&b->keys[end], depth) == byte; end++) continue;
+    b->stack[b->n_stack++] = p;
+    return true;
+}
+
+/* Notes the children of `node` that were added last. */
+static bool set_edges(struct builder *b, uint32_t node, uint32_t first)
+{
+    struct text_trie *t = b->trie;
+    const uint32_t n = t->count - first;
+    if (n == 0) return true;
+    if (n <= 8) {
+        for (uint32_t i = 0; i < 8; i++)
+            t->node[node].edges |= (uint64_t)t->byte[first + (i < n ? i : 0)] << 8 * i;
+        t->node[node].child = first;
+        return true;
+    }
+    if (t->n_many == t->many_room) {
+        const uint32_t room = t->many_room ? 2 * t->many_room : 64;
+        uint8_t(*many)[256] = realloc(t->many, room * sizeof *many);
+        if (!many)
+            return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", room);
+        t->many = many;
+        t->many_room = room;
+    }
+    memset(t->many[t->n_many], 0, sizeof *t->many);
+    for (uint32_t i = 0; i < n; i++) t->many[t->n_many][t->byte[first + i]] = (uint8_t)i;
+    t->node[node].edges = t->n_many++;
+    t->node[node].child = first | TEXT_TRIE_MANY;
+    return true;
+}
+
+/* Gives a node its value and its children, which go on the stack. */
+static bool split(struct builder *b, struct pending p)
+{
+    const uint32_t n = p.high - p.low, first = b->trie->count;
+    if (n > 32) {
+        sort_many(b->keys + p.low, n, p.depth, b->spare);
+    } else {
+        sort_few(b->keys + p.low, n, p.depth);
+    }
+    for (uint32_t at = p.low, end; at < p.high; at = end) {
+        const int byte = byte_at(&b->keys[at], p.depth);
+        for (end = at + 1; end < p.high && byte_at(&b->keys[end], p.depth) == byte; end++) continue;
         if (byte < 0) {
-            if (depth) b->trie->value[node] = b->keys[at].value;
-        } else if (!add_node(b, byte, at, end)) {
+            if (p.depth) b->trie->node[p.node].value = b->keys[at].value;
+        } else if (!push(b, (struct pending){b->trie->count, at, end, p.depth + 1}) ||
+                   !add_node(b, byte)) {
             return false;
         }
     }
-    return true;
+    return set_edges(b, p.node, first);
 }
 
 bool text_trie_init(struct text_trie *t, struct text_key *keys, uint32_t n, struct base_error *err)
@@ -107,70 +143,55 @@ bool text_trie_init(struct text_trie *t, struct text_key *keys, uint32_t n, stru
     struct builder b = {.trie = t, .keys = keys, .err = err};
     b.spare = malloc(((size_t)n + 1) * sizeof *b.spare);
     bool ok = b.spare || base_fail(err, BASE_NO_MEMORY, "no memory for %u tokens", n);
-    ok = ok && add_node(&b, 0, 0, n);
-    for (uint32_t level = 0, end = 1, depth = 0; ok && level < end; depth++) {
-        for (; ok && level < end; level++)
-            ok = (level % 4096 || base_goes_on(err)) && split(&b, level, depth);
-        end = t->count;
-    }
-    if (ok) {
-        t->child[t->count] = t->count;
-        for (uint32_t i = t->child[0]; i < t->child[1]; i++) t->root[t->byte[i]] = i;
-    }
+    ok = ok && add_node(&b, 0) && push(&b, (struct pending){0, 0, n, 0});
+    for (uint32_t step = 0; ok && b.n_stack; step++)
+        ok = (step % 4096 || base_goes_on(err)) && split(&b, b.stack[--b.n_stack]);
+    for (int c = 0; ok && c < 256; c++) t->root[c] = text_trie_child(t, 0, (uint8_t)c);
     free(b.spare);
-    free(b.range);
+    free(b.stack);
     return ok;
 }
 
 void text_trie_free(struct text_trie *t)
 {
     free(t->byte);
-    free(t->child);
-    free(t->value);
+    free(t->node);
+    free(t->many);
     free(t->fail);
     free(t->out);
     *t = (struct text_trie){0};
 }
 
-/* ---- Walking ---- */
+/* ---- Links ---- */
 
-uint32_t text_trie_child(const struct text_trie *t, uint32_t node, unsigned char byte)
+/* Goes through the nodes in order of depth, so the links of shorter texts are there when they are
+ * needed. `queue`: [count]. */
+static void link(struct text_trie *t, uint32_t *queue)
 {
-    const uint32_t first = t->child[node], n = t->child[node + 1] - first;
-    if (n == 0) return 0;
-    if (n == 1) return t->byte[first] == byte ? first : 0;
-    const uint8_t *found = memchr(t->byte + first, byte, n);
-    return found ? (uint32_t)(found - t->byte) : 0;
-}
-
-int32_t text_trie_longest(const struct text_trie *t, const char *bytes, size_t size, size_t *used)
-{
-    int32_t longest = TEXT_NO_VALUE;
-    uint32_t node = 0;
-    for (size_t i = 0; i < size; i++) {
-        node = text_trie_step(t, node, (unsigned char)bytes[i]);
-        if (!node) break;
-        if (t->value[node] == TEXT_NO_VALUE) continue;
-        longest = t->value[node];
-        *used = i + 1;
+    uint32_t n_queue = 0;
+    queue[n_queue++] = 0;
+    for (uint32_t i = 0; i < n_queue; i++) {
+        const uint32_t parent = queue[i];
+        for (int byte = 0; byte < 256; byte++) {
+            const uint32_t node = text_trie_child(t, parent, (uint8_t)byte);
+            if (!node) continue;
+            queue[n_queue++] = node;
+            if (!parent) continue;
+            uint32_t from = t->fail[parent], to;
+            while (!(to = text_trie_step(t, from, (uint8_t)byte)) && from) from = t->fail[from];
+            t->fail[node] = to;
+            t->out[node] = t->node[to].value != TEXT_NO_VALUE ? to : t->out[to];
+        }
     }
-    return longest;
 }
 
-/* Parents come before their children, so the links of shorter texts are there when they are
- * needed. */
 bool text_trie_link(struct text_trie *t, struct base_error *err)
 {
+    uint32_t *queue = malloc((size_t)t->count * sizeof *queue);
     t->fail = calloc(t->count, sizeof *t->fail);
     t->out = calloc(t->count, sizeof *t->out);
-    if (!t->fail || !t->out)
-        return base_fail(err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", t->count);
-    for (uint32_t node = t->child[1], parent = 1; node < t->count; node++) {
-        while (node >= t->child[parent + 1]) parent++;
-        uint32_t from = t->fail[parent], to;
-        while (!(to = text_trie_step(t, from, t->byte[node])) && from) from = t->fail[from];
-        t->fail[node] = to;
-        t->out[node] = t->value[to] != TEXT_NO_VALUE ? to : t->out[to];
-    }
-    return true;
+    const bool ok = queue && t->fail && t->out;
+    if (ok) link(t, queue);
+    free(queue);
+    return ok || base_fail(err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", t->count);
 }

@@ -1,11 +1,16 @@
 /* text/tokenizer/trie.h: tokens by their texts, one byte after another.
  *
- * Private to text/tokenizer/. Node 0 is the root. Nodes are in order of depth, and the children of
- * a node are consecutive, sorted by byte:
+ * Private to text/tokenizer/. Node 0 is the root. The children of a node are consecutive, sorted
+ * by byte, and what is below one of them is consecutive too: a text that only one key continues is
+ * read from a few cache lines.
  *
  *     byte[i]              the byte on the edge into node i
- *     child[i]             the first child of node i; child[i + 1] is the end of its children
- *     value[i]             the value of the text that ends here, or TEXT_NO_VALUE
+ *     node[i].child        the first child of node i, 0: none; TEXT_TRIE_MANY is set where there are
+ *                          more than 8
+ *     node[i].edges        up to 8 children: their bytes, the first one in the low byte and again in
+ *                          the bytes that are left over; more: which row of `many` has for each
+ *                          byte how far its child is from the first one, if it has one
+ *     node[i].value        the value of the text that ends here, or TEXT_NO_VALUE
  *     fail[i]              the node of the longest proper suffix of i's text that the trie has
  *     out[i]               the next node along fail that ends a text, 0: none
  *
@@ -19,12 +24,20 @@
 #include <stdint.h>
 
 enum { TEXT_NO_VALUE = -1 };
+#define TEXT_TRIE_MANY (1u << 31)
+
+struct text_node {
+    uint32_t child;
+    int32_t value;
+    uint64_t edges;
+};
 
 struct text_trie {
     uint32_t count, room;
     uint8_t *byte;
-    uint32_t *child;
-    int32_t *value;
+    struct text_node *node;
+    uint8_t (*many)[256];
+    uint32_t n_many, many_room;
     uint32_t *fail, *out; /* NULL until text_trie_link */
     uint32_t root[256];   /* the child of the root for each byte, 0: none */
 };
@@ -42,15 +55,47 @@ bool text_trie_link(struct text_trie *t, struct base_error *err);
 void text_trie_free(struct text_trie *t);
 
 /* The child of a node by a byte, 0: none. */
-uint32_t text_trie_child(const struct text_trie *t, uint32_t node, unsigned char byte);
+static inline uint32_t text_trie_child(const struct text_trie *t, uint32_t node, uint8_t byte)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    const struct text_node *n = &t->node[node];
+    if (n->child & TEXT_TRIE_MANY) {
+        const uint32_t child = (n->child & ~TEXT_TRIE_MANY) + t->many[n->edges][byte];
+        return t->byte[child] == byte ? child : 0;
+    }
+    const uint64_t x = n->edges ^ ones * byte;
+    const uint64_t equal = (x - ones) & ~x & ones << 7; /* the lowest bit set is of an equal byte */
+    return equal ? n->child + (uint32_t)__builtin_ctzll(equal) / 8 : 0;
+}
 
-static inline uint32_t text_trie_step(const struct text_trie *t, uint32_t node, unsigned char byte)
+static inline uint32_t text_trie_step(const struct text_trie *t, uint32_t node, uint8_t byte)
 {
     return node ? text_trie_child(t, node, byte) : t->root[byte];
 }
 
+/* Goes on from *node, the node of bytes[0..from), or the root at 0: *node gets the node of
+ * bytes[0..size), 0: none. The value of the longest text on the way, and its size in *used;
+ * `longest`, and *used as it is, where there is none. */
+static inline int32_t text_trie_go(const struct text_trie *t, uint32_t *node, const char *bytes,
+                                   size_t from, size_t size, int32_t longest, size_t *used)
+{
+    for (size_t i = from; i < size; i++) {
+        *node = text_trie_step(t, *node, (unsigned char)bytes[i]);
+        if (!*node) break;
+        if (t->node[*node].value == TEXT_NO_VALUE) continue;
+        longest = t->node[*node].value;
+        *used = i + 1;
+    }
+    return longest;
+}
+
 /* The longest text at the start of bytes[0..size): its value, and its size in *used; TEXT_NO_VALUE:
  * none. */
-int32_t text_trie_longest(const struct text_trie *t, const char *bytes, size_t size, size_t *used);
+static inline int32_t text_trie_longest(const struct text_trie *t, const char *bytes, size_t size,
+                                        size_t *used)
+{
+    uint32_t node = 0;
+    return text_trie_go(t, &node, bytes, 0, size, TEXT_NO_VALUE, used);
+}
 
 #endif

@@ -9,7 +9,14 @@
 #include "text/tokenizer/vocab.h"
 #include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
+
+enum {
+    MAX_SCORE = 1 << 20, /* of a word that is recalled */
+    MAX_SUM = 1 << 30,   /* before it */
+    MARGIN = 1024        /* 1 / MARGIN: by how much each of its decisions is made */
+};
 
 struct unigram {
     struct text_charsmap map;
@@ -18,6 +25,8 @@ struct unigram {
     float *score;            /* [n_tokens] */
     float unknown_score;
     bool merge_spaces;
+    bool recalls;    /* all scores are small enough for it: see struct lattice */
+    bool plain[256]; /* ASCII that normalizing leaves as it is before other ASCII */
 };
 
 static bool is_kind(const struct text_tokenizer *t, uint32_t id, bool user_only)
@@ -43,6 +52,11 @@ static bool load_trie(const struct text_tokenizer *t, struct text_trie *trie, bo
     return ok;
 }
 
+static bool is_small(float score)
+{
+    return fabsf(score) < MAX_SCORE;
+}
+
 static bool open_unigram(struct text_tokenizer *t, struct base_error *err)
 {
     enum { PENALTY = 10 };
@@ -60,6 +74,10 @@ static bool open_unigram(struct text_tokenizer *t, struct base_error *err)
         if (t->kind[id] == TEXT_TOKEN_NORMAL && u->score[id] < min_score) min_score = u->score[id];
     }
     u->unknown_score = min_score - PENALTY;
+    u->recalls = is_small(u->unknown_score);
+    for (uint32_t id = 0; id < t->n_tokens; id++) u->recalls &= is_small(u->score[id]);
+    for (unsigned c = 1; c < 0x80; c++)
+        u->plain[c] = !u->user.root[c] && text_charsmap_keeps(&u->map, (unsigned char)c);
     return true;
 }
 
@@ -83,19 +101,33 @@ struct normalizer {
 
 static void add_normal(struct normalizer *n, const char *bytes, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
+    static const char mark[] = "\xe2\x96\x81";
+    for (size_t i = 0, end; i < size; i = end) {
         if (bytes[i] == ' ') {
             n->in_word = false;
-            if (!n->u->merge_spaces) base_buffer_add_text(n->out, "\xe2\x96\x81");
+            if (!n->u->merge_spaces) base_buffer_add(n->out, mark, sizeof mark - 1);
+            end = i + 1;
             continue;
         }
+        const char *space = memchr(bytes + i, ' ', size - i);
+        end = space ? (size_t)(space - bytes) : size;
         if (!n->in_word && (n->add_space || n->u->merge_spaces)) {
-            base_buffer_add_text(n->out, "\xe2\x96\x81");
+            base_buffer_add(n->out, mark, sizeof mark - 1);
             n->add_space = false;
         }
         n->in_word = true;
-        base_buffer_add(n->out, bytes + i, 1);
+        base_buffer_add(n->out, bytes + i, end - i);
     }
+}
+
+/* The bytes at the start that normalizing leaves as they are, apart from spaces. */
+static size_t plain_size(const struct unigram *u, const char *text, size_t size)
+{
+    enum { AT_ONCE = 4096 };
+    size_t n = 0;
+    if (size > AT_ONCE) size = AT_ONCE;
+    while (n < size && u->plain[(unsigned char)text[n]]) n++;
+    return n && n < size && (unsigned char)text[n] >= 0x80 ? n - 1 : n;
 }
 
 /* How far the text follows the beginning of any user-defined token: these bytes stay as they
@@ -122,7 +154,8 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
     for (size_t at = 0, used; at < size; at += used) {
         struct gguf_str part;
         if (!base_goes_on(w->err)) return false;
-        used = follow_user(n.u, text + at, size - at);
+        used = plain_size(n.u, text + at, size - at);
+        if (!used) used = follow_user(n.u, text + at, size - at);
         if (used) {
             add_normal(&n, text + at, used);
             continue;
@@ -145,24 +178,47 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
 
 /* ---- Viterbi ---- */
 
-/* The best way to write the text up to here: its last token, and where that begins. */
+/* The best way to write the part up to here: its last token, and where that begins. */
 struct best {
     double score;
     int32_t id;
     uint32_t start;
 };
 
-static void offer(struct best *b, double score, int32_t id, size_t start)
+/* A text is encoded in parts that no token joins. Scores are summed over all of them, so the place
+ * of a part decides between its divisions where the sums are close. A part is recalled if none is:
+ * the 128 additions of a part, each of which errs by 2^-22 at most below MAX_SUM + 128 MAX_SCORE,
+ * do not change the order of sums that differ by 1 / MARGIN. */
+struct lattice {
+    struct best *best; /* [room] */
+    size_t room;
+    double sum; /* before the part */
+    bool close; /* two sums of the part were close */
+};
+
+static void offer(struct lattice *l, size_t end, double score, int32_t id, size_t start)
 {
+    struct best *b = &l->best[end];
+    l->close |= fabs(score - b->score) < 1.0 / MARGIN;
     if (score > b->score) *b = (struct best){score, id, (uint32_t)start};
 }
 
 static bool find_best(const struct text_tokenizer *t, const char *text, size_t size,
-                      struct best *best, struct base_error *err)
+                      struct lattice *l, struct base_error *err)
 {
     const struct unigram *u = t->state;
-    for (size_t i = 0; i <= size; i++) best[i] = (struct best){i ? -DBL_MAX : 0, t->unk, 0};
+    if (size >= l->room) {
+        const size_t room = 2 * size + 64;
+        struct best *grown = realloc(l->best, room * sizeof *grown);
+        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu bytes of text", size);
+        l->best = grown;
+        l->room = room;
+    }
+    l->close = false;
+    for (size_t i = 0; i <= size; i++) l->best[i] = (struct best){-DBL_MAX, t->unk, 0};
+    l->best[0].score = l->sum;
     for (size_t start = 0, n; start < size; start += n) {
+        const double sum = l->best[start].score;
         bool has_token = false; /* the character at `start` alone */
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
@@ -171,30 +227,32 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
         for (size_t end = start; end < size; end++) {
             node = text_trie_step(&u->tokens, node, (unsigned char)text[end]);
             if (!node) break;
-            const int32_t id = u->tokens.value[node];
+            const int32_t id = u->tokens.node[node].value;
             if (id < 0) continue;
             has_token |= end + 1 - start == n;
-            offer(&best[end + 1], best[start].score + u->score[id], id, start);
+            offer(l, end + 1, sum + u->score[id], id, start);
         }
-        if (!has_token)
-            offer(&best[start + n], best[start].score + u->unknown_score, t->unk, start);
+        if (!has_token) offer(l, start + n, sum + u->unknown_score, t->unk, start);
     }
+    l->sum = l->best[size].score;
     return true;
 }
 
-/* Collects the tokens from the last to the first, then reverses them. */
-static bool emit(const struct text_tokenizer *t, const struct best *best, size_t size,
-                 struct text_ids *out, struct base_error *err)
+/* Collects the tokens from the last to the first, then reverses them. *unknown: one of them is. */
+static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t size,
+                 bool after_unknown, struct text_ids *out, bool *unknown, struct base_error *err)
 {
     const size_t first = out->count;
-    bool was_unknown = false;
-    for (size_t end = size; end > 0; end = best[end].start) {
-        const int32_t id = best[end].id;
-        const bool unknown = id == t->unk;
+    *unknown = false;
+    for (size_t end = size, start; end > 0; end = start) {
+        const int32_t id = l->best[end].id;
+        start = l->best[end].start;
         if (id < 0)
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
-        if (!(unknown && was_unknown) && !text_ids_add(out, id, err)) return false;
-        was_unknown = unknown;
+        *unknown |= id == t->unk;
+        const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
+        if (id == t->unk && before_unknown) continue; /* of consecutive ones, the first remains */
+        if (!text_ids_add(out, id, err)) return false;
     }
     for (size_t i = first, k = out->count; i + 1 < k; i++) {
         const int32_t id = out->id[i];
@@ -204,18 +262,55 @@ static bool emit(const struct text_tokenizer *t, const struct best *best, size_t
     return true;
 }
 
+/* The end of the part that begins at `start`: the next U+2581 that no token joins to what precedes
+ * it, and where a character begins. */
+static size_t part_end(const bool joins[256], const char *text, size_t size, size_t start)
+{
+    size_t i = start;
+    do {
+        i += text_lead_size((unsigned char)text[i]);
+    } while (i < size && (joins[(unsigned char)text[i - 1]] || !text_is_mark(text + i, size - i)));
+    return i < size ? i : size;
+}
+
+static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                         size_t size, struct lattice *l)
+{
+    const struct unigram *u = t->state;
+    const bool parted = size > TEXT_WHOLE && u->recalls;
+    bool joins[256] = {false}, unknown = false;
+    if (parted && !text_find_joins(t, joins, w->err)) return false;
+    for (size_t start = 0, end; start < size; start = end) {
+        const size_t n_before = w->out->count;
+        const bool recalls = u->recalls && fabs(l->sum) < MAX_SUM;
+        struct text_recalled *place = NULL;
+        bool found = false;
+        end = parted ? part_end(joins, text, size, start) : size;
+        if (recalls && !text_recall(w, text + start, end - start, &place, &found)) return false;
+        if (found) {
+            for (size_t i = n_before; i < w->out->count; i++) l->sum += u->score[w->out->id[i]];
+            unknown = false;
+            continue;
+        }
+        const bool after_unknown = unknown;
+        if (!find_best(t, text + start, end - start, l, w->err) ||
+            !emit(t, l, end - start, after_unknown, w->out, &unknown, w->err))
+            return false;
+        if (!l->close && !unknown) text_remember(w, place, text + start, end - start, n_before);
+        unknown = l->best[end - start].id == t->unk;
+    }
+    return true;
+}
+
 static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
                    size_t size, bool first)
 {
+    struct lattice l = {0};
     (void)first;
-    if (!normalize(t, w, text, size)) return false;
-    text = w->text.data;
-    size = w->text.size;
-    if (size == 0) return true;
-    struct best *best = malloc((size + 1) * sizeof *best);
-    if (!best) return base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes of text", size);
-    const bool ok = find_best(t, text, size, best, w->err) && emit(t, best, size, w->out, w->err);
-    free(best);
+    if (!normalize(t, w, text, size) || !text_recall_begin(&w->recall, w->text.size, w->err))
+        return false;
+    const bool ok = encode_parts(t, w, w->text.data, w->text.size, &l);
+    free(l.best);
     return ok;
 }
 

@@ -263,6 +263,20 @@ bool text_vocab_load(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
+/* The texts lie in the file one after another, each after its length, so one search visits all of
+ * them. Before a text that begins with U+2581 is the last byte of a length, 0: a text is then not
+ * parted between the two either, which gives the same ids. */
+bool text_find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)
+{
+    const struct gguf_str first = text_token(t, 0), last = text_token(t, t->n_tokens - 1);
+    const char *const end = last.data + last.size;
+    for (const char *at = first.data; (at = memchr(at, 0xe2, (size_t)(end - at))); at++) {
+        if (!base_goes_on(err)) return false;
+        if (text_is_mark(at, (size_t)(end - at))) joins[(unsigned char)at[-1]] = true;
+    }
+    return true;
+}
+
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
 {
     *before = t->add_bos ? t->bos : -1;

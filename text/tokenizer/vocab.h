@@ -8,6 +8,7 @@
 #include "text/tokenizer/pre.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/trie.h"
+#include <string.h>
 
 enum {
     TEXT_MAX_TOKEN_SIZE = 65535,     /* bytes of one token's text; real ones stay below 1,000 */
@@ -211,6 +212,19 @@ void text_remember(const struct text_work *w, struct text_recalled *place, const
 /* For `ends`: BOS and EOS as the file specifies; nothing. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
+/* ---- SentencePiece: U+2581 for spaces ---- */
+
+/* Bytes of an escaped text that are encoded as a whole; a longer text is cut into parts, which pays
+ * for a search through the vocabulary. */
+enum { TEXT_WHOLE = 16 << 10 };
+
+static inline bool text_is_mark(const char *text, size_t size)
+{
+    return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
+}
+
+/* Notes which bytes a token joins to a U+2581 after them: the text may be parted between others. */
+bool text_find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err);
 /* The text with every space as U+2581, in w->text. */
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space);
 

@@ -130,17 +130,41 @@ static bool is_plain(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* Adds the run of ASCII letters and digits at the start, which need nothing but lower case. */
-static size_t add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
-                        size_t size)
+/* Adds ASCII letters and digits, which need nothing but lower case. */
+static void add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
+                      size_t size)
 {
-    size_t n = 0;
-    while (n < size && is_plain(text[n])) n++;
-    base_buffer_add(word, text, n);
+    base_buffer_add(word, text, size);
     if (p->lowercase && !word->failed)
-        for (char *c = word->data + word->size - n; *c; c++)
+        for (char *c = word->data + word->size - size; *c; c++)
             *c |= *c <= 'Z' && *c >= 'A' ? 0x20 : 0;
-    return n;
+}
+
+/* Whether no word continues over this byte: ASCII that is neither plain nor a control character. */
+static bool ends_word(char c)
+{
+    return (c >= ' ' && c < 0x7f && !is_plain(c)) || (c >= '\t' && c <= '\r');
+}
+
+/* Reads the run of ASCII letters and digits at the start; *n gets its size. Where it is a whole
+ * word that was encoded before, its ids are copied. */
+static bool read_ascii(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                       size_t size, size_t *n)
+{
+    const size_t n_before = w->out->count;
+    struct text_recalled *place;
+    bool found;
+    *n = 0;
+    while (*n < size && is_plain(text[*n])) ++*n;
+    if (*n == 0) return true;
+    const bool whole = w->word.size == sizeof low_line - 1 && (*n == size || ends_word(text[*n]));
+    if (whole && !text_recall(w, text, *n, &place, &found)) return false;
+    if (whole && found) return true;
+    add_ascii(t->state, &w->word, text, *n);
+    if (!whole) return true;
+    if (!end_word(t, w)) return false;
+    text_remember(w, place, text, *n, n_before);
+    return true;
 }
 
 static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
@@ -149,16 +173,17 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     const struct wordpiece *p = t->state;
     (void)first;
     base_buffer_clear(&w->word);
-    if (!end_word(t, w)) return false;
-    for (size_t i = 0; i < size;) {
-        i += add_ascii(p, &w->word, text + i, size - i);
+    if (!end_word(t, w) || !text_recall_begin(&w->recall, size, w->err)) return false;
+    for (size_t i = 0, n_ascii; i < size;) {
+        if (!read_ascii(t, w, text + i, size - i, &n_ascii)) return false;
+        i += n_ascii;
         if (i == size) break;
         int32_t code, parts[MAX_DECOMPOSED];
         utf8proc_ssize_t n = 1;
         i += base_utf8_decode(text + i, size - i, &code);
         if (code < 0) continue; /* U+FFFD, which is dropped */
         parts[0] = code;
-        if (p->strip_accents)
+        if (p->strip_accents && code >= 0x80)
             n = utf8proc_decompose_char(code, parts, MAX_DECOMPOSED, UTF8PROC_DECOMPOSE, NULL);
         if (n < 0 || n > MAX_DECOMPOSED)
             return base_fail(w->err, BASE_FAILED, "decomposing U+%04X: %s", (unsigned)code,
