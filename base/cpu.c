@@ -1,5 +1,6 @@
 /* base/cpu.c: the rows of levels and of processor families, and how they are detected. */
 #include "base/cpu.h"
+#include <pthread.h>
 #include <stdint.h>
 #include <strings.h>
 #include <unistd.h>
@@ -51,6 +52,31 @@ static bool made_by_intel(void)
         [XCR0] = UINT32_MAX                                                                        \
     } /* which is 0 here */
 #endif
+
+/* What is asked of the processor. Under a hypervisor each CPUID takes tens of microseconds, and the
+ * size of a cache takes many, so all is read once. */
+struct machine {
+    pthread_once_t once;
+    uint32_t reg[N_REGS];
+    bool intel;
+    long l1_bytes; /* of the data cache, 0: unknown */
+};
+static struct machine cpu_machine = {.once = PTHREAD_ONCE_INIT};
+
+static void read_machine(void)
+{
+    read_cpuid(cpu_machine.reg);
+    cpu_machine.intel = made_by_intel();
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    cpu_machine.l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#endif
+}
+
+static const struct machine *get_machine(void)
+{
+    pthread_once(&cpu_machine.once, read_machine);
+    return &cpu_machine;
+}
 
 /* ---- Levels ---- */
 
@@ -128,18 +154,16 @@ bool cpu_level_runs(enum cpu_level level)
 
 enum cpu_level cpu_level_best(void)
 {
-    uint32_t reg[N_REGS] = {0};
+    const struct machine *m = get_machine();
     int l = CPU_LEVEL_COUNT - 1;
-    read_cpuid(reg);
-    while (!runs(reg, (enum cpu_level)l)) l--;
+    while (!runs(m->reg, (enum cpu_level)l)) l--;
     return (enum cpu_level)l;
 }
 
 enum cpu_level cpu_level_cap(enum cpu_level level)
 {
-    uint32_t reg[N_REGS] = {0};
-    read_cpuid(reg);
-    while (!runs(reg, level)) level = levels[level].parent;
+    const struct machine *m = get_machine();
+    while (!runs(m->reg, level)) level = levels[level].parent;
     return level;
 }
 
@@ -171,14 +195,9 @@ static const struct cpu_family families[] = {
 
 const struct cpu_family *cpu_family(void)
 {
+    const struct machine *m = get_machine();
     const enum cpu_level best = cpu_level_best();
-    const bool intel = made_by_intel();
     const struct cpu_family *f = families;
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-    const long l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
-#else
-    const long l1_bytes = 0;
-#endif
-    while (!cpu_has(best, f->level) || l1_bytes < f->l1_bytes || (f->intel && !intel)) f++;
+    while (!cpu_has(best, f->level) || m->l1_bytes < f->l1_bytes || (f->intel && !m->intel)) f++;
     return f;
 }

@@ -92,9 +92,10 @@ static int64_t chosen(const struct support_rig *rig, const struct arg *arg, int6
     double score[128];
     bool taken[128] = {false};
     int64_t best = 0;
-    for (int64_t x = 0; x < arg->experts; x++) {
-        const bool open = group_rank(rig, arg, x / size, t) < arg->groups_used;
-        score[x] = open ? score_of(rig, arg, x, t) : -INFINITY;
+    for (int64_t g = 0; g < arg->groups; g++) {
+        const bool open = group_rank(rig, arg, g, t) < arg->groups_used;
+        for (int64_t x = g * size; x < (g + 1) * size; x++)
+            score[x] = open ? score_of(rig, arg, x, t) : -INFINITY;
     }
     for (int64_t k = 0; k <= u; k++) {
         best = -1;
