@@ -18,12 +18,18 @@ struct panel_set {
     struct route_prefetch prefetch; /* weights after these rows */
 };
 
-/* Elements of 16 rows that are unpacked at a time. */
-enum { UNPACK_ELEMENTS = 256 };
+/* Elements of 16 rows that are unpacked at a time, a block at least: few, because prefetches are
+ * spread over these steps. */
+enum { UNPACK_ELEMENTS = 64 };
+
+static int64_t blocks_at_once(const struct quant_type *type)
+{
+    return engine_max(UNPACK_ELEMENTS, type->block_len) / type->act->block_len;
+}
 
 static int64_t unpack_steps(const struct panel_set *p)
 {
-    const int64_t once = UNPACK_ELEMENTS / p->block->type->act->block_len;
+    const int64_t once = blocks_at_once(p->block->type);
     const int64_t n_panels = p->gate_stride / QUANT_PANEL_ROWS * route_sides(p->block);
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
@@ -33,7 +39,7 @@ static int64_t unpack_steps(const struct panel_set *p)
 static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
 {
     const struct quant_type *type = p->block->type;
-    const int64_t once = UNPACK_ELEMENTS / type->act->block_len;
+    const int64_t once = blocks_at_once(type);
     const char *row[QUANT_PANEL_ROWS];
     for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
         row[i] = w + engine_min(i, n - 1) * p->block->row_bytes;
