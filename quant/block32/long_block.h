@@ -174,8 +174,11 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
         quant_long_unpack_avx2(NAME##_form, NAME##_codes_avx2, first, n_blocks, row, panel);       \
     }
 #define QUANT_LONG_VECTORS(NAME)                                                                   \
-    [CPU_AVX2] = {                                                                                 \
-        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2,                                                        \
+                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
+    [CPU_AVX512] = {QUANT_FIT_MEMBERS(NAME, avx512)},
 #else
 #define QUANT_LONG_AVX2(NAME)
 #define QUANT_LONG_VECTORS(NAME)
