@@ -13,7 +13,6 @@
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +51,13 @@ struct rows_job {
 
 static bool is_finite(const float *row, uint64_t n)
 {
-    bool all = true;
-    for (uint64_t i = 0; i < n; i++) all &= isfinite(row[i]) != 0;
-    return all;
+    uint32_t all = 0; /* its highest bit: some exponent has all bits set */
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &row[i], sizeof bits);
+        all |= (bits & 0x7fffffff) + 0x00800000;
+    }
+    return all >> 31 == 0;
 }
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)

@@ -8,28 +8,13 @@
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
+#include "quant/encode/fit.h"
 #include "quant/types.h"
 #include <math.h>
-
-/* ---- Encoding (quant/block32/block32.c) ---- */
-
-/* Scale and minimum of 32 elements as the file keeps them. */
-struct quant_scales {
-    uint16_t d, m; /* binary16 */
-};
-
-/* x ~ d * (code - offset) with codes 0 .. 2 * offset - 1; offset 8 or 16. Writes the codes. A block
- * with an element that is not finite gets d = NaN, so that the error is visible. */
-struct quant_scales quant_encode_symmetric(const float x[32], const float *importance, int offset,
-                                           uint8_t code[32]);
 
 /* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
  * range of binary16 is cut to its largest. */
 uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
-
-/* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
-struct quant_scales quant_encode_with_min(const float x[32], const float *importance, int max_code,
-                                          uint8_t code[32]);
 
 /* ---- The form of a type ---- */
 
@@ -47,9 +32,11 @@ struct quant_form32 {
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
     bool has_min;
     int offset, max_code;
-    /* Writes the block of x[32]; importance[32] weights the errors, NULL: all alike. NULL:
-     * quant_write_affine32. */
+    /* Writes the block of x[32]; importance[32] weights the errors, NULL: all alike. NULL: scales
+     * are searched for by `grid`, of types with a minimum by `with_min`. */
     void (*write)(const float x[32], const float *importance, uint8_t *at);
+    const struct quant_fit_grid *grid;
+    const struct quant_fit_min_form *with_min;
 };
 
 static inline float quant_load_half(const uint8_t *at)
@@ -115,19 +102,6 @@ QUANT_INLINE void quant_read32(struct quant_form32 form, const uint8_t *at,
         block->code[i] = (uint8_t)(form.codebook[block->code[i]] + form.offset);
 }
 
-/* The block of x[32] in a type without a codebook: binary16 scales, nibbles, fifth bits. */
-QUANT_INLINE void quant_write_affine32(struct quant_form32 form, const float x[32],
-                                       const float *importance, uint8_t *at)
-{
-    uint8_t code[32];
-    const struct quant_scales scales =
-        form.has_min ? quant_encode_with_min(x, importance, form.max_code, code)
-                     : quant_encode_symmetric(x, importance, form.offset, code);
-    memcpy(at, &scales, form.has_min ? 4 : 2);
-    quant_join_nibbles(code, at + form.codes);
-    if (form.fifth) quant_put_fifth_bits(code, at + form.fifth);
-}
-
 QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_t n,
                                  const void *row, float *out)
 {
@@ -142,16 +116,39 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
     }
 }
 
-QUANT_INLINE void quant_encode32(struct quant_form32 form, int64_t k, const float *in,
-                                 const float *importance, void *row)
+/* n blocks, 8 at most, of a type without `write`. */
+QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 form, int n,
+                                const float *in, const float *importance, uint8_t *at)
+{
+    struct quant_scales with_min[8];
+    uint16_t d[8];
+    uint8_t code[FIT_LEN];
+    if (form.has_min)
+        to->blocks_with_min(form.with_min, n, in, importance, with_min, code);
+    else
+        to->blocks(form.grid, 32, form.codebook != NULL, n, in, importance, d, code);
+    for (int b = 0; b < n; b++, at += form.block_bytes) {
+        if (form.has_min)
+            memcpy(at, &with_min[b], sizeof with_min[b]);
+        else
+            memcpy(at, &d[b], sizeof d[b]);
+        quant_join_nibbles(code + 32 * b, at + form.codes);
+        if (form.fifth) quant_put_fifth_bits(code + 32 * b, at + form.fifth);
+    }
+}
+
+QUANT_INLINE void quant_encode32(const struct quant_fit *to, struct quant_form32 form, int64_t k,
+                                 const float *in, const float *importance, void *row)
 {
     uint8_t *at = row;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, in += 32) {
+    const int64_t step = form.write ? 1 : 8;
+    for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes) {
         const float *weights = importance ? importance + 32 * b : NULL;
         if (form.write)
-            form.write(in, weights, at);
+            form.write(in + 32 * b, weights, at);
         else
-            quant_write_affine32(form, in, weights, at);
+            quant_write32(to, form, (int)(k / 32 - b < step ? k / 32 - b : step), in + 32 * b,
+                          weights, at);
     }
 }
 

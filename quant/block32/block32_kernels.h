@@ -19,11 +19,12 @@
     {                                                                                              \
         quant_decode32(NAME##_form, first, n, row, out);                                           \
     }                                                                                              \
-    static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
+    QUANT_INLINE void NAME##_encode_at(const struct quant_fit *to, int64_t k, const float *in,     \
+                                       const float *importance, void *row)                         \
     {                                                                                              \
-        quant_encode32(NAME##_form, k, in, importance, row);                                       \
+        quant_encode32(to, NAME##_form, k, in, importance, row);                                   \
     }                                                                                              \
-    QUANT_ENCODE_ALONE(NAME)                                                                       \
+    QUANT_FIT_ENCODE(NAME)                                                                         \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_dot32(NAME##_form, k, row, a);                                                \
@@ -69,10 +70,12 @@
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2,                                                        \
-                  .rows_per_step = QUANT_GEMV_ROWS},                                               \
+                  .rows_per_step = QUANT_GEMV_ROWS,                                                \
+                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
-                    .rows_per_step = QUANT_GEMV_ROWS},
+                    .rows_per_step = QUANT_GEMV_ROWS,                                              \
+                    QUANT_FIT_MEMBERS(NAME, avx512)},
 
 #else
 #define QUANT_BLOCK32_KERNELS(NAME) QUANT_BLOCK32_SCALAR(NAME)

@@ -4,7 +4,6 @@
  * value = d * book[code]. 4.5 bits a weight. "Codes" below, in panels too, are book[code] + 128.
  * Called through the type table only. */
 #include "quant/block32/block32_kernels.h"
-#include "quant/encode/fit.h"
 
 struct block {
     uint16_t d;     /* half precision */
@@ -14,26 +13,13 @@ _Static_assert(sizeof(struct block) == 18, "IQ4_NL block");
 
 enum { OFFSET = 128, MAX_CODE = 113 + OFFSET };
 
-static void iq4_nl_write(const float in[32], const float *importance, uint8_t *at)
-{
-    struct block block = {.d = FIT_NAN};
-    float x[32], weight[32];
-    uint8_t code[32] = {0};
-    if (quant_fit_prepare(32, in, importance, x, weight)) {
-        block.d = quant_fit_half(quant_fit_scale(&quant_fit_iq4, 32, x, weight));
-        quant_fit_codes(&quant_fit_iq4, 32, x, quant_fit_inverse(quant_f16_to_f32(block.d)), code);
-    }
-    quant_join_nibbles(code, block.qs);
-    memcpy(at, &block, sizeof block);
-}
-
 static const struct quant_form32 iq4_nl_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
     .codebook = quant_codebook_iq4,
     .offset = OFFSET,
     .max_code = MAX_CODE,
-    .write = iq4_nl_write,
+    .grid = &quant_fit_iq4,
 };
 
 QUANT_BLOCK32_KERNELS(iq4_nl)

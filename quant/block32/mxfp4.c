@@ -6,8 +6,7 @@
  * bits a weight. "Codes" below, in panels too, are book[code] + 16. Called through the type table
  * only. */
 #include "quant/block32/block32_kernels.h"
-#include "quant/encode/fit.h"
-#include <math.h>
+#include "quant/encode/e2m1.h"
 
 struct block {
     uint8_t e;
@@ -17,58 +16,31 @@ _Static_assert(sizeof(struct block) == 17, "MXFP4 block");
 
 enum { OFFSET = 16, MAX_CODE = 12 + OFFSET, E_MAX = 255 };
 
-/* E2M1 doubled. */
-static const int8_t codebook[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-/* The nearest code of x for a scale; returns the square of the error. */
-static float round_to_code(float x, float scale, uint8_t *code)
-{
-    static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
-    float size = fabsf(x) / scale;
-    *code = 0;
-    for (int i = 0; i < 7; i++) *code += size > middle[i];
-    float off = fabsf(x) - scale * (float)codebook[*code];
-    if (x < 0.0f && *code > 0) *code |= 8;
-    return off * off;
-}
-
-/* Codes of a block for one scale; returns the squared error. */
-static float try_scale(const float x[32], const float w[32], int e, uint8_t code[32])
-{
-    float error = 0.0f;
-    for (int i = 0; i < 32; i++)
-        error += w[i] * round_to_code(x[i], quant_e8m0((uint8_t)e), &code[i]);
-    return error;
-}
-
 /* The scale is the power of two that puts the largest element at 4 to 8 (the largest code is 6), or
  * the next larger or smaller one, whichever gives the smaller error. Elements that are not finite
  * have no code: such a block gets the largest scale, whose values are outside the range of float,
  * so that the error is visible. */
-static void mxfp4_write(const float in[32], const float *importance, uint8_t *at)
+QUANT_INLINE void mxfp4_write(const float in[32], const float *importance, uint8_t *at)
 {
-    struct block block;
-    uint8_t code[32] = {0}, larger[32];
-    float largest = 0.0f, w[32];
-    bool finite = true;
+    struct block block = {.e = E_MAX};
+    uint8_t code[32];
+    uint32_t largest = 0; /* as an integer */
+    float w[32];
     for (int i = 0; i < 32; i++) {
-        finite = finite && isfinite(in[i]);
-        if (fabsf(in[i]) > largest) largest = fabsf(in[i]);
+        const uint32_t size = quant_bits_of(in[i]) & 0x7fffffff;
+        largest = size > largest ? size : largest;
     }
-    int exponent, e = 0;
-    frexpf(largest, &exponent);
-    if (!finite) {
-        e = E_MAX;
-        memset(code, 7, sizeof code);
-    } else if (largest > 0.0f) {
+    memset(code, 7, sizeof code);
+    if (largest < 0x7f800000) {
+        /* The exponent is at most -126: subnormals get the smallest scale. */
+        const int exponent = (int)(largest >> 23) - 126,
+                  e = exponent + 124 < 0 ? 0 : exponent + 124;
         quant_fit_weights(32, importance, w);
-        e = exponent + 124 < 0 ? 0 : exponent + 124;
-        if (try_scale(in, w, e + 1, larger) < try_scale(in, w, e, code)) {
-            e++;
-            memcpy(code, larger, sizeof code);
-        }
+        const float d = quant_e8m0((uint8_t)e), twice = quant_e8m0((uint8_t)(e + 1));
+        const bool larger = quant_e2m1_error(32, in, w, twice) < quant_e2m1_error(32, in, w, d);
+        block.e = (uint8_t)(e + larger);
+        quant_e2m1_codes(32, in, larger ? twice : d, code);
     }
-    block.e = (uint8_t)e;
     quant_join_nibbles(code, block.qs);
     memcpy(at, &block, sizeof block);
 }
@@ -76,7 +48,7 @@ static void mxfp4_write(const float in[32], const float *importance, uint8_t *at
 static const struct quant_form32 mxfp4_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
-    .codebook = codebook,
+    .codebook = quant_e2m1,
     .e8m0 = true,
     .offset = OFFSET,
     .max_code = MAX_CODE,

@@ -41,27 +41,33 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i q1_0_codes_avx512(const uint8_t *block, i
 
 QUANT_LONG_KERNELS(q1_0)
 
-static void q1_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+QUANT_INLINE void q1_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
+    (void)to; /* the scale is the mean size */
     uint8_t *out = row;
     for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
-        float x[LEN], w[LEN], sum = 0.0f, weight = 0.0f;
-        uint16_t d = FIT_NAN;
-        memset(out, 0, BYTES);
-        if (quant_fit_prepare(LEN, in + b * LEN, importance ? importance + b * LEN : NULL, x, w)) {
-            quant_fit_weights(LEN, importance ? importance + b * LEN : NULL, w);
-            for (int i = 0; i < LEN; i++) {
-                sum += w[i] * fabsf(x[i]);
-                weight += w[i];
-                if (x[i] >= 0.0f) out[2 + i / 8] |= (uint8_t)(1 << i % 8);
+        const float *x = in + b * LEN;
+        float w[LEN], wx[QUANT_FIT_LANES] = {0}, ww[QUANT_FIT_LANES] = {0};
+        bool finite = true;
+        quant_fit_weights(LEN, importance ? importance + b * LEN : NULL, w);
+        for (int i = 0; i < LEN; i += 8) {
+            uint8_t bits = 0;
+            for (int l = 0; l < 8; l++) {
+                wx[l] += w[i + l] * fabsf(x[i + l]);
+                ww[l] += w[i + l];
+                finite &= fabsf(x[i + l]) < INFINITY;
             }
-            d = quant_fit_half(sum / weight);
+            for (int l = 0; l < 8; l++) bits |= (uint8_t)((x[i + l] >= 0.0f) << l);
+            out[2 + i / 8] = bits;
         }
+        const float mean = quant_fit_sum(wx) / quant_fit_sum(ww);
+        const uint16_t d = finite ? quant_fit_half(mean) : FIT_NAN;
         memcpy(out, &d, sizeof d);
     }
 }
 
-QUANT_ENCODE_ALONE(q1_0)
+QUANT_FIT_ENCODE(q1_0)
 
 const struct quant_type quant_type_q1_0 = {
     .name = "Q1_0",

@@ -46,20 +46,28 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i q2_0_codes_avx512(const uint8_t *block, i
 
 QUANT_LONG_KERNELS(q2_0)
 
-static void q2_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_grid q2_0_grid = {
+    .low = -1, .high = 2, .n_trials = 3, .first = 0.5f, .step = 1.0f};
+
+QUANT_INLINE void q2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
     uint8_t *out = row;
-    for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
-        uint8_t code[LEN];
-        const uint16_t d = quant_fit_block(LEN, -1, 2, in + b * LEN,
-                                           importance ? importance + b * LEN : NULL, code);
-        memset(out, 0, BYTES);
-        memcpy(out, &d, sizeof d);
-        for (int i = 0; i < LEN; i++) out[2 + i / 4] |= (uint8_t)(code[i] << i % 4 * 2);
+    for (int64_t at = 0; at < k; at += FIT_LEN) {
+        const int n = (int)(k - at < FIT_LEN ? k - at : FIT_LEN) / LEN;
+        uint16_t d[FIT_LEN / LEN];
+        uint8_t code[FIT_LEN];
+        to->blocks(&q2_0_grid, LEN, true, n, in + at, importance ? importance + at : NULL, d, code);
+        for (int b = 0; b < n; b++, out += BYTES) {
+            const uint8_t *c = code + b * LEN;
+            memcpy(out, &d[b], sizeof d[b]);
+            for (int i = 0; i < LEN; i += 4)
+                out[2 + i / 4] = (uint8_t)(c[i] | c[i + 1] << 2 | c[i + 2] << 4 | c[i + 3] << 6);
+        }
     }
 }
 
-QUANT_ENCODE_ALONE(q2_0)
+QUANT_FIT_ENCODE(q2_0)
 
 const struct quant_type quant_type_q2_0 = {
     .name = "Q2_0",

@@ -17,11 +17,15 @@ _Static_assert(sizeof(struct block) == 18, "Q4_0 block");
 
 enum { OFFSET = 8, MAX_CODE = 15 };
 
+static const struct quant_fit_grid grid = {
+    .low = -OFFSET, .high = OFFSET - 1, .n_trials = 6, .first = -1.0f, .step = 0.4f};
+
 static const struct quant_form32 q4_0_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
     .offset = OFFSET,
     .max_code = MAX_CODE,
+    .grid = &grid,
 };
 
 QUANT_BLOCK32_KERNELS(q4_0)

@@ -18,11 +18,14 @@ _Static_assert(sizeof(struct block) == 20, "Q4_1 block");
 
 enum { MAX_CODE = 15 };
 
+static const struct quant_fit_min_form with_min = {QUANT_FIT_FREE, .max_code = MAX_CODE};
+
 static const struct quant_form32 q4_1_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
     .has_min = true,
     .max_code = MAX_CODE,
+    .with_min = &with_min,
 };
 
 QUANT_BLOCK32_KERNELS(q4_1)

@@ -19,12 +19,16 @@ _Static_assert(sizeof(struct block) == 22, "Q5_0 block");
 
 enum { OFFSET = 16, MAX_CODE = 31 };
 
+static const struct quant_fit_grid grid = {
+    .low = -OFFSET, .high = OFFSET - 1, .n_trials = 6, .first = -1.0f, .step = 0.4f};
+
 static const struct quant_form32 q5_0_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
     .fifth = offsetof(struct block, qh),
     .offset = OFFSET,
     .max_code = MAX_CODE,
+    .grid = &grid,
 };
 
 QUANT_BLOCK32_KERNELS(q5_0)

@@ -20,12 +20,15 @@ _Static_assert(sizeof(struct block) == 24, "Q5_1 block");
 
 enum { MAX_CODE = 31 };
 
+static const struct quant_fit_min_form with_min = {QUANT_FIT_FREE, .max_code = MAX_CODE};
+
 static const struct quant_form32 q5_1_form = {
     .block_bytes = sizeof(struct block),
     .codes = offsetof(struct block, qs),
     .fifth = offsetof(struct block, qh),
     .has_min = true,
     .max_code = MAX_CODE,
+    .with_min = &with_min,
 };
 
 QUANT_BLOCK32_KERNELS(q5_1)

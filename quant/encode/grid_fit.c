@@ -218,6 +218,64 @@ CPU_TARGET_AVX2 float quant_grid_search_avx2(const struct quant_grid *grid,
     }
     return best;
 }
+
+CPU_TARGET_AVX512 static inline __m512 errors_of_16(const struct quant_grid_sums *t, int half,
+                                                    int i, __m512 twice, __m512 square)
+{
+    return _mm512_sub_ps(_mm512_mul_ps(square, _mm512_loadu_ps(t->vv[half] + i)),
+                         _mm512_mul_ps(twice, _mm512_loadu_ps(t->xv[half] + i)));
+}
+
+/* The numbers of table[6][16] at `place`. */
+CPU_TARGET_AVX512 static inline __m512 look_up(const __m512 table[6], __m512i place)
+{
+    const __m512 a = _mm512_permutex2var_ps(table[0], place, table[1]);
+    const __m512 b = _mm512_permutex2var_ps(table[2], place, table[3]);
+    const __m512 c = _mm512_permutex2var_ps(table[4], place, table[5]);
+    const __mmask16 past_a = _mm512_cmpgt_epi32_mask(place, _mm512_set1_epi32(31));
+    const __mmask16 past_b = _mm512_cmpgt_epi32_mask(place, _mm512_set1_epi32(63));
+    return _mm512_mask_mov_ps(_mm512_mask_mov_ps(a, past_a, b), past_b, c);
+}
+
+/* Lists by 16 entries: of several that are the best, the first is taken, as one by one. */
+CPU_TARGET_AVX512 float quant_grid_search_avx512(const struct quant_grid *grid,
+                                                 const struct quant_grid_sums *t, float scale,
+                                                 uint16_t *entry)
+{
+    const __m512 twice = _mm512_set1_ps(2.0f * scale), square = _mm512_set1_ps(scale * scale);
+    float first[16];
+    __m512 second[6], least = _mm512_set1_ps(INFINITY);
+    EACH (i, 6) {
+        second[i] = errors_of_16(t, 1, 16 * i, twice, square);
+        least = _mm512_min_ps(second[i], least);
+    }
+    least = _mm512_set1_ps(_mm512_reduce_min_ps(least));
+    float best = error_of_entry(grid, t, *entry, 2.0f * scale, scale * scale);
+    for (int i = 0; i < grid->n_halves; i += 16) {
+        const __m512 e = errors_of_16(t, 0, i, twice, square);
+        unsigned lists =
+            _mm512_cmp_ps_mask(_mm512_add_ps(e, least), _mm512_set1_ps(best), _CMP_LT_OQ);
+        if (!lists) continue;
+        _mm512_storeu_ps(first, e);
+        for (; lists; lists &= lists - 1) {
+            const int l = __builtin_ctz(lists), end = grid->first[i + l + 1];
+            for (int at = grid->first[i + l]; at < end; at += 16) {
+                const __m512i place =
+                    _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(grid->second + at)));
+                const __mmask16 some = (__mmask16)(end - at >= 16 ? 0xffff : (1 << (end - at)) - 1);
+                const __m512 sum = _mm512_add_ps(_mm512_set1_ps(first[l]), look_up(second, place));
+                const __mmask16 better =
+                    _mm512_mask_cmp_ps_mask(some, sum, _mm512_set1_ps(best), _CMP_LT_OQ);
+                if (!better) continue;
+                best = _mm512_mask_reduce_min_ps(better, sum);
+                const __mmask16 found =
+                    _mm512_mask_cmp_ps_mask(better, sum, _mm512_set1_ps(best), _CMP_EQ_OQ);
+                *entry = grid->listed[at + __builtin_ctz(found)];
+            }
+        }
+    }
+    return best;
+}
 #endif
 
 /* The best entries of sub-block s for a scale, all with one shift where `down` is not NULL. The

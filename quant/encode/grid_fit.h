@@ -45,7 +45,7 @@ struct quant_grid_form {
     .max_scale = 15
 /* clang-format on */
 
-enum { QUANT_GRID_ENTRIES = 2048, QUANT_GRID_HALVES = 88 /* 3^4 or 8^2, in whole lanes */ };
+enum { QUANT_GRID_ENTRIES = 2048, QUANT_GRID_HALVES = 96 /* 3^4 or 8^2, in whole lanes */ };
 
 /* Of a group (the elements of one entry) with one shift: sums of w x v and w v^2 for each
  * combination of levels that half an entry may have. */
@@ -61,11 +61,11 @@ typedef float quant_grid_search_fn(const struct quant_grid *grid, const struct q
 struct quant_grid {
     const struct quant_grid_form *form;
     quant_grid_search_fn *search;
-    int n_halves;                          /* combinations of levels in half an entry */
-    uint8_t half[2][QUANT_GRID_ENTRIES];   /* by entry */
-    uint16_t first[QUANT_GRID_HALVES + 1]; /* listed[first[h]..first[h + 1]): first half is h */
-    uint16_t listed[QUANT_GRID_ENTRIES];   /* entries, by first half */
-    uint8_t second[QUANT_GRID_ENTRIES];    /* their second halves */
+    int n_halves;                            /* combinations of levels in half an entry */
+    uint8_t half[2][QUANT_GRID_ENTRIES];     /* by entry */
+    uint16_t first[QUANT_GRID_HALVES + 1];   /* listed[first[h]..first[h + 1]): first half is h */
+    uint16_t listed[QUANT_GRID_ENTRIES];     /* entries, by first half */
+    uint8_t second[QUANT_GRID_ENTRIES + 16]; /* their second halves; 16 may be read at once */
 };
 void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
                         quant_grid_search_fn *search);
@@ -76,6 +76,8 @@ float quant_grid_search(const struct quant_grid *grid, const struct quant_grid_s
                         uint16_t *entry);
 float quant_grid_search_avx2(const struct quant_grid *grid, const struct quant_grid_sums *t,
                              float scale, uint16_t *entry);
+float quant_grid_search_avx512(const struct quant_grid *grid, const struct quant_grid_sums *t,
+                               float scale, uint16_t *entry);
 
 /* A super-block as the file keeps it, before the bits are packed. */
 struct quant_grid_fit {

@@ -5,19 +5,17 @@
  *            | scale[4]       | qs[4][8]                              |
  *
  *      qs[s][i]: element 16s + i low, 16s + 8 + i high; bit 3 of a code is the sign
- *      x = scale / 2 * e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
+ *      x = scale / 2 * quant_e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
  *
  * UE4M3: exponent in bits 3 to 6, bias 7; without one the mantissa counts 2^-9; 0x7f is 0, 0xff is
  * not; otherwise bit 7 is not read. The scales have too wide a range for integer sums, so products
  * take columns of floats (quant_act_f32): rows are decoded, some elements at a time. Source of the
  * layout: the GGUF format as its reference implementation writes it. */
-#include "quant/encode/fit.h"
+#include "quant/encode/e2m1.h"
 #include "quant/float/lanes.h"
 #include <math.h>
 
 enum { LEN = 64, SUB_LEN = 16, BYTES = 36, AT_ONCE = 4 * LEN };
-
-static const int8_t e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /* Half of a scale. Normal numbers move to the exponent and mantissa of a float. */
 static inline float half_scale(uint8_t e)
@@ -36,8 +34,8 @@ QUANT_INLINE void decode_blocks(int64_t first, int64_t n, const void *row, float
             const float d = half_scale(block[s]);
             const uint8_t *q = block + 4 + 8 * s;
             for (int i = 0; i < 8; i++) {
-                out[SUB_LEN * s + i] = d * (float)e2m1[q[i] & 15];
-                out[SUB_LEN * s + 8 + i] = d * (float)e2m1[q[i] >> 4];
+                out[SUB_LEN * s + i] = d * (float)quant_e2m1[q[i] & 15];
+                out[SUB_LEN * s + 8 + i] = d * (float)quant_e2m1[q[i] >> 4];
             }
         }
     }
@@ -48,51 +46,38 @@ static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
     decode_blocks(first, n, row, out);
 }
 
-/* The codes of a sub-block under a scale; returns the weighted error. */
-static float try_scale(const float *x, const float *w, uint8_t e, uint8_t code[SUB_LEN])
-{
-    static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
-    const float d = half_scale(e), inverse = quant_fit_inverse(d);
-    float error = 0.0f;
-    for (int i = 0; i < SUB_LEN; i++) {
-        const float size = fabsf(x[i]) * inverse;
-        code[i] = 0;
-        for (int j = 0; j < 7; j++) code[i] += size > middle[j];
-        const float off = fabsf(x[i]) - d * (float)e2m1[code[i]];
-        error += w[i] * off * off;
-        if (x[i] < 0.0f && code[i] > 0) code[i] |= 8;
-    }
-    return error;
-}
-
 /* The scale that puts the largest element at the largest code, and its neighbours: whichever errs
  * least. Elements that are no finite numbers have no code: they become the largest, as one that is
  * beyond the largest scale. */
-static void encode_sub(const float *in, const float *importance, uint8_t *scale, uint8_t q[8])
+QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *scale, uint8_t q[8])
 {
     float x[SUB_LEN], w[SUB_LEN], largest = 0.0f, best = INFINITY;
-    uint8_t code[SUB_LEN], best_code[SUB_LEN] = {0};
+    uint8_t code[SUB_LEN];
     quant_fit_weights(SUB_LEN, importance, w);
     for (int i = 0; i < SUB_LEN; i++) {
         x[i] = fabsf(in[i]) <= 0x1p30f ? in[i] : copysignf(0x1p30f, in[i]);
-        if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
+        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     }
-    int middle = 1;
+    /* The scale below the wanted one by its bits, where it is a normal number. */
+    const int64_t below = ((int64_t)quant_bits_of(largest / 12.0f) - (119 << 23)) >> 20;
+    int middle = below > 0x7e ? 0x7e : below > 8 ? (int)below : 1;
     while (middle < 0x7e && 12.0f * half_scale((uint8_t)middle) < largest) middle++;
     *scale = 0;
     for (int e = middle - 2; e <= middle + 4; e++) {
         if (e < 1 || e > 0x7e) continue;
-        const float error = try_scale(x, w, (uint8_t)e, code);
+        const float error = quant_e2m1_error(SUB_LEN, x, w, half_scale((uint8_t)e));
         if (!(error < best)) continue;
         best = error;
         *scale = (uint8_t)e;
-        memcpy(best_code, code, sizeof code);
     }
-    for (int i = 0; i < 8; i++) q[i] = (uint8_t)(best_code[i] | best_code[8 + i] << 4);
+    quant_e2m1_codes(SUB_LEN, x, half_scale(*scale), code);
+    for (int i = 0; i < 8; i++) q[i] = (uint8_t)(code[i] | code[8 + i] << 4);
 }
 
-static void encode_by(int64_t k, const float *in, const float *importance, void *row)
+QUANT_INLINE void nvfp4_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                  const float *importance, void *row)
 {
+    (void)to; /* a search of its own */
     uint8_t *block = row;
     for (int64_t b = 0; b < k / LEN; b++, block += BYTES)
         for (int s = 0; s < LEN / SUB_LEN; s++) {
@@ -101,10 +86,7 @@ static void encode_by(int64_t k, const float *in, const float *importance, void 
         }
 }
 
-static void encode(int64_t k, const float *in, void *row)
-{
-    encode_by(k, in, NULL, row);
-}
+QUANT_FIT_ENCODE(nvfp4)
 
 static float dot(int64_t k, const void *row, const struct quant_act *a)
 {
@@ -128,7 +110,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void decode_sub_avx2(const uint8_t *q, float scale,
 {
     __m128i bytes = _mm_loadl_epi64((const __m128i *)q);
     __m128i both = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
-    __m128i value = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)e2m1),
+    __m128i value = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)quant_e2m1),
                                      _mm_and_si128(both, _mm_set1_epi8(15)));
     const __m256 d = _mm256_set1_ps(scale);
     __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(value));
@@ -248,15 +230,15 @@ const struct quant_type quant_type_nvfp4 = {
     .block_len = LEN,
     .block_bytes = BYTES,
     .act = &quant_act_f32,
-    .encode = encode,
-    .encode_by = encode_by,
+    .encode = nvfp4_encode,
+    .encode_by = nvfp4_encode_by,
     .dot = dot,
     .kernel =
         {
             [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2},
-            [CPU_AVX512] = {.gemv = gemv_avx512},
+            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, QUANT_FIT_MEMBERS(nvfp4, avx2)},
+            [CPU_AVX512] = {.gemv = gemv_avx512, QUANT_FIT_MEMBERS(nvfp4, avx512)},
 #endif
         },
 };

@@ -31,13 +31,14 @@ QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *
 
 SUPER_KERNELS(iq4_xs)
 
-static void iq4_xs_encode_by(int64_t k, const float *in, const float *importance, void *row)
+QUANT_INLINE void iq4_xs_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                   const float *importance, void *row)
 {
     struct iq4_xs_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b,
-                        super_importance(importance, b), &fit);
+        to->super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b, super_importance(importance, b),
+                  &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 8; s++) {
@@ -52,7 +53,7 @@ static void iq4_xs_encode_by(int64_t k, const float *in, const float *importance
     }
 }
 
-QUANT_ENCODE_ALONE(iq4_xs)
+QUANT_FIT_ENCODE(iq4_xs)
 
 #if defined(__x86_64__)
 /* 16 bytes to 32 codes in the order of their elements: the low nibbles, then the high ones. */
@@ -241,8 +242,9 @@ const struct quant_type quant_type_iq4_xs = {
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = iq4_xs_decode_avx2,
                           .unpack = iq4_xs_unpack_avx2,
-                          .gemv = iq4_xs_gemv_avx2},
-            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512},
+                          .gemv = iq4_xs_gemv_avx2,
+                          QUANT_FIT_MEMBERS(iq4_xs, avx2)},
+            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512, QUANT_FIT_MEMBERS(iq4_xs, avx512)},
 #endif
         },
 };

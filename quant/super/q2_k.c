@@ -28,13 +28,17 @@ QUANT_INLINE void q2_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q2_k)
 
-static void q2_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_min_form q2_k_fit = {QUANT_FIT_BOUNDED, .max_code = 3,
+                                                   .max_scale = 15};
+
+QUANT_INLINE void q2_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
     struct q2_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super_with_min(16, 3, 15, in + SUPER_LEN * b, super_importance(importance, b),
-                                 &fit);
+        to->super_with_min(&q2_k_fit, 16, in + SUPER_LEN * b, super_importance(importance, b),
+                           &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         out->dmin = fit.dmin;
@@ -44,7 +48,7 @@ static void q2_k_encode_by(int64_t k, const float *in, const float *importance, 
     }
 }
 
-QUANT_ENCODE_ALONE(q2_k)
+QUANT_FIT_ENCODE(q2_k)
 
 #if defined(__x86_64__)
 /* d and minima of rows r .. r + 7; byte j of a lane of four[i] becomes scale 4i + j. */
@@ -221,11 +225,13 @@ const struct quant_type quant_type_q2_k = {
             [CPU_AVX2] = {.decode = q2_k_decode_avx2,
                           .unpack = q2_k_unpack_avx2,
                           .panel = &q2_k_folded,
-                          .gemv = q2_k_gemv_avx2},
+                          .gemv = q2_k_gemv_avx2,
+                          QUANT_FIT_MEMBERS(q2_k, avx2)},
             [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
                             .gemv = q2_k_gemv_avx512,
-                            .gemv_pair = q2_k_gemv_pair_avx512},
+                            .gemv_pair = q2_k_gemv_pair_avx512,
+                            QUANT_FIT_MEMBERS(q2_k, avx512)},
 #endif
         },
 };

@@ -37,13 +37,15 @@ QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q3_k)
 
-static void q3_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
+QUANT_INLINE void q3_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
-    const struct quant_fit_grid grid = {.low = -4, .high = 3, .search = 9, .step = 0.1f};
+    const struct quant_fit_grid grid = {
+        .low = -4, .high = 3, .n_trials = 7, .first = -0.9f, .step = 0.3f};
     struct q3_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b), &fit);
+        to->super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) {
@@ -58,7 +60,7 @@ static void q3_k_encode_by(int64_t k, const float *in, const float *importance, 
     }
 }
 
-QUANT_ENCODE_ALONE(q3_k)
+QUANT_FIT_ENCODE(q3_k)
 
 #if defined(__x86_64__)
 /* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
@@ -279,11 +281,13 @@ const struct quant_type quant_type_q3_k = {
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = q3_k_decode_avx2,
                           .unpack = q3_k_unpack_avx2,
-                          .gemv = q3_k_gemv_avx2},
+                          .gemv = q3_k_gemv_avx2,
+                          QUANT_FIT_MEMBERS(q3_k, avx2)},
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
                             .gemv = q3_k_gemv_avx512,
-                            .gemv_pair = q3_k_gemv_pair_avx512},
+                            .gemv_pair = q3_k_gemv_pair_avx512,
+                            QUANT_FIT_MEMBERS(q3_k, avx512)},
 #endif
         },
 };

@@ -29,13 +29,17 @@ QUANT_INLINE void q4_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q4_k)
 
-static void q4_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_min_form q4_k_fit = {QUANT_FIT_BOUNDED, .max_code = 15,
+                                                   .max_scale = 63};
+
+QUANT_INLINE void q4_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
     struct q4_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super_with_min(32, 15, 63, in + SUPER_LEN * b, super_importance(importance, b),
-                                 &fit);
+        to->super_with_min(&q4_k_fit, 32, in + SUPER_LEN * b, super_importance(importance, b),
+                           &fit);
         out->d = fit.d;
         out->dmin = fit.dmin;
         k_scales_pack(fit.scale, fit.min, out->scale);
@@ -46,7 +50,7 @@ static void q4_k_encode_by(int64_t k, const float *in, const float *importance, 
     }
 }
 
-QUANT_ENCODE_ALONE(q4_k)
+QUANT_FIT_ENCODE(q4_k)
 
 #if defined(__x86_64__)
 CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t first, int64_t n_blocks,

@@ -28,13 +28,17 @@ QUANT_INLINE void q5_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q5_k)
 
-static void q5_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_min_form q5_k_fit = {QUANT_FIT_BOUNDED, .max_code = 31,
+                                                   .max_scale = 63};
+
+QUANT_INLINE void q5_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
     struct q5_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super_with_min(32, 31, 63, in + SUPER_LEN * b, super_importance(importance, b),
-                                 &fit);
+        to->super_with_min(&q5_k_fit, 32, in + SUPER_LEN * b, super_importance(importance, b),
+                           &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         out->dmin = fit.dmin;
@@ -47,7 +51,7 @@ static void q5_k_encode_by(int64_t k, const float *in, const float *importance, 
     }
 }
 
-QUANT_ENCODE_ALONE(q5_k)
+QUANT_FIT_ENCODE(q5_k)
 
 #if defined(__x86_64__)
 CPU_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t first, int64_t n_blocks,

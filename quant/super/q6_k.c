@@ -33,13 +33,15 @@ QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q6_k)
 
-static void q6_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
+QUANT_INLINE void q6_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
-    const struct quant_fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
+    const struct quant_fit_grid grid = {
+        .low = -32, .high = 31, .n_trials = 7, .first = -0.9f, .step = 0.3f};
     struct q6_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&grid, 16, -128, in + SUPER_LEN * b, super_importance(importance, b), &fit);
+        to->super(&grid, 16, -128, in + SUPER_LEN * b, super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
@@ -51,7 +53,7 @@ static void q6_k_encode_by(int64_t k, const float *in, const float *importance, 
     }
 }
 
-QUANT_ENCODE_ALONE(q6_k)
+QUANT_FIT_ENCODE(q6_k)
 
 #if defined(__x86_64__)
 /* Scales and d of rows r .. r + 7. */

@@ -125,14 +125,15 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
         }                                                                                          \
     }
 #if defined(__x86_64__)
-#define SUPER_GRID_ENCODE_AVX2(NAME)                                                               \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, quant_grid_search_avx2)
+#define SUPER_GRID_ENCODE_X86(NAME)                                                                \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, quant_grid_search_avx2)                      \
+    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx512, quant_grid_search_avx512)
 #else
-#define SUPER_GRID_ENCODE_AVX2(NAME)
+#define SUPER_GRID_ENCODE_X86(NAME)
 #endif
 #define SUPER_GRID_ENCODE(NAME)                                                                    \
     SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, quant_grid_search)                                \
-    SUPER_GRID_ENCODE_AVX2(NAME)                                                                   \
+    SUPER_GRID_ENCODE_X86(NAME)                                                                    \
     QUANT_ENCODE_ALONE(NAME)
 
 #define SUPER_KERNELS(NAME)                                                                        \

@@ -372,18 +372,21 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \
-    [CPU_AVX2] = {                                                                                 \
-        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2,                                                        \
+                  QUANT_FIT_MEMBERS(NAME, avx2)},
 #define SUPER_GRID_AVX2(NAME)                                                                      \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .encode_by = NAME##_encode_by_avx2,                                              \
                   .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2},
-#define SUPER_CODES_LEVEL(LEVEL, NAME) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512},
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.encode_by = NAME##_encode_by_avx512},
+#define SUPER_CODES_LEVEL(LEVEL, NAME, ...) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512, __VA_ARGS__},
 #else
 #define SUPER_CODES_AVX2(NAME)
 #define SUPER_GRID_AVX2(NAME)
-#define SUPER_CODES_LEVEL(LEVEL, NAME)
+#define SUPER_CODES_LEVEL(LEVEL, NAME, ...)
 #endif
 
 /* Members of struct quant_type; VECTORS: its levels above scalar. */

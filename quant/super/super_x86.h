@@ -770,10 +770,12 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
 #define SUPER_VECTORS(NAME)                                                                        \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2},                                                       \
+                  .gemv = NAME##_gemv_avx2,                                                        \
+                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
-                    .gemv_pair = NAME##_gemv_pair_avx512},
+                    .gemv_pair = NAME##_gemv_pair_avx512,                                          \
+                    QUANT_FIT_MEMBERS(NAME, avx512)},
 #else
 #define SUPER_VECTORS(NAME)
 #endif

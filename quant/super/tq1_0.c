@@ -48,21 +48,27 @@ QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(tq1_0)
 
-static void tq1_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_grid tq1_0_grid = {
+    .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
+
+QUANT_INLINE void tq1_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                  const float *importance, void *row)
 {
     struct tq1_0_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         uint8_t code[SUPER_LEN];
+        uint16_t d;
         memset(out, 0, sizeof *out);
-        out->d = quant_fit_block(SUPER_LEN, -1, 1, in + SUPER_LEN * b,
-                                 super_importance(importance, b), code);
+        to->blocks(&tq1_0_grid, SUPER_LEN, true, 1, in + SUPER_LEN * b,
+                   super_importance(importance, b), &d, code);
+        out->d = d;
         for (int i = 0; i < 32; i++) out->q[i] = byte_of(code + i, 5, 32);
         for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(code + 160 + i, 5, 16);
         for (int i = 0; i < 4; i++) out->high[i] = byte_of(code + 240 + i, 4, 4);
     }
 }
 
-QUANT_ENCODE_ALONE(tq1_0)
+QUANT_FIT_ENCODE(tq1_0)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t tq1_0_head(const void *block)
@@ -150,5 +156,6 @@ const struct quant_type quant_type_tq1_0 = {
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     .encode = tq1_0_encode,
     .encode_by = tq1_0_encode_by,
-    SUPER_CODES_MEMBERS(tq1_0, SUPER_CODES_AVX2(tq1_0) SUPER_CODES_LEVEL(AVX512, tq1_0)),
+    SUPER_CODES_MEMBERS(tq1_0, SUPER_CODES_AVX2(tq1_0) SUPER_CODES_LEVEL(
+                                   AVX512, tq1_0, QUANT_FIT_MEMBERS(tq1_0, avx512))),
 };

@@ -23,20 +23,26 @@ QUANT_INLINE void tq2_0_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(tq2_0)
 
-static void tq2_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+static const struct quant_fit_grid tq2_0_grid = {
+    .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
+
+QUANT_INLINE void tq2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
+                                  const float *importance, void *row)
 {
     struct tq2_0_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         uint8_t code[SUPER_LEN];
+        uint16_t d;
         memset(out, 0, sizeof *out);
-        out->d = quant_fit_block(SUPER_LEN, -1, 1, in + SUPER_LEN * b,
-                                 super_importance(importance, b), code);
+        to->blocks(&tq2_0_grid, SUPER_LEN, true, 1, in + SUPER_LEN * b,
+                   super_importance(importance, b), &d, code);
+        out->d = d;
         for (int i = 0; i < SUPER_LEN; i++)
             out->q[i / 128 * 32 + i % 32] |= (uint8_t)(code[i] << i / 32 % 4 * 2);
     }
 }
 
-QUANT_ENCODE_ALONE(tq2_0)
+QUANT_FIT_ENCODE(tq2_0)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t tq2_0_head(const void *block)
@@ -78,5 +84,6 @@ const struct quant_type quant_type_tq2_0 = {
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     .encode = tq2_0_encode,
     .encode_by = tq2_0_encode_by,
-    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(AVX512, tq2_0)),
+    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(
+                                   AVX512, tq2_0, QUANT_FIT_MEMBERS(tq2_0, avx512))),
 };
