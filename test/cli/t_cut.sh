@@ -53,7 +53,7 @@ for delay in 0 0.3; do
         input=
         named
     }
-    during cut_short quantize "$work/m.gguf" "$work/q.gguf" Q6_K -t 1
+    during cut_short quantize "$work/m.gguf" "$work/q.gguf" IQ3_S -t 1
     named
     [ ! -e "$work/q.gguf" ] || bad 'a part of a model was left'
 done

@@ -60,8 +60,8 @@ stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
 
 begin interrupt_quantizing
 "$make_model" "$work/large.gguf" layers=8 embd=2048 ff=8192 vocab=8192 type=F32 || exit 1
-output=/dev/null stopped quantize "$work/large.gguf" - Q3_K -t 1
-stopped quantize "$work/large.gguf" "$work/q.gguf" Q3_K -t 1
+output=/dev/null stopped quantize "$work/large.gguf" - IQ3_S -t 1
+stopped quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
 for left in "$work"/q.gguf*; do
     [ ! -e "$left" ] || bad "left ${left##*/}"
 done

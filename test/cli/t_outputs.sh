@@ -141,7 +141,7 @@ begin a_signal_leaves_no_part_and_its_own_status
 for signal in 15:TERM 1:HUP 24:XCPU 10:USR1 13:PIPE; do
     number=${signal%:*}
     printf old >"$work/result"
-    (ulimit -c 0; exec "$INFER" quantize "$work/big.gguf" "$work/result" Q6_K -t 1) </dev/null >"$work/out" 2>"$work/err" &
+    (ulimit -c 0; exec "$INFER" quantize "$work/big.gguf" "$work/result" IQ3_S -t 1) </dev/null >"$work/out" 2>"$work/err" &
     pid=$!
     n=0
     while [ $n -lt 500 ] && ! ls "$work"/result.*.part >"$work/seen" 2>&1; do sleep 0.01; n=$((n + 1)); done

@@ -58,7 +58,7 @@ begin commands_are_closed_in_all_threads
 }
 closed tokenize -m "$work/m.gguf" -f "$work/text"
 "$make_model" "$work/large.gguf" layers=8 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
-closed quantize "$work/large.gguf" "$work/q.gguf" Q3_K -t 2
+closed quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 2
 closed verify "$work/large.gguf" --hash -t 2
 closed split "$work/large.gguf" "$work/p" --max-tensors 3
 rm -f "$work"/p-*
