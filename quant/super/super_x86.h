@@ -345,7 +345,8 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
  * The column is reordered once for all rows, to the order in which codes are unpacked, in parts
  * that fit the first-level cache. */
 
-enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_L1_DISTANCE = 2048 };
+enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
+enum { SUPER_L1_DISTANCE = 2048, SUPER_NEAR_DISTANCE = 768 };
 enum { SUPER_COLUMNS = 2 }; /* maximum of a call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
@@ -663,12 +664,18 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
 }
 
 /* Prefetches data that is read later than the n super-blocks of a step. */
-SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n, bool to_l1)
+SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n,
+                                      struct cpu_prefetch policy)
 {
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
+    if (policy.twice) {
+        quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
+        quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
+        return;
+    }
     /* The hint only moves this code out of line: in line it costs Q6_K 4 % if it is not taken. */
-    if (__builtin_expect(to_l1, false)) {
+    if (__builtin_expect(policy.to_l1, false)) {
         quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
     }
@@ -681,7 +688,7 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
 /* Adds the products of the part by n columns. As with AVX2, a step is added only after the products
  * of the next one. */
 SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_step_products *take,
-                                  bool to_l1, const struct super_part *part,
+                                  struct cpu_prefetch prefetch, const struct super_part *part,
                                   const struct super_column *column, float *const *out)
 {
     const size_t bytes = type->block_bytes;
@@ -698,7 +705,7 @@ SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_st
         const uint8_t *block[SUPER_STEP] = {at};
         const int64_t most = part->group - i < left ? part->group - i : left;
         const int taken = most < SUPER_STEP ? (int)most : SUPER_STEP;
-        super_step_prefetch(bytes, at, taken, to_l1);
+        super_step_prefetch(bytes, at, taken, prefetch);
         EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < taken ? j : taken - 1) * bytes;
         EACH (c, n) {
             step[c].n = taken;
@@ -736,7 +743,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
         struct super_part part =
             super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
-        super_gemv_part(n_columns, type, take, rows->prefetch.to_l1, &part, column, out);
+        super_gemv_part(n_columns, type, take, rows->prefetch, &part, column, out);
     }
 }
 
