@@ -2,9 +2,9 @@
  * Order is the order of `infer help coming-from`. */
 #include "cli/options.h"
 
-#define NO_GPU "not needed: everything runs on the processor"
+#define NO_GPU     "not needed: everything runs on the processor"
 #define NO_ACCOUNT "not here: `infer pull` fetches from the hub, and nothing is sent to it"
-#define NO_SERVER "not here: each call is one completion, `infer chat` a conversation"
+#define NO_SERVER  "not here: each call is one completion, `infer chat` a conversation"
 
 const struct cli_foreign cli_foreign_table[] = {
     /* ---- llama.cpp ---- */
@@ -105,8 +105,7 @@ const struct cli_foreign cli_foreign_table[] = {
     {"ollama", "--format", "--json-object, --json-schema FILE", NULL},
     {"ollama", "--think --hidethinking", "--reasoning WHAT, --reasoning-budget N",
      "show or hide; a budget of 0: no thoughts"},
-    {"ollama", "--keepalive --experimental", NULL,
-     "not needed: nothing stays behind a call"},
+    {"ollama", "--keepalive --experimental", NULL, "not needed: nothing stays behind a call"},
     {"ollama", "--nowordwrap", NULL, "not needed: words are wrapped in `chat` on a terminal only"},
     {"ollama", "download", "infer pull USER/REPO[:QUANT]", NULL},
     {"ollama", "rm", "infer models --remove NAME", NULL},
@@ -123,6 +122,7 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llm", "-a --attachment --at --attachment-type", NULL, "not here: text only"},
     {"llm", "--fragment --sf --system-fragment", "-f FILE, --system TEXT", NULL},
     {"llm", "-u --usage", "--json", "prompt_tokens and tokens"},
+    {"llm", "--max-tokens --max-new-tokens --max-completion-tokens", "--predict N", "or -n"},
     {"llm", "-x --extract --xl --extract-last", "--regex RE, --json-schema FILE",
      "the text is nothing else"},
     {"llm", "--tool --functions --td --ta", "--tools FILE", "calls are reported, not made"},

@@ -121,16 +121,31 @@ static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, co
     return true;
 }
 
+/* `max_tokens`, say, is answered as --max-tokens is. */
+static bool fail_member(const char *name, struct base_error *err)
+{
+    char option[64], says[CLI_CLAUSE_SIZE];
+    snprintf(option, sizeof option, "--%s", name);
+    for (char *c = option; *c; c++)
+        if (*c == '_') *c = '-';
+    const struct cli_foreign *foreign = cli_foreign_find(option, strlen(option));
+    if (!foreign)
+        return base_fail_at(
+            err, BASE_USAGE, name, -1,
+            "is no member of a line: prompt, messages, id or an option of one text");
+    cli_foreign_say(foreign, says, sizeof says);
+    return base_fail_at(err, BASE_USAGE, name, -1, "is no member of a line; %s", says);
+}
+
 static bool add_member(struct cli_batch_profile *p, const char *name, const json_t *value,
                        struct base_error *err)
 {
     bool known;
     const struct cli_option *o = cli_option_of_request(CLI_BATCH, name, &known);
-    if (!o)
+    if (!o && known)
         return base_fail_at(err, BASE_USAGE, name, -1,
-                            known ? "is an option of all lines: give it on the command line"
-                                  : "is no member of a line: prompt, messages, id or an option of "
-                                    "one text");
+                            "is an option of all lines: give it on the command line");
+    if (!o) return fail_member(name, err);
     switch (o->kind) {
     case CLI_FLAG:
         if (!json_is_boolean(value)) return fail_kind(o, "true or false", err);

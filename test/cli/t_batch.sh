@@ -93,6 +93,7 @@ nonsense
 {"prompt":"x","temp":"hot"}
 {"prompt":"x","predict":1.5}
 {"prompt":"x","top_k":-1}
+{"prompt":"x","max_tokens":3}
 {"prompt":"x","regex":"["}
 {"prompt":"x","regex":"a","choices":["a"]}
 {"prompt":"x","system":"You are a cat."}
@@ -106,7 +107,7 @@ nonsense
 END
 batch
 status 1
-err 'infer: 18 of 19 lines failed: their answers have an "error"\n'
+err 'infer: 19 of 20 lines failed: their answers have an "error"\n'
 cat >"$work/errors" <<'END'
 {"line":1,"status":2,"error":"JSON: line 1, column 8: invalid token near 'nonsense'"}
 {"line":2,"status":2,"error":"tmep: is no member of a line: prompt, messages, id or an option of one text"}
@@ -117,19 +118,20 @@ cat >"$work/errors" <<'END'
 {"line":7,"status":2,"error":"--temp: is not a number"}
 {"line":8,"status":2,"error":"--predict: is not a whole number"}
 {"line":9,"status":2,"error":"--top-k: '-1' is not a whole number from 0 to 2147483647"}
+{"line":10,"status":2,"error":"max_tokens: is no member of a line; here it is --predict N (or -n)"}
 END
-head -n 9 "$work/out" >"$work/nine"
-cmp -s "$work/nine" "$work/errors" || bad "$(diff "$work/nine" "$work/errors")"
-out_like '"line":10,.*--regex: '
-out_like '"line":11,.*--regex: contradicts --choices'
-out_like '"line":12,.*--system: needs --chat'
-out_like '"line":13,.*messages: holds no message'
-out_like '"line":14,.*message 1: it has no role'
-out_like '"line":15,.*--choices: is not a list of texts without commas'
-out_like '"line":16,.*--json-schema: is not a schema'
-out_like '"line":17,.*the question is empty'
-out_like '"line":18,.*--stop: holds a NUL'
-out_like '"line":19,"text":" Paris."'
+head -n 10 "$work/out" >"$work/ten"
+cmp -s "$work/ten" "$work/errors" || bad "$(diff "$work/ten" "$work/errors")"
+out_like '"line":11,.*--regex: '
+out_like '"line":12,.*--regex: contradicts --choices'
+out_like '"line":13,.*--system: needs --chat'
+out_like '"line":14,.*messages: holds no message'
+out_like '"line":15,.*message 1: it has no role'
+out_like '"line":16,.*--choices: is not a list of texts without commas'
+out_like '"line":17,.*--json-schema: is not a schema'
+out_like '"line":18,.*the question is empty'
+out_like '"line":19,.*--stop: holds a NUL'
+out_like '"line":20,"text":" Paris."'
 
 begin a_line_names_no_file # texts of strangers do not read what they name
 printf 'root ::= "yes"' >"$work/grammar"
