@@ -27,7 +27,7 @@ static void read_cpuid(uint32_t reg[N_REGS])
 
 static bool made_by_intel(void)
 {
-    uint32_t a, b, c, d;
+    uint32_t a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx && c == signature_INTEL_ecx &&
            d == signature_INTEL_edx;
 }
