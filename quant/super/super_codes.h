@@ -269,24 +269,11 @@ SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
     super_signs_store(_mm256_multishift_epi64_epi8(bits, tails), negative);
 }
 
-/* Entries of a table by gathering the pairs that hold them. */
-SUPER_AVX512 __m256i super_grid_gather(const uint16_t *table, __m256i at)
-{
-    const __m512i place = _mm512_cvtepu16_epi32(at);
-    const __m512i pairs = _mm512_i32gather_epi32(_mm512_srli_epi32(place, 1), table, 4);
-    const __mmask16 odd = _mm512_test_epi32_mask(place, _mm512_set1_epi32(1));
-    return _mm512_cvtepi32_epi16(_mm512_mask_srli_epi32(pairs, odd, pairs, 16));
-}
-
 /* Entries of a table of n (a power of two, 64 at least): two registers at a time, of which the bits
- * above the lower six choose; of the largest tables, which take 16 such steps, gathered. */
+ * above the lower six choose. */
 SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
 {
-    if (n > 512)
-        return _mm512_inserti64x4(
-            _mm512_castsi256_si512(super_grid_gather(table, _mm512_castsi512_si256(at))),
-            super_grid_gather(table, _mm512_extracti64x4_epi64(at, 1)), 1);
-    __m512i found[8];
+    __m512i found[16];
     EACH (i, n / 64) {
         const uint16_t *part = table + 64 * i;
         found[i] =
