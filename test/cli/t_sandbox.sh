@@ -72,6 +72,7 @@ modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox
 begin the_sandbox_changes_nothing
 mkdir "$work/sub"
 ln -s sub/real "$work/link"
+head -c 8000 "$work/text" >"$work/pages"
 for how in '' --no-sandbox; do
     rm -f "$work"/sub/*
     # shellcheck disable=SC2086
@@ -79,7 +80,7 @@ for how in '' --no-sandbox; do
         infer logits $m --ids '1 2 3' -o "$work/link" $how
         status 0
         cp "$work/sub/real" "$work/logits$how"
-        infer perplexity $m -f "$work/page" --chunk 4000 --save-logits "$work/saved$how" -b 512 $how
+        infer perplexity $m -f "$work/pages" --chunk 1000 --save-logits "$work/saved$how" -b 512 $how
         status 0
         infer quantize "$work/m.gguf" "$work/sub/q" Q8_0 $how
         status 0
