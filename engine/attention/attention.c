@@ -9,10 +9,10 @@
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c), also those that several
- * sequences have in common. A unit of work is one block
- * with all its chunks, or, when there are fewer blocks than workers need (decoding), one block with
- * one chunk. In the latter case partial results are stored in shared scratch and merged in the same
- * order, so that the bits do not depend on the split. */
+ * sequences have in common. A unit of work is one block with all its chunks, or, when there are
+ * fewer blocks than workers need (decoding), one block with one chunk. In the latter case partial
+ * results are stored in shared scratch and merged in the same order, so that the bits do not depend
+ * on the split. */
 #include "engine/attention/attention.h"
 #include "base/size.h"
 #include "engine/profile.h"

@@ -53,9 +53,8 @@ struct model_kv {
 
 /* NULL where no layer is of the kind. */
 struct model_kv_inputs {
-    struct engine_tensor *slot[MODEL_KV_KINDS]; /* I32 [T]: where each token is written */
-    struct engine_tensor
-        *range[MODEL_KV_KINDS]; /* I32 [T][4]: what it attends to (attention's `span`) */
+    struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
+    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: its attention's `span` */
 };
 
 extern const struct model_state_kind model_state_kv;
