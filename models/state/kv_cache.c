@@ -211,17 +211,50 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
     }
 }
 
-static void copy_row(const struct engine_tensor *t, bool int16, enum engine_kv_q16 what,
-                     uint32_t size, uint32_t from, uint32_t to)
+/* The rows of one head of a layer's keys or values. */
+struct rows {
+    char *data;     /* of slot 0 */
+    uint32_t n;     /* rows of a unit: consecutive slots from a multiple of n on */
+    uint64_t bytes; /* of a unit */
+    enum engine_kv_q16 what;
+    uint32_t size;        /* elements of a row of a group */
+    const int32_t *table; /* the sequence's slots by position */
+};
+
+static char *unit_at(const struct rows *r, int32_t slot)
 {
-    const uint32_t n = int16 ? ENGINE_KV_Q16_GROUP : 1;
+    return r->data + (uint64_t)slot / r->n * r->bytes;
+}
+
+static const struct engine_tensor *tensor_of(const struct model_kv_layer *layer,
+                                             enum engine_kv_q16 what)
+{
+    return what == ENGINE_KV_Q16_KEYS ? &layer->k : &layer->v;
+}
+
+/* Without the head's data and a table. */
+static struct rows rows_of(const struct model_kv *kv, const struct model_kv_layer *layer,
+                           enum engine_kv_q16 what)
+{
+    const bool keys = what == ENGINE_KV_Q16_KEYS;
+    return (struct rows){.n = (keys ? kv->int16_k : kv->int16_v) ? ENGINE_KV_Q16_GROUP : 1,
+                         .bytes = (uint64_t)tensor_of(layer, what)->nb[1],
+                         .what = what,
+                         .size = keys ? layer->size_k : layer->size_v};
+}
+
+static void copy_row(const struct model_kv *kv, const struct model_kv_layer *layer,
+                     enum engine_kv_q16 what, int32_t from, int32_t to)
+{
+    const struct engine_tensor *t = tensor_of(layer, what);
+    struct rows r = rows_of(kv, layer, what);
     for (int64_t head = 0; head < t->ne[2]; head++) {
-        const char *source = t->data + head * t->nb[2] + from / n * t->nb[1];
-        char *unit = t->data + head * t->nb[2] + to / n * t->nb[1];
-        if (int16)
-            engine_kv_q16_copy(what, size, source, from % n, unit, to % n);
+        r.data = t->data + head * t->nb[2];
+        if (r.n > 1)
+            engine_kv_q16_copy(what, r.size, unit_at(&r, from), (uint32_t)from % r.n,
+                               unit_at(&r, to), (uint32_t)to % r.n);
         else
-            memcpy(unit, source, (size_t)t->nb[1]);
+            memcpy(unit_at(&r, to), unit_at(&r, from), (size_t)r.bytes);
     }
 }
 
@@ -229,10 +262,10 @@ static void copy_row(const struct engine_tensor *t, bool int16, enum engine_kv_q
 static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t to)
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_layer *l = &kv->layer[i];
-        if (!l->present || (int)l->kind != kind) continue;
-        copy_row(&l->k, kv->int16_k, ENGINE_KV_Q16_KEYS, l->size_k, (uint32_t)from, (uint32_t)to);
-        copy_row(&l->v, kv->int16_v, ENGINE_KV_Q16_VALUES, l->size_v, (uint32_t)from, (uint32_t)to);
+        const struct model_kv_layer *layer = &kv->layer[i];
+        if (!layer->present || (int)layer->kind != kind) continue;
+        copy_row(kv, layer, ENGINE_KV_Q16_KEYS, from, to);
+        copy_row(kv, layer, ENGINE_KV_Q16_VALUES, from, to);
     }
 }
 
@@ -299,21 +332,6 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
  * that on, in which rows of positions that the sequence does not keep are zero. */
 
 enum { BLOCK = 32 };
-
-/* The rows of one head of a layer's keys or values. */
-struct rows {
-    char *data;     /* of slot 0 */
-    uint32_t n;     /* rows of a unit: consecutive slots from a multiple of n on */
-    uint64_t bytes; /* of a unit */
-    enum engine_kv_q16 what;
-    uint32_t size;        /* elements of a row of a group */
-    const int32_t *table; /* the sequence's slots by position */
-};
-
-static char *unit_at(const struct rows *r, int32_t slot)
-{
-    return r->data + (uint64_t)slot / r->n * r->bytes;
-}
 
 static uint64_t n_units(const struct rows *r, uint32_t first, uint32_t end)
 {
@@ -397,16 +415,13 @@ static bool load_part(const struct rows *r, struct part p, char *image,
 
 /* Keys or values of one layer and block. */
 static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
-                        enum engine_kv_q16 what, struct rows r, struct part p, char *image,
+                        enum engine_kv_q16 what, const int32_t *table, struct part p, char *image,
                         const struct model_sink *to, const struct model_state_reader *from,
                         struct base_error *err)
 {
-    const bool keys = what == ENGINE_KV_Q16_KEYS;
-    const struct engine_tensor *t = keys ? &layer->k : &layer->v;
-    r.n = (keys ? s->kv.int16_k : s->kv.int16_v) ? ENGINE_KV_Q16_GROUP : 1;
-    r.bytes = (uint64_t)t->nb[1];
-    r.what = what;
-    r.size = keys ? layer->size_k : layer->size_v;
+    const struct engine_tensor *t = tensor_of(layer, what);
+    struct rows r = rows_of(&s->kv, layer, what);
+    r.table = table;
     for (int64_t head = 0; head < t->ne[2]; head++) {
         r.data = t->data + head * t->nb[2];
         if (!(from ? load_part(&r, p, image, from, err)
@@ -421,14 +436,13 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
                       struct part p, char *image, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
-    const struct rows r = {.table = table};
     for (uint32_t block = p.first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
             const struct part b = in_block(p, block);
             if (layer->present && layer->kind == kind &&
-                (!move_tensor(s, layer, ENGINE_KV_Q16_KEYS, r, b, image, to, from, err) ||
-                 !move_tensor(s, layer, ENGINE_KV_Q16_VALUES, r, b, image, to, from, err)))
+                (!move_tensor(s, layer, ENGINE_KV_Q16_KEYS, table, b, image, to, from, err) ||
+                 !move_tensor(s, layer, ENGINE_KV_Q16_VALUES, table, b, image, to, from, err)))
                 return false;
         }
     return true;
