@@ -120,6 +120,7 @@ static struct support_vocab open_small(const char *name)
 static bool is_part(const struct base_buffer *text)
 {
     static const char *const left_out[] = {"\xe2\x96\x81", "\xc2\x85"};
+    if (!text->size) return true; /* without bytes there is no data to point at */
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (memmem(text->data, text->size, left_out[i], strlen(left_out[i]))) return false;
     return !memchr(text->data, 0, text->size);

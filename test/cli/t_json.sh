@@ -161,7 +161,10 @@ sys.stderr.buffer.write(err)
 print(p.wait())' "$INFER" "$work/out" "$work/long" >"$work/code" 2>"$work/err"
     code=$(cat "$work/code")
     status 130
-    out_like '"tokens":0,.*"stop":"interrupted".*"prompt_ms":[0-9.]*[1-9][0-9.]*,"generate_ms":0\.0[0-9]*,'
+    out_like '"tokens":0,.*"stop":"interrupted".*"prompt_ms":[0-9.]*[1-9][0-9.]*,'
+    tail -n 1 "$work/out" | python3 -c 'import json, sys
+t = json.load(sys.stdin)["timings"]
+sys.exit(t["prompt_ms"] <= t["generate_ms"])' || bad 'the time of the prompt is counted as generation'
     err_like '^infer: prompt: 0 of [0-9]+ tokens, '
 else
     skip 'no python3'
