@@ -4,6 +4,7 @@
 INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
+short=${quick:+8} # tokens of a text under sanitizers, where each takes a tenth of a second
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -187,7 +188,8 @@ if has_python; then
 END
     : >"$lines"
     while IFS='	' read -r options members; do
-        printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":24,%s}\n' "$members" >>"$lines"
+        printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":%s,%s}\n' \
+            "${short:-24}" "$members" >>"$lines"
     done <"$work/pairs"
     batch -np 7
     member text >"$work/texts"
@@ -195,7 +197,7 @@ END
     while IFS='	' read -r options members; do
         n=$((n + 1))
         # shellcheck disable=SC2086
-        "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n 24 $options --json \
+        "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n "${short:-24}" $options --json \
             </dev/null >"$work/out" 2>"$work/err"
         member text >"$work/alone"
         sed -n ${n}p "$work/texts" >"$work/together"
@@ -314,7 +316,7 @@ cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
-    printf '{"id":%s,"prompt":"Number %s is","predict":40,"ignore_eos":true,"seed":%s}\n' $i $i $i
+    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
 done >"$lines"
 batch -np 2
 cp "$work/out" "$work/whole"
