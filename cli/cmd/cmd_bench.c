@@ -47,6 +47,8 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
         double macs = (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
         double bytes = (double)t->size;
         const bool embedding = str_is(t->name, "token_embd.weight");
+        const bool looked_up = embedding || str_is(t->name, "per_layer_token_embd.weight") ||
+                               str_is(t->name, "position_embd.weight");
         if (memmem(t->name.data, t->name.size, "_exps.", 6)) {
             macs *= experts;
             bytes *= experts;
@@ -56,7 +58,7 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
         if ((embedding && tied) || late || str_is(t->name, "output.weight")) {
             w.head_bytes += bytes;
             w.head_macs += macs;
-        } else if (!embedding) {
+        } else if (!looked_up) {
             w.body_bytes += bytes;
             w.body_macs += macs;
         }
