@@ -1,6 +1,6 @@
-/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it allocates,
- * not the bytes. A count is checked against the bytes left before anything is allocated for it, and
- * arrays grow as entries are found. Called by gguf/file.c. */
+/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays that it
+ * allocates, not the bytes. A count is checked against the bytes left before anything is allocated
+ * for it, and arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/interrupt.h"
@@ -57,7 +57,7 @@ bool gguf_alignment_valid(uint64_t alignment)
  * found. */
 static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_cursor *c)
 {
-    if (count & (count - 1)) return true; /* full only at 0 and the powers of two */
+    if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
     void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
     if (!bigger) {
         c->failed = true;
@@ -69,7 +69,7 @@ static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_c
 
 /* ---- Header ---- */
 
-/* Other file formats that users pass by mistake; the error names the format. */
+/* Formats of other files that users pass by mistake; the error names the format. */
 static const struct {
     const char *magic;
     const char *what;
@@ -162,13 +162,14 @@ static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
     return true;
 }
 
-/* The fewest bytes of an item: a string has a length, an array an item type and a count. */
+/* The minimal size of an item in bytes: a string has a length, an array an item type and a
+ * count. */
 static uint64_t item_min_size(uint32_t kind)
 {
     return kind == GGUF_STRING ? 8 : kind == GGUF_ARRAY ? 12 : gguf_kind_size(kind);
 }
 
-/* An array within an array: no key that has one is read, so only its end is needed. */
+/* Skips an array within an array. No key that is read has one, so only its end is needed. */
 static bool skip_array(struct gguf_cursor *c, int depth)
 {
     const uint64_t offset = c->at;
@@ -371,7 +372,7 @@ static bool parse_tensor(struct gguf_tensor *t, uint64_t alignment, struct gguf_
     return true;
 }
 
-/* Turns the relative offset into one of the file, and checks that the file contains the data. */
+/* Makes the offset relative to the file, and checks that the file contains the data. */
 static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct gguf_cursor *c)
 {
     uint64_t begin, end;
@@ -439,7 +440,7 @@ static bool parse_directory(struct gguf_part *part, uint64_t count, int number,
     return check_overlap(part, c);
 }
 
-/* ---- The whole ---- */
+/* ---- The complete part ---- */
 
 bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, int number,
                      struct base_error *err)
