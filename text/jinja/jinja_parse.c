@@ -113,7 +113,7 @@ static bool assigns_loop(const struct jinja_node *target)
     return false;
 }
 
-/* A target of set or for. */
+/* Refuses assignments to `loop` in a for loop. */
 static bool check_loop(struct jinja_parser *p, const struct jinja_node *target)
 {
     return !p->for_tags || !assigns_loop(target) ||
