@@ -1,6 +1,6 @@
-/* sample/chain.c: the list of stages, their order from the user's names, and the ranges of options.
+/* sample/chain.c: the list of stages, their order by the user's names, and the ranges of options.
  *
- * A stage whose option switches it off is not in the chain at all. */
+ * A stage that is switched off by its option is not in the chain. */
 #include "sample/chain.h"
 #include <float.h>
 #include <stddef.h>

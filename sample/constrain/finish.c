@@ -1,5 +1,5 @@
 /* sample/constrain/finish.c: the shortest completion of a text: for each frame the fewest bytes
- * that end it, and for a stack the sum. Frames of JSON values are in finish_json.c; for some
+ * that end it, for a stack their sum. Frames of JSON values are in finish_json.c; for some
  * conditions (marks of several kinds at once) the number is an estimate, so a completion is always
  * checked by the automata before it is returned. See constraint.h. */
 #include "sample/constrain/finish.h"
@@ -8,7 +8,7 @@
 
 /* -- tables -- */
 
-/* One pass over an automaton; whether anything became shorter. */
+/* One relaxation pass over an automaton; true if any completion became shorter. */
 static bool shorten(const struct constrain_finisher *f, uint32_t which)
 {
     const struct constrain_dfa *d = f->constraint->dfa[which];
@@ -23,7 +23,7 @@ static bool shorten(const struct constrain_finisher *f, uint32_t which)
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
-            /* a rule without an automaton is one token */
+            /* a rule without an automaton is one named token */
             uint32_t sum = back ? constrain_add(rest[callee] ? rest[callee][1] : 1, mine[back])
                                 : CONSTRAIN_NEVER;
             if (sum < min) min = sum;
@@ -126,7 +126,7 @@ static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, co
     return true;
 }
 
-/* Reads the token, if there is one. */
+/* Reads the token, if it is not -1. */
 static bool read_token(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
                        bool *accepted, struct base_error *err)
 {
@@ -166,7 +166,7 @@ static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, 
     return ok;
 }
 
-/* A token that a stack's top frame names; -1: none. */
+/* A token that a stack's top frame names; -1 if there is none. */
 static int32_t token_of(const struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame *f = &s->frame[stack];
@@ -175,8 +175,8 @@ static int32_t token_of(const struct constrain_state *s, uint32_t stack)
     return s->constraint->token[f->index].negated ? s->names->two[s->names->two[0] == id] : id;
 }
 
-/* The unit after which the fewest are left; false in *found when none leaves less than `now`. Bytes
- * that end strings and values are tried first, printable bytes before others, then named tokens. */
+/* The unit that leaves the fewest after it; *found false if none leaves less than `now`. Bytes that
+ * end strings and values are tried first, printable bytes before others, then named tokens. */
 static bool next_unit(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
                       uint32_t *unit, bool *found)
 {
@@ -236,7 +236,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
     return true;
 }
 
-/* Joins lead[] and the rest of the latest completion to the new latest completion. */
+/* Replaces the latest completion by lead[] and the last `tail` units of it. */
 static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_buffer *out,
                      struct base_error *err)
 {
@@ -269,9 +269,9 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     return ok && (!*found || keep_end(f, tail, out, err));
 }
 
-/* -- what is determined -- */
+/* -- determined bytes -- */
 
-/* The byte that must come next; *only false: several may, or a named token. The state does not
+/* The byte that must come next; *only false if several may, or a named token. The state does not
  * change. */
 static bool only_byte(struct constrain_state *s, char *byte, bool *only)
 {
