@@ -126,9 +126,8 @@ struct model_params {
     uint32_t n_draft_layer;     /* further layers of the file, which are not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
-    float temperature; /* scale of queries by position; 0: none */
-    uint32_t temperature_length,
-        temperature_first;        /* positions per step; the number of position 0 */
+    float temperature;                              /* scale of queries by position; 0: none */
+    uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
     float norm_eps, post_norm_eps;

@@ -60,8 +60,7 @@ enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
-    enum cpu_level
-        level; /* of the kernels, capped to what the machine runs; results do not depend on it */
+    enum cpu_level level; /* of kernels, capped to the machine; no effect on results */
     uint64_t seed;
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */

@@ -199,8 +199,7 @@ struct model_attention_row {
     bool v_norm;      /* RMS norm of each value head, without weights */
     bool k_as_v;      /* without attn_v the key projection gives the values too */
     enum model_kv_sharing sharing;
-    float
-        alibi; /* default of attention.max_alibi_bias, the largest slope's exponent; 0: no ALiBi */
+    float alibi; /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
 };
 
 /* ---- Recurrent mixers ---- */
@@ -273,13 +272,11 @@ struct model_experts_row {
     bool main_length; /* default feed_forward_length instead */
     bool by_tensor;   /* a layer is a mixture if it has ffn_gate_inp */
     bool leading;     /* the first leading_dense_block_count layers are dense */
-    bool
-        step; /* the last of each interleave_moe_layer_step layers is a mixture, others are dense */
+    bool step;        /* every interleave_moe_layer_step-th layer is a mixture, others are dense */
     enum model_gating gating;
-    bool gating_key; /* expert_gating_func, default `gating` */
-    enum model_normalize
-        normalize;  /* the sum of the chosen weights becomes 1; expert_weights_norm */
-    bool scale_key; /* expert_weights_scale */
+    bool gating_key;                /* expert_gating_func, default `gating` */
+    enum model_normalize normalize; /* scale the chosen weights to sum 1; expert_weights_norm */
+    bool scale_key;                 /* expert_weights_scale */
     enum model_shared shared;
     uint32_t shared_count; /* default of expert_shared_count */
     bool shared_gate;      /* a gate weighs the shared experts' output for each token */

@@ -80,8 +80,7 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
         return false;
     e->n_ff = own ? own : row->own_length && !row->main_length ? main / e->n_used : main;
     if (e->n_ff == 0) return model_reader_fail(r, "expert_feed_forward_length", "missing or 0");
-    if (shared > 0 && or_count && count > 0)
-        count = 1; /* S is the length of all of them together */
+    if (shared > 0 && or_count && count > 0) count = 1; /* S is their total length */
     if (shared == 0 && row->shared == MODEL_SHARED_LENGTH_OR_MAIN) shared = main;
     if (shared == 0 && (counted || row->shared == MODEL_SHARED_LENGTH_OR_OWN)) shared = e->n_ff;
     if ((uint64_t)shared * count > MODEL_MAX_DIM)

@@ -247,8 +247,7 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
     size_factors(p, rope);
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
-    if (row->window.rope ==
-        MODEL_WINDOW_ROPE_BASE) { /* the file's values, whatever the user gave */
+    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* the file's values, not the user's */
         rope->freq_base = base;
         rope->freq_scale = freq_scale;
     } else { /* never scaled */

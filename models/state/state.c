@@ -136,8 +136,7 @@ static void load_part(struct loading *l, unsigned part)
 {
     const struct model_state_reader r = {l->from, part, l->n_parts};
     struct base_error *err = &l->error[part];
-    bool ok = part == 0 ||
-              model_state_skip(&r, sizeof *l->o, err); /* the first reader has read the outline */
+    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* read by the first part */
     EACH (kind) ok = ok && kind->load(l->s, l->seq, l->length, l->o, &r, err);
 }
 

@@ -614,8 +614,7 @@ static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
     for (uint32_t i = 0; ok && i < n; i++) {
         for (uint32_t k = 0; k < n; k++) only[k] = part[k] ^ (k != i);
         uint32_t first = only[0];
-        only[0] = only[i],
-        only[i] = first; /* the branch that holds comes first, because it decides most others */
+        only[0] = only[i], only[i] = first; /* the branch that holds first, as it decides most */
         ok = constrain_schema_join(r->s, CONSTRAIN_F_AND, only, n, v, &either[i], r->err);
     }
     ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, n, v, &lit, r->err) &&

@@ -120,8 +120,7 @@ static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_err
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at;
-        if (find_merge(t, &h[i], hash[i], &at) >= 0)
-            continue; /* the first of equal merges counts */
+        if (find_merge(t, &h[i], hash[i], &at) >= 0) continue; /* the first of equals counts */
         if (!text_table_put(&b->by_pair, hash[i], at, first + i, err)) return false;
     }
     return true;

@@ -13,9 +13,8 @@
 #include <utf8proc.h>
 
 enum {
-    MATCH_LIMIT =
-        200 * 1000 * 1000,       /* backtracking steps; the patterns here need about one per byte */
-    HEAP_LIMIT_KIB = 256 * 1024, /* of one match, without JIT */
+    MATCH_LIMIT = 200 * 1000 * 1000, /* backtracking; the patterns need about one step per byte */
+    HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, without JIT */
     JIT_STACK_FIRST = 64 * 1024,
     JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; used only as far as needed */
 };

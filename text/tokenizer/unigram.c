@@ -251,8 +251,7 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
         *unknown |= id == t->unk;
         const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
-        if (id == t->unk && before_unknown)
-            continue; /* of consecutive unknown tokens the first remains */
+        if (id == t->unk && before_unknown) continue; /* of consecutive ones the first remains */
         if (!text_ids_add(out, id, err)) return false;
     }
     for (size_t i = first, k = out->count; i + 1 < k; i++) {

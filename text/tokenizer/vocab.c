@@ -175,8 +175,7 @@ static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_err
         uint32_t at;
         if (text.size == 0) continue; /* an id without a token */
         if (find_token(t, text.data, text.size, hash[i], &at) >= 0) {
-            text_table_replace(&t->by_text, hash[i], at,
-                               first + i); /* the last of equal texts counts */
+            text_table_replace(&t->by_text, hash[i], at, first + i); /* the last of equals counts */
         } else if (!text_table_put(&t->by_text, hash[i], at, first + i, err)) {
             return false;
         }
