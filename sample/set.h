@@ -50,7 +50,7 @@ struct sample_set {
     double temp;
     const struct sample_block_kernels *kernels;
 
-    struct sample_block_sums sums;   /* [n_groups * 64] relative to block_max, of sum_kind */
+    struct sample_block_sums sums;   /* [n_groups * 64] relative to block_max, of `kind` */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
     uint64_t *stale;      /* [n_groups] blocks that have changed since */
