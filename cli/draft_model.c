@@ -3,7 +3,7 @@
 #include "cli/system.h"
 #include <string.h>
 
-/* Whether ids mean the same texts. */
+/* Checks that ids have the same texts in both models. */
 static bool check_vocabulary(const struct cli_model *draft, const struct cli_model *model,
                              struct base_error *err)
 {
@@ -31,7 +31,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 {
     struct cli_values v = *values;
     v.model = values->draft;
-    memset(&v.override_kv, 0, sizeof v.override_kv); /* they are the model's */
+    memset(&v.override_kv, 0, sizeof v.override_kv); /* these apply to the main model */
     if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
     d->model.model = model_open(d->model.file, model->engine, err);
@@ -42,8 +42,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 
 bool cli_draft_is_wanted(const struct cli_values *values)
 {
-    return !values->blas && strcmp(values->draft, "off") != 0; /* with BLAS logits depend on the
-                                                                * batch */
+    return !values->blas && strcmp(values->draft, "off") != 0; /* BLAS: bits depend on the batch */
 }
 
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,

@@ -1,4 +1,4 @@
-/* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
+/* cli/options_tables.c: the tables of commands and options, in the order of --help. */
 #include "base/cpu.h"
 #include "cli/options.h"
 

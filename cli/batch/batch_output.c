@@ -1,4 +1,4 @@
-/* cli/batch/batch_output.c: where answers go. See cli/batch/batch_output.h. */
+/* cli/batch/batch_output.c: the output of answers. See cli/batch/batch_output.h. */
 #include "cli/batch/batch_output.h"
 #include "base/output.h"
 #include "cli/chat/messages.h"
@@ -34,7 +34,7 @@ static bool refuse_line(const struct cli_batch_output *o, struct base_error *err
                      (unsigned long long)o->n_held + 1);
 }
 
-/* Which line of the input an object answers. */
+/* Records the line of the input that an object answers. */
 static bool take_object(struct cli_batch_output *o, const char *line, size_t size,
                         struct base_error *err)
 {
@@ -48,7 +48,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
     return set_done(o, (uint64_t)n, err);
 }
 
-/* Reads what the file holds; *end gets where its last whole line ends. */
+/* Reads the lines of the file; *end is the end of the last complete one. */
 static bool take_lines(struct cli_batch_output *o, bool plain, const struct base_buffer *text,
                        size_t *end, struct base_error *err)
 {
