@@ -7,8 +7,8 @@
  * single one. Refuses: the command line, templates, output of text.
  *
  *     generate_request_new        once for any number of texts
- *     generate_request_begin      a text: all ids of its prompt; what the sequence holds of them
- *                                 already is kept
+ *     generate_request_begin      a text: all ids of its prompt; those that the sequence holds
+ *                                 already are kept
  *     generate_request_next_ids   ids to evaluate; none: the text has ended
  *     generate_request_take       the logits of the last of them -> a piece of text
  *     generate_request_end        the text that was held back, and the outcome

@@ -3,7 +3,7 @@
  * A tensor is cut into units of about GGUF_UNIT elements, whatever the number of threads; callers
  * share units out and join their results in the order of the units, so that sums have the same bits
  * each time. The type's kernel decodes the values: an infinite scale gives infinities or NaN. Owns
- * nothing. Refuses: threads, deciding what is an error, printing. */
+ * nothing. Refuses: threads, judging the results, printing. */
 #ifndef GGUF_VALUES_H
 #define GGUF_VALUES_H
 

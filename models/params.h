@@ -43,7 +43,7 @@ struct model_tensor_row {
     const char *name; /* without "blk.N.", which precedes a layer's tensors */
     enum model_tensor_kind kind;
     enum model_need need;
-    uint16_t field;                  /* what is bound: a pointer, a model_norm or a model_linear */
+    uint16_t field;                  /* a pointer, a model_norm or a model_linear */
     uint16_t inputs, outputs, depth; /* sizes */
     uint16_t unless;                 /* not required if this linear, of an earlier row, was found */
 };

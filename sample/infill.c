@@ -66,7 +66,8 @@ static bool is_prefix(const struct sample_infill *f, uint32_t a, uint32_t b)
            memcmp(f->text.data + f->at[a], f->text.data + f->at[b], size) == 0;
 }
 
-/* If one candidate is a prefix of the other, the likelier gets both shares. -1: merged. */
+/* If one candidate is a prefix of the other, the likelier gets the probability of both. -1:
+ * merged. */
 static void merge_prefixes(struct sample_infill *f, uint32_t n)
 {
     for (uint32_t a = 0; a < n; a++)

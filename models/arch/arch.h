@@ -1,4 +1,5 @@
-/* models/arch/arch.h: what an architecture is: a row of data, an enum for each axis of variation.
+/* models/arch/arch.h: the description of an architecture: a row of data with an enum for each axis
+ * of variation.
  *
  * A row says how an architecture differs from llama: every field that is absent (0) is llama's. An
  * architecture of known blocks is one row in a *_tables.c of this folder; blocks and builders test
@@ -53,7 +54,7 @@ struct model_plan {
 /* ---- Norms and residuals ---- */
 
 enum model_norm_kind {
-    MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias where the file has one) */
+    MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias if the file has one) */
     MODEL_LAYER_NORM,       /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
     MODEL_LAYER_NORM_PLAIN, /* the same without weights: the file has no tensors of norms */
     MODEL_RMS_NORM_PLAIN,
@@ -131,7 +132,7 @@ enum model_temperature {
 enum model_yarn_log {
     MODEL_YARN_LOG_NONE, /* the key is not read */
     MODEL_YARN_LOG,      /* M = m(1) / m(a) */
-    MODEL_YARN_LOG_EQUAL /* M = 1 where a is not 0 */
+    MODEL_YARN_LOG_EQUAL /* M = 1 if a is not 0 */
 };
 
 enum model_window_rule {

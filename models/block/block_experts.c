@@ -7,7 +7,7 @@ struct experts {
     uint32_t n_embd, n_ff, n_expert, n_used; /* E, F of an expert, X, U */
     uint32_t n_gate, n_gate_up, n_shared;    /* F, 2 F; F of the shared experts together; 0: none */
     uint32_t n_work, n_latent;               /* E or the latent size; that size or 0 */
-    uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared where one tensor has both */
+    uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared if one tensor has both */
     uint32_t n_shared_gate;                   /* E if the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
     uint32_t n_chunk, n_chunk_ff; /* small experts, one for `per_chunk` consecutive experts, their

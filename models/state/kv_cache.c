@@ -257,7 +257,7 @@ static void copy_row(const struct model_kv *kv, const struct model_kv_layer *lay
     }
 }
 
-/* Copies what a slot holds, in all layers of the kind. */
+/* Copies the content of a slot, in all layers of the kind. */
 static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t to)
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {

@@ -14,9 +14,9 @@
  *     refcounts of slots       2    2    1   0 ..
  *
  * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
- * Snapshots are kept where a run of several tokens began or ended (the borders of prompts); those
- * of single tokens only until the next batch. When a sequence has `capacity` of them, the one that
- * takes the fewest tokens to recompute is evicted, so they thin out evenly. */
+ * Snapshots at the beginning and end of a run of several tokens (the borders of prompts) are kept;
+ * those of single tokens only until the next batch. When a sequence has `capacity` of them, the one
+ * that takes the fewest tokens to recompute is evicted, so they thin out evenly. */
 #ifndef MODELS_STATE_RECURRENT_H
 #define MODELS_STATE_RECURRENT_H
 

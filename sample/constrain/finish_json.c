@@ -164,7 +164,7 @@ static const uint32_t *name_rests(struct constrain_finisher *f, const struct con
     return *known;
 }
 
-struct choice { /* of a property: its class, its option, what both take */
+struct choice { /* of a property: its class, its option, the bytes of both */
     uint32_t class, marks, cost;
 };
 

@@ -79,7 +79,7 @@ static uint32_t max_states(const struct constraint *c)
     return max;
 }
 
-/* -- what may follow a rule -- */
+/* -- bytes that may follow a rule -- */
 
 static bool join(struct bytes *to, const struct bytes *from)
 {
@@ -552,7 +552,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
     key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
     if (f->kind ==
-        CONSTRAIN_FRAME_OBJECT) { /* which names occurred, and how many where it matters */
+        CONSTRAIN_FRAME_OBJECT) { /* the names that occurred, and counts if they matter */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
         for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {

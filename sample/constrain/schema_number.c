@@ -130,8 +130,8 @@ static bool is_avoided(const struct constrain_number *c, __int128 x)
     return false;
 }
 
-/* Whether the condition has a number among those of one sign that begin with `value` followed by
- * what adds less than `span`, in steps of `step`; all in 1/10^9. */
+/* Whether the condition has a number among those of one sign that begin with `value` and continue
+ * by less than `span`, in steps of `step`; all in 1/10^9. */
 static bool reaches(const struct constrain_number *c, __int128 value, __int128 span, __int128 step,
                     bool negative)
 {

@@ -12,7 +12,7 @@
 
 enum {
     TEXT_MAX_TOKEN_SIZE = 65535,     /* bytes of one token's text; real ones stay below 1,000 */
-    TEXT_MAX_TOKENS = (1 << 24) - 2, /* and merges: what a slot holds; real ones: 500,000 */
+    TEXT_MAX_TOKENS = (1 << 24) - 2, /* and merges: limit of a slot; real ones: 500,000 */
     TEXT_BATCH = 32                  /* entries whose slots are fetched ahead while opening */
 };
 

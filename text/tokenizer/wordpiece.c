@@ -130,7 +130,7 @@ static bool is_plain(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* Adds ASCII letters and digits, which need nothing but lower case. */
+/* Adds ASCII letters and digits, which only need lower case. */
 static void add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
                       size_t size)
 {
