@@ -11,7 +11,7 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
     const uint32_t n_draft = model_facts(draft->model)->n_vocab;
     if (n_draft != n)
         return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                            "%s has another vocabulary than the model: %u tokens, not %u",
+                            "%s has a different vocabulary from the model: %u tokens, not %u",
                             gguf_path(draft->file), n_draft, n);
     for (uint32_t id = 0; id < n && id < text_vocab_size(model->tokenizer); id++) {
         const struct gguf_str a = text_token_raw(model->tokenizer, (int32_t)id);
@@ -20,7 +20,7 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
                                       : (struct gguf_str){0};
         if (a.size != b.size || (a.size && memcmp(a.data, b.data, a.size) != 0))
             return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                                "%s has another vocabulary than the model: token %u differs",
+                                "%s has a different vocabulary from the model: token %u differs",
                                 gguf_path(draft->file), id);
     }
     return true;

@@ -43,7 +43,7 @@ static bool set_means(float *values, const void *in, uint64_t n, float count)
 
 static bool fail_value(struct gguf_str name, struct base_error *err)
 {
-    return base_fail(err, BASE_USAGE, "importance matrix: %.*s: values that are no squares",
+    return base_fail(err, BASE_USAGE, "importance matrix: %.*s: values that are not mean squares",
                      (int)name.size, name.data);
 }
 
@@ -256,8 +256,8 @@ static bool write_item(struct gguf_writer *w, const struct cli_imatrix_sums *s, 
         finite &= isfinite(room[i]) != 0;
     }
     if (!finite)
-        return base_fail(err, BASE_FAILED, "%.*s: its inputs are no finite numbers",
-                         (int)s->name.size, s->name.data);
+        return base_fail(err, BASE_FAILED, "%.*s: its inputs are not finite", (int)s->name.size,
+                         s->name.data);
     if (!gguf_writer_data(w, room, n * sizeof *room, err)) return false;
     for (uint64_t i = 0; i < s->n_counts; i++) room[i] = (float)s->count[i];
     return gguf_writer_data(w, room, s->n_counts * sizeof *room, err);

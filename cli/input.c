@@ -176,8 +176,7 @@ bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
         base_buffer_add_text(each, values->each);
     if (!cli_buffer_check(each, err)) return false;
     return strstr(values->each, "{}") ||
-           base_fail_at(err, BASE_USAGE, "--each", -1,
-                        "has no {} where the text of a line would stand");
+           base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");
 }
 
 void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
@@ -201,7 +200,7 @@ bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids,
 {
     if (ids->count < *chunk) *chunk = (uint32_t)ids->count;
     if (*chunk < 4)
-        return base_fail(err, BASE_USAGE, "the text has %zu tokens; it takes 4 at least",
+        return base_fail(err, BASE_USAGE, "the text has %zu tokens; at least 4 are needed",
                          ids->count);
     *n_chunks = ids->count / *chunk;
     if (values->chunks > 0 && *n_chunks > (uint64_t)values->chunks)

@@ -52,7 +52,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
 {
     struct generate_draft *d = calloc(1, sizeof *d);
     if (!d) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
         return NULL;
     }
     d->options = *options;
@@ -65,7 +65,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
         struct sample_options greedy = sample_options_default();
         greedy.temp = 0;
         d->held = calloc(options->n_ctx, sizeof *d->held);
-        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
         if (ok) d->sampler = sample_new(&greedy, model_session_n_vocab(options->session), 1, err);
         ok = ok && d->sampler;
     }

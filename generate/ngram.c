@@ -13,7 +13,7 @@ bool generate_ngram_init(struct generate_ngram *g, uint32_t room, struct base_er
     g->before = calloc((size_t)room + 1, sizeof *g->before);
     g->latest = calloc((size_t)1 << g->bits, sizeof *g->latest);
     return (g->id && g->before && g->latest) ||
-           base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+           base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
 }
 
 void generate_ngram_free(struct generate_ngram *g)

@@ -500,13 +500,13 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
             if (is_of_part(kv->key)) continue;
             if (first && gguf_kv_equal(first, kv)) continue;
             char item[GGUF_ITEM_SIZE];
-            base_fail_at(err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
-                         first
-                             ? "part %d of %d has another value than the first: the parts are not "
-                               "of one model"
-                             : "part %d of %d has this key and the first has not: the parts are "
-                               "not of one model",
-                         i + 1, file->part_count);
+            base_fail_at(
+                err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
+                first ? "part %d of %d has a different value from the first: the parts are not "
+                        "of one model"
+                      : "part %d of %d has this key and the first has not: the parts are "
+                        "not of one model",
+                i + 1, file->part_count);
             char *name = gguf_part_name(file, i, NULL);
             base_error_set_file(err, name ? name : file->path);
             free(name);

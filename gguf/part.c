@@ -102,7 +102,7 @@ static bool check_magic(struct gguf_cursor *c)
         return gguf_cursor_fail(c, 0, "not a GGUF file: it does not begin with \"GGUF\"");
     }
     if (c->size < HEADER_SIZE) {
-        return gguf_cursor_fail(c, c->size, "too short for a GGUF header: the file is cut off");
+        return gguf_cursor_fail(c, c->size, "too short for a GGUF header: the file is truncated");
     }
     c->at = 4;
     return true;
@@ -288,7 +288,7 @@ static bool parse_metadata(struct gguf_part *part, uint64_t count, struct gguf_c
     const struct gguf_kv *twice = gguf_index_duplicate(&part->keys);
     if (twice) {
         c->item = twice->key;
-        return gguf_cursor_fail(c, twice->offset, "the metadata key stands in the file twice");
+        return gguf_cursor_fail(c, twice->offset, "the metadata key occurs twice in the file");
     }
     return read_alignment(part, c);
 }
@@ -331,9 +331,9 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
     if (c->failed) return false;
     t->type = quant_type_by_id(id);
     if (!t->type && quant_retired_name(id))
-        return gguf_cursor_fail(
-            c, offset, "tensor type %" PRIu32 " (%s) is retired: the file must be made anew", id,
-            quant_retired_name(id));
+        return gguf_cursor_fail(c, offset,
+                                "tensor type %" PRIu32 " (%s) is retired: convert the model again",
+                                id, quant_retired_name(id));
     if (!t->type) return gguf_cursor_fail(c, offset, "unknown tensor type %" PRIu32, id);
     if (t->ne[0] % t->type->block_len) {
         return gguf_cursor_fail(c, offset,
@@ -381,7 +381,7 @@ static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct g
         (end > part->size && !part->may_lack_data) || end > INT64_MAX) {
         return gguf_cursor_fail(c, part->size,
                                 "its %" PRIu64 " bytes of data at %" PRIu64 " + %" PRIu64
-                                " end beyond the file's %" PRIu64 " bytes: damaged or cut short",
+                                " end beyond the file's %" PRIu64 " bytes: damaged or truncated",
                                 t->size, part->data_start, t->offset, part->size);
     }
     if (end > part->data_end) part->data_end = end;

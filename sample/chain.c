@@ -82,7 +82,7 @@ static bool read_order(const struct sample_options *o, int index[N_STAGES], int 
         size_t size = strcspn(names, ";,"), used = size;
         while (used > 0 && names[used - 1] == ' ') used--;
         const int found = find_stage(names, used);
-        if (found < 0) return fail_name(o, names, used, "is no sampler", err);
+        if (found < 0) return fail_name(o, names, used, "is not a sampler", err);
         for (int i = 0; i < *n; i++)
             if (index[i] == found) return fail_name(o, names, used, "is named twice", err);
         index[(*n)++] = found;

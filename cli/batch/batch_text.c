@@ -132,9 +132,9 @@ static bool fail_member(const char *name, struct base_error *err)
     if (!foreign)
         return base_fail_at(
             err, BASE_USAGE, name, -1,
-            "is no member of a line: prompt, messages, id or an option of one text");
+            "is not a member of a line: prompt, messages, id or an option of one text");
     cli_foreign_say(foreign, says, sizeof says);
-    return base_fail_at(err, BASE_USAGE, name, -1, "is no member of a line; %s", says);
+    return base_fail_at(err, BASE_USAGE, name, -1, "is not a member of a line; %s", says);
 }
 
 static bool add_member(struct cli_batch_profile *p, const char *name, const json_t *value,
@@ -403,7 +403,8 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
 {
     t->line = cli_json_parse(line, size, "JSON", err);
     if (!t->line) return false;
-    if (!json_is_object(t->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    if (!json_is_object(t->line))
+        return base_fail(err, BASE_USAGE, "the line is not a JSON object");
     if (json_object_get(t->line, "prompt") || json_object_get(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }

@@ -62,7 +62,7 @@ static bool read_at(int fd, void *bytes, uint64_t size, uint64_t offset, struct 
             continue;
         }
         if (n < 0) return base_fail(err, BASE_FAILED, "cannot read: %s", strerror(errno));
-        if (n == 0) return base_fail(err, BASE_FAILED, "the file is cut short");
+        if (n == 0) return base_fail(err, BASE_FAILED, "the file is truncated");
         to += n;
         size -= (uint64_t)n;
         offset += (uint64_t)n;
@@ -99,7 +99,7 @@ bool cli_cache_head_read(int fd, struct cli_cache_head *h, struct base_error *er
     struct stat st;
     *h = (struct cli_cache_head){0};
     if (fstat(fd, &st) != 0 || st.st_size < CLI_CACHE_HEAD)
-        return base_fail(err, BASE_FAILED, "the file is cut short");
+        return base_fail(err, BASE_FAILED, "the file is truncated");
     if (!read_at(fd, &fixed, sizeof fixed, 0, err) ||
         !check_sizes(&fixed, (uint64_t)st.st_size, &p, err))
         return false;
@@ -161,7 +161,7 @@ static bool skip(void *user, uint64_t n, struct base_error *err)
 {
     struct reader *r = user;
     if (n > r->head->state_size - r->at)
-        return base_fail(err, BASE_FAILED, "the state is cut short");
+        return base_fail(err, BASE_FAILED, "the state is truncated");
     r->at += n;
     return true;
 }

@@ -342,11 +342,11 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
             const size_t size = mark_size(mark, i);
             if (!size || is_token(m->tokenizer, mark, size)) continue;
             if (by_name)
-                cli_note("--template %s: '%.*s' is no token of this model, which reads it as "
+                cli_note("--template %s: '%.*s' is not a token of this model, which reads it as "
                          "letters",
                          values->template, (int)size, mark);
             else if (is_spelling(m->tokenizer, mark, size))
-                cli_note("the chat template's '%.*s' is no special token in this file, so that the "
+                cli_note("the chat template's '%.*s' is not a special token in this file, so the "
                          "model reads it as letters",
                          (int)size, mark);
             else

@@ -22,7 +22,7 @@ static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *l
     struct target *t = user;
     for (uint64_t i = 0; i < rows * t->n_vocab; i++)
         if (isnan(logits[i]))
-            return base_fail(err, BASE_FAILED, "position %llu has logits that are no numbers",
+            return base_fail(err, BASE_FAILED, "position %llu has logits that are not numbers",
                              (unsigned long long)(first + i / t->n_vocab));
     return base_output_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
 }

@@ -257,12 +257,12 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
     struct base_error none = BASE_ERROR_INIT;
     const char *name = values->remove;
     if (!*name || *name == '.' || strchr(name, '/'))
-        return base_fail_at(err, BASE_USAGE, "--remove", -1,
-                            "'%s' is no name of a model in the folder that `infer models` lists",
-                            name);
+        return base_fail_at(
+            err, BASE_USAGE, "--remove", -1,
+            "'%s' is not the name of a model in the folder that `infer models` lists", name);
     if (values->n_arguments > 0)
         return base_fail_at(err, BASE_USAGE, "--remove", -1,
-                            "removes from the folder of models alone: name no other");
+                            "removes only from the folder of models: name no other folder");
     bool there, ok = cli_model_folder(&folder) ||
                      base_fail(err, BASE_USAGE, "neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add(&path, folder.data, folder.size);

@@ -237,7 +237,7 @@ static bool print(const struct perplexity *p, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = (isfinite(p->judge.nll.sum) && isfinite(p->judge.kl.sum)) ||
-              base_fail(err, BASE_FAILED, "the model gave logits that are no numbers");
+              base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
     if (ok && p->values->json)
         print_json(p, &out);
     else if (ok)

@@ -116,7 +116,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
             engine_pool_run(q->engine->pool, convert_rows, &job);
         if (!base_goes_on(err)) return false; /* some rows of the slab are missing */
         if (broken)
-            return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
+            return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",
                              to ? to->name : "");
         if (!gguf_writer_data(q->writer, to ? q->slab : job.in, (uint64_t)job.rows * job.out_row,

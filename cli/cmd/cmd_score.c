@@ -180,7 +180,7 @@ static bool check_members(const struct item *it, struct base_error *err)
         if (strcmp(name, "id") != 0 && strcmp(name, "prompt") != 0 &&
             strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0)
             return base_fail_at(err, BASE_USAGE, name, -1,
-                                "is no member of a line: prompt, messages, continuations or id");
+                                "is not a member of a line: prompt, messages, continuations or id");
     }
     return true;
 }
@@ -221,7 +221,8 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     if (s->values.each) return read_plain_line(s, it, line, size, err);
     it->line = cli_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
-    if (!json_is_object(it->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    if (!json_is_object(it->line))
+        return base_fail(err, BASE_USAGE, "the line is not a JSON object");
     const json_t *prompt = json_object_get(it->line, "prompt");
     const json_t *messages = json_object_get(it->line, "messages");
     if (!check_members(it, err)) return false;
@@ -320,7 +321,7 @@ static void check_numbers(struct item *it)
 {
     for (size_t i = 0; !it->failed.code && i < it->n; i++)
         if (!isfinite(sum_of(&it->row[i])))
-            base_fail(&it->failed, BASE_FAILED, "the model gave logits that are no numbers");
+            base_fail(&it->failed, BASE_FAILED, "the model gave logits that are not numbers");
 }
 
 static bool eval_items(struct score *s, struct base_error *err)

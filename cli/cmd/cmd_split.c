@@ -120,7 +120,7 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
 {
     const char *out = values->argument[1];
     if (!gguf_kv_find(in, "split.count")) {
-        base_fail(err, BASE_USAGE, "is no part of a split model: there is nothing to merge");
+        base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
         base_error_set_file(err, values->argument[0]);
         return false;
     }

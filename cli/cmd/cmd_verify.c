@@ -137,7 +137,7 @@ static bool check_values(struct verify *v, struct base_error *err)
 {
     const int n = engine_pool_threads(v->engine->pool);
     struct scan_job *job = calloc(1, sizeof *job + (size_t)n * sizeof job->sum[0]);
-    bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to look at the values");
+    bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to check the values");
     for (uint64_t i = 0; ok && i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         struct gguf_scan all = {.first = UINT64_MAX};

@@ -227,7 +227,7 @@ bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const st
     if (!value || i == n)
         return base_fail_at(err, BASE_USAGE, "--set", -1,
                             "'%.100s': the type is none of int, float, bool, str, u8 to u64, i8 to "
-                            "i64, f32 and f64, or of these with [] behind them",
+                            "i64, f32 and f64, or of these with [] after them",
                             text);
     if (old && !check_class(old, types[i].class, is_array, err)) return false;
     enum gguf_kind kind = types[i].kind;

@@ -137,7 +137,7 @@ static bool judge_task(struct tasks *t, const struct cli_task *task, struct base
     for (size_t k = 0; k < task->n; k++) {
         const double mean = mean_of(&t->row[task->first + k]);
         if (!isfinite(mean))
-            return base_fail(err, BASE_FAILED, "the model gave logits that are no numbers");
+            return base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
         if (k == 0 || mean > highest) {
             best = k;
             highest = mean;
@@ -223,8 +223,8 @@ static bool read_tasks(struct tasks *t, struct base_error *err)
         return false;
     }
     if (t->list.n_left_out)
-        cli_note("%zu lines are no tasks and left out; the first is line %zu", t->list.n_left_out,
-                 t->list.first_left_out);
+        cli_note("%zu lines are not tasks and were skipped; the first is line %zu",
+                 t->list.n_left_out, t->list.first_left_out);
     return cli_task_list_select(&t->list, (size_t)v->n_tasks, err);
 }
 

@@ -82,7 +82,7 @@ static bool read_lines(struct cli_task_list *list, struct lines *l, struct base_
     while (next_line(l, &line[0])) {
         for (int i = 1; i < LINES_OF_TASK; i++)
             if (!next_line(l, &line[i]))
-                return base_fail(err, BASE_USAGE, "has %zu lines, which is no multiple of %d",
+                return base_fail(err, BASE_USAGE, "has %zu lines, which is not a multiple of %d",
                                  l->number, LINES_OF_TASK);
         const int right = number_of(line[1]);
         if (right < 0 || right >= ENDINGS)
@@ -199,7 +199,7 @@ static bool read_binary(struct cli_task_list *list, struct bytes *b, struct base
     static const struct cli_task_text none = {"", 0};
     const uint32_t n = take_u32(b);
     if (n > (size_t)(b->end - b->at) / sizeof n)
-        return base_fail(err, BASE_USAGE, "is no file of tasks, or a damaged one");
+        return base_fail(err, BASE_USAGE, "is not a file of tasks, or is damaged");
     b->at += n * sizeof n; /* offsets: not needed, tasks are consecutive */
     for (uint32_t i = 0; i < n; i++) {
         const struct cli_task_text question = take_text(b);

@@ -147,7 +147,7 @@ static bool find_place(struct cli_http *h, const char *url, const struct place *
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
     const bool is_secure = ok && strcmp(out->scheme, "https") == 0;
     if (!ok || (!is_secure && strcmp(out->scheme, "http") != 0))
-        return base_fail_at(err, wrong, item, -1, "%s is no http or https address of a host",
+        return base_fail_at(err, wrong, item, -1, "%s is not an http or https address of a host",
                             from ? "it redirects to what" : url);
     if (is_secure) return true;
     if (from && strcmp(from->scheme, "https") == 0)

@@ -178,11 +178,11 @@ static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
     struct base_error wrong = BASE_ERROR_INIT;
     bool ok = constrain_json_read(&j, text, size, &wrong);
     if (!ok && wrong.code == BASE_USAGE)
-        base_fail(err, BASE_FAILED, "the hub's list of files is no JSON: %s", wrong.text);
+        base_fail(err, BASE_FAILED, "the hub's list of files is not JSON: %s", wrong.text);
     else if (!ok && err && !err->code)
         *err = wrong;
     if (ok && j.node[1].kind != CONSTRAIN_JSON_ARRAY)
-        ok = base_fail(err, BASE_FAILED, "the hub's answer is no list of files");
+        ok = base_fail(err, BASE_FAILED, "the hub's answer is not a list of files");
     for (uint32_t i = ok ? j.node[1].child : 0; ok && i; i = j.node[i].sibling)
         ok = base_goes_on(err) && read_entry(&j, i, all, err);
     constrain_json_free(&j);
@@ -440,7 +440,7 @@ static bool check_name(const struct base_buffer *name, struct base_error *err)
     const char *text = name->size ? name->data : "";
     return (is_name(text, name->size) && is_gguf(text)) ||
            base_fail_at(err, BASE_USAGE, text, -1,
-                        "is no name of a model's file: give one that ends in .gguf (--as NAME)");
+                        "is not the name of a model file: give one that ends in .gguf (--as NAME)");
 }
 
 bool cli_hub_from_url(const char *url, const char *as, const char *sha256,

@@ -49,7 +49,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
     p->fd = open(p->part.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (p->fd < 0 || fstat(p->fd, &st) != 0) return fail(p, "write", err);
     if (!S_ISREG(st.st_mode)) {
-        base_fail(err, BASE_FAILED, "is no regular file");
+        base_fail(err, BASE_FAILED, "is not a regular file");
         base_error_set_file(err, p->part.data);
         return false;
     }

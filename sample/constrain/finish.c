@@ -38,11 +38,12 @@ static bool fill_automata(struct constrain_finisher *f, struct base_error *err)
 {
     const struct constraint *c = f->constraint;
     f->dfa = calloc((size_t)c->n_dfa + 1, sizeof *f->dfa);
-    if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+    if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
     for (uint32_t i = 0; i < c->n_dfa; i++) {
         if (!c->dfa[i]) continue;
         f->dfa[i] = malloc(((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
-        if (!f->dfa[i]) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        if (!f->dfa[i])
+            return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
         memset(f->dfa[i], 0xff, ((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
     }
     for (bool changed = true; changed;) {
@@ -57,7 +58,7 @@ struct constrain_finisher *constrain_finisher_new(const struct constraint *c, co
 {
     struct constrain_finisher *f = calloc(1, sizeof *f);
     if (!f) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
         return NULL;
     }
     f->constraint = c;
@@ -111,7 +112,7 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
         frame->rest = sum + 1;
     }
     *rest = sum;
-    return !f->failed || base_fail(s->err, BASE_NO_MEMORY, "no memory for a text's end");
+    return !f->failed || base_fail(s->err, BASE_NO_MEMORY, "no memory for a text's completion");
 }
 
 static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, const uint32_t *set,
@@ -251,7 +252,7 @@ static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_bu
         base_buffer_add(out, &byte, 1);
         if (unit >= 256) base_buffer_add(out, &id, sizeof id);
     }
-    return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
+    return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's completion");
 }
 
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
@@ -308,5 +309,6 @@ bool constrain_state_only_text(struct constrain_state *s, size_t max, struct bas
     }
     *ends = constrain_state_may_end(s) && !constrain_state_may_continue(s);
     constrain_trial_end(s, &trial);
-    return ok && (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end"));
+    return ok &&
+           (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's completion"));
 }

@@ -375,7 +375,8 @@ static bool fill_tables(struct constrain_finisher *f)
 bool constrain_finish_schema(struct constrain_finisher *f, struct base_error *err)
 {
     const struct constrain_schema *s = f->constraint->schema;
-    if (!fill_tables(f)) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's ends");
+    if (!fill_tables(f))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's completions");
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = s->n_place; i-- > 0;) {

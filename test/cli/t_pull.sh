@@ -160,11 +160,11 @@ refused 3 'its sha256 is [0-9a-f]{64}, not 0{64}: it was removed'
 pull u/page
 refused 3 'm-Q4_K_M.gguf: not a GGUF file: it begins with "<!DO"'
 pull u/broken
-refused 3 'm-Q4_K_M.gguf.part: .*damaged or cut short'
+refused 3 'm-Q4_K_M.gguf.part: .*damaged or truncated'
 pull u/nojson
 refused 1 'list of files is no JSON: line 1, column 1'
 pull u/object
-refused 1 "the hub's answer is no list of files"
+refused 1 "the hub's answer is not a list of files"
 pull u/deep
 refused 1 'nested more than'
 pull u/flood

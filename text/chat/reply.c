@@ -563,7 +563,7 @@ static bool run(struct text_reply *r, struct base_error *err)
     if (r->no_memory || r->in.failed || r->texts.failed || r->header.failed) {
         r->no_memory = true;
         r->n_items = r->given = 0;
-        return base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+        return base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
     }
     return true;
 }
@@ -668,7 +668,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     struct text_reply *r = calloc(1, sizeof *r);
     if (!r || !(r->calls = json_array())) {
         free(r);
-        base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+        base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
         return NULL;
     }
     r->tools = options->tools;
@@ -689,7 +689,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
-    base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+    base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
     return NULL;
 }
 

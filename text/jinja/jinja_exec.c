@@ -55,7 +55,7 @@ static bool set_attribute(struct jinja_run *r, struct jinja_scope *scope,
     name.kind = JINJA_N_NAME;
     if (!jinja_eval(r, scope, &name, &object)) return false;
     if (object.kind != JINJA_NAMESPACE)
-        return jinja_fail(r, "'%.*s' is no namespace: its attribute cannot be set",
+        return jinja_fail(r, "'%.*s' is not a namespace: its attribute cannot be set",
                           (int)target->text.n, target->text.s);
     const struct jinja_str attr = target->b->text;
     return jinja_dict_set(r, object.dict, jinja_string(attr.s, attr.n), *value);
