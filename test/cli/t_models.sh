@@ -100,7 +100,7 @@ status 3
 for name in '' . .. ../models/alpha.gguf "$models/alpha.gguf" .hidden; do
     usage '--remove: .* is not the name of a model in the folder' models --remove "$name"
 done
-usage '--remove: removes from the folder of models alone' models --remove alpha "$work"
+usage '--remove: removes only from the folder of models' models --remove alpha "$work"
 usage '--remove: contradicts --json' models --remove alpha --json
 INFER_REMOVE=alpha # no variable removes anything
 export INFER_REMOVE

@@ -125,7 +125,7 @@ infer score -p 'The capital of Italy is' --continuation ' Paris.' --continuation
 [ "{$(sed -n '2s/^{"line":2,//p' "$work/first")" = "$(cat "$work/out")" ] || bad "$(cat "$work/first")"
 infer score -f "$lines" -e --each 'The\x20capital of {} is' --continuation '\x20Paris.' --continuation ' Rome.'
 cmp -s "$work/out" "$work/first" || bad 'other bytes from a file with escapes'
-usage '--each: has no .. where' score --each x --continuation y
+usage '--each: has no .. for' score --each x --continuation y
 usage '--each: needs --continuation' score --each '{}'
 
 begin usage_of_score
