@@ -192,7 +192,7 @@ if [ -s "$work/bytes" ]; then
     size=$(wc -c <"$work/bytes")
     for n in 1 8 40 $((size - 5)); do
         head -c "$n" "$work/bytes" >"$work/cut"
-        usage 'cut: (task [12] of 2 is damaged|is no file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
+        usage 'cut: (task [12] of 2 is damaged|is not a file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
     done
 fi
 usage 'lines: (is not a file of tasks, or is damaged|task 1 of)' perplexity --multiple-choice -f "$work/lines"
