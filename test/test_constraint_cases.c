@@ -191,7 +191,7 @@ static const struct {
     {SCHEMA, "{\"maxLength\":99999999999999999999}", "'maxLength'"},
     {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
     {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
-    {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+    {SCHEMA, "{\"a\":1,\"a\":2}", "occurs twice"},
     {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
     {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},

@@ -392,7 +392,7 @@ static void make_split_tensors(struct forge *f, uint64_t count, uint64_t unused)
 #define P60 (UINT64_C(1) << 60)
 #define U64 UINT64_MAX
 #define I64 ((uint64_t)INT64_MAX)
-#define CUT "damaged or cut short"
+#define CUT "damaged or truncated"
 
 static const struct broken table[] = {
     {"empty file", make_bytes, 0, 0, "", "the file is empty"},

@@ -212,7 +212,7 @@ static void metadata_of_later_parts_is_compared(void **state)
     assert_false(gguf_check_parts(file, &err));
     assert_int_equal(err.code, BASE_MODEL);
     assert_string_equal(err.item, "from");
-    assert_non_null(strstr(err.text, "part 2 of 3 has another value than the first"));
+    assert_non_null(strstr(err.text, "part 2 of 3 has a different value from the first"));
     gguf_close(file);
     remove_parts();
 }

@@ -111,15 +111,15 @@ status 1
 err 'infer: 19 of 20 lines failed: their answers have an "error"\n'
 cat >"$work/errors" <<'END'
 {"line":1,"status":2,"error":"JSON: line 1, column 8: invalid token near 'nonsense'"}
-{"line":2,"status":2,"error":"tmep: is no member of a line: prompt, messages, id or an option of one text"}
+{"line":2,"status":2,"error":"tmep: is not a member of a line: prompt, messages, id or an option of one text"}
 {"line":3,"id":3,"status":2,"error":"threads: is an option of all lines: give it on the command line"}
-{"line":4,"status":2,"error":"the line is no JSON object"}
+{"line":4,"status":2,"error":"the line is not a JSON object"}
 {"line":5,"id":5,"status":2,"error":"the line has neither a prompt nor messages"}
 {"line":6,"status":2,"error":"prompt: is no text"}
 {"line":7,"status":2,"error":"--temp: is not a number"}
 {"line":8,"status":2,"error":"--predict: is not a whole number"}
 {"line":9,"status":2,"error":"--top-k: '-1' is not a whole number from 0 to 2147483647"}
-{"line":10,"status":2,"error":"max_tokens: is no member of a line; here it is --predict N (or -n)"}
+{"line":10,"status":2,"error":"max_tokens: is not a member of a line; here it is --predict N (or -n)"}
 END
 head -n 10 "$work/out" >"$work/ten"
 cmp -s "$work/ten" "$work/errors" || bad "$(diff "$work/ten" "$work/errors")"
@@ -291,10 +291,10 @@ sed '3d;6d' "$work/whole" >"$work/part" # answers that were taken out are made a
 batch --resume "$work/part"
 sort "$work/part" | cmp -s - "$work/whole" || bad "$(cat "$work/part")"
 printf 'something else\n' >"$work/other"
-usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+usage 'other: line 1 is not an answer of `infer batch`: the file was not changed' batch --resume "$work/other"
 same "$work/other" 'something else\n'
 printf 'something else' >"$work/other"
-usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+usage 'other: line 1 is not an answer of `infer batch`: the file was not changed' batch --resume "$work/other"
 same "$work/other" 'something else'
 printf 'root ::= "a"' >"$work/grammar"
 cp "$INFER_MODEL" "$work/read.gguf"

@@ -176,7 +176,7 @@ err ''
 infer run --chat --template llama3 -p x --show-prompt # another model's
 status 0
 out_like '<\|start_header_id\|>user'
-err_line "--template llama3: '<\|start_header_id\|>' is no token of this model, which reads it as letters"
+err_line "--template llama3: '<\|start_header_id\|>' is not a token of this model, which reads it as letters"
 infer run --chat --template alpaca -p x --show-prompt # no marks
 err ''
 

@@ -46,7 +46,7 @@ err_like '^infer: guesses: [1-9][0-9]* of [1-9][0-9]* were right, in [1-9][0-9]*
 begin what_cannot_guess_is_refused
 infer run -m "$tiny" -p x -n 1 --draft "$vocab"
 status 2
-err_like '^infer: --draft: .*vocab.gguf has another vocabulary than the model: 310 tokens, not 300$'
+err_like '^infer: --draft: .*vocab.gguf has a different vocabulary from the model: 310 tokens, not 300$'
 infer run -m "$tiny" -p x -n 1 --draft "$work/nothing.gguf"
 status 3
 err_like 'nothing.gguf: '

@@ -98,9 +98,9 @@ err_line '^infer: al: begins the names of 2 models: alpha.gguf, alto.gguf$'
 infer models --remove nothing
 status 3
 for name in '' . .. ../models/alpha.gguf "$models/alpha.gguf" .hidden; do
-    usage '--remove: .* is no name of a model in the folder' models --remove "$name"
+    usage '--remove: .* is not the name of a model in the folder' models --remove "$name"
 done
-usage '--remove: removes from the folder of models alone' models --remove alpha "$work"
+usage '--remove: removes only from the folder of models' models --remove alpha "$work"
 usage '--remove: contradicts --json' models --remove alpha --json
 INFER_REMOVE=alpha # no variable removes anything
 export INFER_REMOVE

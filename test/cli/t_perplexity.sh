@@ -118,7 +118,7 @@ status 0
 err_like '^infer: task 1: choice 3 \(-[0-9.]+\), right; 100\.0000 % so far$'
 err_like '^infer: task 3: choice 2 \(-[0-9.]+\), wrong; 66\.6667 % so far$'
 head -n 8 "$work/lines" >"$work/cut"
-usage 'cut: has 8 lines, which is no multiple of 6' perplexity --hellaswag -f "$work/cut"
+usage 'cut: has 8 lines, which is not a multiple of 6' perplexity --hellaswag -f "$work/cut"
 sed '8s/0/x/' "$work/lines" >"$work/cut"
 usage 'cut: line 8 is not the number of an ending, 0 to 3' perplexity --hellaswag -f "$work/cut"
 usage 'null: has no task' perplexity --hellaswag -f /dev/null
@@ -165,7 +165,7 @@ infer perplexity --winogrande -f "$work/csv" -ctk f32 -ctv f32 -v
 status 0
 out_like '^accuracy 75\.0000 % \+/- 25\.0000 % \(3 of 4 tasks\)$' # (reference)
 out_like 'chance 50\.0000 %$'
-err_like '^infer: 2 lines are no tasks and left out; the first is line 4$'
+err_like '^infer: 2 lines are not tasks and were skipped; the first is line 4$'
 sed -n 's/^infer: task [0-9]*: choice \([0-9]\) (\(.*\)),.*/\1 \2/p' "$work/err" >"$work/scores"
 i=1
 for want in -4.839 -1.628 -2.855 -3.222; do # (reference): its own roundings of activations differ
@@ -192,9 +192,9 @@ if [ -s "$work/bytes" ]; then
     size=$(wc -c <"$work/bytes")
     for n in 1 8 40 $((size - 5)); do
         head -c "$n" "$work/bytes" >"$work/cut"
-        usage 'cut: (task [12] of 2 is damaged|is no file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
+        usage 'cut: (task [12] of 2 is damaged|is not a file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
     done
 fi
-usage 'lines: (is no file of tasks, or a damaged one|task 1 of)' perplexity --multiple-choice -f "$work/lines"
+usage 'lines: (is not a file of tasks, or is damaged|task 1 of)' perplexity --multiple-choice -f "$work/lines"
 
 finish

@@ -56,7 +56,7 @@ out_like '"weights":96576768,'
 infer -p x -n 1 -m "$work/begun.gguf" # which is still no model to run
 status 3
 out ''
-err_line 'damaged or cut short'
+err_line 'damaged or truncated'
 head -c 100000 "$MODEL" >"$work/begun.gguf"
 infer --plan -m "$work/begun.gguf" # not even the header
 status 3

@@ -160,11 +160,11 @@ refused 3 'its sha256 is [0-9a-f]{64}, not 0{64}: it was removed'
 pull u/page
 refused 3 'm-Q4_K_M.gguf: not a GGUF file: it begins with "<!DO"'
 pull u/broken
-refused 3 'm-Q4_K_M.gguf.part: .*damaged or cut short'
+refused 3 'm-Q4_K_M.gguf.part: .*damaged or truncated'
 pull u/nojson
-refused 1 'list of files is no JSON: line 1, column 1'
+refused 1 'list of files is not JSON: line 1, column 1'
 pull u/object
-refused 1 "the hub's answer is no list of files"
+refused 1 "the hub's answer is not a list of files"
 pull u/deep
 refused 1 'nested more than'
 pull u/flood
@@ -192,7 +192,7 @@ asked '^other GET /cdn/plain/m-Q4_K_M.gguf\?secret=1 '
 pull u/loop
 refused 1 '127.0.0.1: more than 10 redirects'
 pull u/tofile
-refused 1 'it redirects to what is no http or https address'
+refused 1 'it redirects to what is not an http or https address'
 pull u/tohttp
 refused 1 '192.0.2.1: http to another machine can be read and changed on its way'
 pull u/nowhere
@@ -294,11 +294,11 @@ pull u/hostile
 refused 3 'u/hostile: the repository has no GGUF file'
 for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2%80%aex.gguf' model.bin .gguf ''; do
     pull "$here/x/$name"
-    refused 2 'is no name of a model.s file: give one that ends in .gguf \(--as NAME\)'
+    refused 2 'is not the name of a model file: give one that ends in .gguf \(--as NAME\)'
 done
 for name in ../x.gguf /tmp/x.gguf x x.bin ''; do
     pull u/plain --as "$name"
-    refused 2 'is no name of a model.s file'
+    refused 2 'is not the name of a model file'
 done
 for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x'; do
     pull "$name"
@@ -324,13 +324,13 @@ refused 2 '--sha256: is no sum'
 pull u/plain --sha256 "$sum"
 refused 2 '--sha256: is for addresses'
 pull file:///etc/passwd.gguf
-refused 2 'file:///etc/passwd.gguf is no http or https address'
+refused 2 'file:///etc/passwd.gguf is not an http or https address'
 pull http://192.0.2.1/x.gguf
 refused 2 '192.0.2.1: http to another machine can be read'
 pull http://127.evil.test/x.gguf
 refused 2 '127.evil.test: http to another machine'
 pull u/plain --hub nonsense://x
-refused 2 'is no http or https address'
+refused 2 'is not an http or https address'
 
 begin two_pulls_of_one_file_are_refused
 rm -rf "$models"

@@ -143,7 +143,7 @@ cp "$work/o-00001-of-00002.gguf" "$work/o-00002-of-00002.gguf"
 infer merge "$work/o-00001-of-00002.gguf" "$work/b.gguf"
 status 3
 err_line 'the name says part 1, the file says part 0'
-usage 'm.gguf: is no part of a split model' merge "$m" "$work/b.gguf"
+usage 'm.gguf: is not a part of a split model' merge "$m" "$work/b.gguf"
 
 begin what_cannot_be_written_leaves_nothing
 mkdir "$work/full"

@@ -150,7 +150,7 @@ begin marks_that_the_file_calls_ordinary
 LC_ALL=C sed 's/\(\x03\x00\x00\x00\)\{3\}/\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00/' "$tiny" >"$work/normal.gguf"
 talk 'one\n' -n 1 -m "$work/normal.gguf"
 status 0
-err_line "the chat template's '<.im_start.>' is no special token in this file"
+err_line "the chat template's '<.im_start.>' is not a special token in this file"
 
 begin each_turn_reads_only_what_is_new
 talk 'one\ntwo\nthree\n' -n 4 -v

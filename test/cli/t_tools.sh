@@ -109,7 +109,7 @@ infer perplexity --ids "$work/ids" --chunk 64 -b 7 -t 1
 cmp -s "$work/out" "$work/first" || bad 'other bytes from ids in batches of 7'
 infer perplexity -f /dev/null
 status 2
-err_line 'has 0 tokens; it takes 4 at least'
+err_line 'has 0 tokens; at least 4 are needed'
 
 begin kl_divergence_of_a_model_to_itself_is_zero
 head -n 8 "$work/corpus" >"$work/short"

@@ -80,7 +80,7 @@ out_like '^\{"what":"padding",.*"bytes":1,"at":[0-9]*\}\],$'
 head -c 100000 "$m" >"$work/q.gguf"
 infer verify "$work/q.gguf"
 status 3
-err_line 'damaged or cut short'
+err_line 'damaged or truncated'
 infer verify "$work/none.gguf"
 status 3
 err_line 'none.gguf: cannot open'
