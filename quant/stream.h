@@ -33,7 +33,7 @@ PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
 }
 
 /* The same without filling the other caches: a weight is read again only after all other weights,
- * when it is no longer cached anyway. */
+ * when it is not cached anyway. */
 PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
