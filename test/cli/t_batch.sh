@@ -1,4 +1,5 @@
-# infer batch with a small model: a line in, a line out; each answer is what `infer run` gives.
+# infer batch with a small model: a line of output for each line of input; each answer equals that of
+# `infer run`.
 . test/cli/lib.sh
 [ -n "$MODEL" ] || { echo 'skip t_batch.sh: no model'; finish; exit; }
 INFER_MODEL=$MODEL
@@ -11,7 +12,7 @@ batch() { # with $lines as its standard input
     input=''
 }
 
-# member NAME: that member of each line of the output, as JSON, a line each; "-" where it is missing.
+# member NAME: that member of each line of the output, as JSON, one per line; "-" if it is missing.
 member() {
     python3 -c 'import json, sys
 for line in open(sys.argv[2], encoding="utf-8"):
@@ -36,20 +37,20 @@ printf '%s\n' '{"line":1,"id":"a","text":" Paris.","stop":"limit","stop_text":nu
     >"$work/want_lines"
 cmp -s "$work/out" "$work/want_lines" || bad "not as expected: $(cat "$work/out")"
 cp "$work/out" "$work/first"
-for more in '-np 1' '-np 2' '-np 5 -b 7' '-t 1'; do # whatever runs beside a text
+for more in '-np 1' '-np 2' '-np 5 -b 7' '-t 1'; do # whatever runs concurrently
     # shellcheck disable=SC2086
     batch $more
     cmp -s "$work/out" "$work/first" || bad "$more: $(cat "$work/out")"
 done
 infer batch -f "$lines"
 cmp -s "$work/out" "$work/first" || bad "-f: $(cat "$work/out")"
-printf '%s' "$(cat "$lines")" >"$work/open" # a last line without its end
+printf '%s' "$(cat "$lines")" >"$work/open" # the last line has no line end
 input=$work/open
 infer batch
 cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
 input=''
 
-begin guesses_change_no_byte # where one text grows alone
+begin guesses_change_no_byte # when a single text is generated
 cat >"$lines" <<'END'
 {"prompt":"one two three four one two three four one two","predict":40,"temp":0,"ignore_eos":true}
 {"prompt":"one two three","choices":["one two three four one","five"]}
@@ -134,7 +135,7 @@ out_like '"line":18,.*the question is empty'
 out_like '"line":19,.*--stop: holds a NUL'
 out_like '"line":20,"text":" Paris."'
 
-begin a_line_names_no_file # texts of strangers do not read what they name
+begin a_line_names_no_file # input lines must not read files
 printf 'root ::= "yes"' >"$work/grammar"
 printf '{"prompt":"x","grammar":"%s","predict":2}\n{"prompt":"x","json_schema":"%s"}\n' "$work/grammar" "$work/grammar" >"$lines"
 for closed in '' --no-sandbox; do
@@ -143,7 +144,7 @@ for closed in '' --no-sandbox; do
     status 1
     [ "$(grep -c '"error":"--' "$work/out")" -eq 2 ] || bad "a file was read: $(cat "$work/out")"
 done
-printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # the command may name one
+printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # options may name a file
 batch --grammar "$work/grammar"
 status 0
 [ "$(grep -c '"text":"yes"' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
@@ -245,14 +246,14 @@ printf 'France\r\nItaly\n' >"$lines"
 batch --each 'The capital of {} is' -n 2 --temp 0
 status 0
 out ' Paris.\n Rome.\n'
-batch -e --each 'The capital of {}\x20is' -n 8 --temp 0 # a line stays a line
+batch -e --each 'The capital of {}\x20is' -n 8 --temp 0 # escapes apply to the text, not to the lines
 head -n 1 "$work/out" >"$work/line"
 same "$work/line" ' Paris.\\n\\nThe answer is:\n'
 batch --each 'The capital of {} is' -n 2 --temp 0 --json
 out_like '^{"line":2,"text":" Rome.","stop":"limit"'
 batch --each 'Is {} a country? ' --chat --choices yes,no --temp 0
 [ "$(grep -Ec '^(yes|no)$' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
-printf '\357\273\277France\nItaly' >"$lines" # a byte-order mark is no text
+printf '\357\273\277France\nItaly' >"$lines" # a byte-order mark is not text
 batch --each 'The capital of {} is' -n 2 --temp 0
 out ' Paris.\n Rome.\n'
 printf '\357\273\277{"prompt":"The capital of France is","predict":2,"temp":0}\n' >"$lines"
@@ -260,7 +261,7 @@ batch
 out_like '"text":" Paris."'
 printf '\377\376{\0"\0' >"$lines"
 usage 'the input is UTF-16: convert it' batch -f "$lines"
-printf 'a\n\nb\n' >"$lines" # an empty line is one
+printf 'a\n\nb\n' >"$lines" # an empty line is a text
 batch --lines -n 0
 out '\n\n\n'
 batch --lines --each '{}' -n 0
@@ -285,9 +286,9 @@ for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) "$size"; do
     cmp -s "$work/part" "$work/whole" || bad "cut at $cut: $(cat "$work/part")"
 done
 rm "$work/part"
-batch --resume "$work/part" # a file that is not there is made
+batch --resume "$work/part" # creates a missing file
 cmp -s "$work/part" "$work/whole" || bad 'a new file'
-sed '3d;6d' "$work/whole" >"$work/part" # answers that were taken out are made again
+sed '3d;6d' "$work/whole" >"$work/part" # missing answers are generated again
 batch --resume "$work/part"
 sort "$work/part" | cmp -s - "$work/whole" || bad "$(cat "$work/part")"
 printf 'something else\n' >"$work/other"
@@ -411,7 +412,7 @@ begin an_interrupt_leaves_whole_lines
 for i in 1 2; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 printf '{"prompt":"Once","predict":4000,"ignore_eos":true}\n' >>"$lines"
 if env --default-signal=INT true 2>"$work/said"; then
-    : >"$work/out" # the loop below must not count what was there
+    : >"$work/out" # the loop below must not count old lines
     env --default-signal=INT "$INFER" batch <"$lines" >"$work/out" 2>"$work/err" &
     pid=$! n=0
     while [ $n -lt 400 ] && [ "$(wc -l <"$work/out")" -lt 2 ]; do

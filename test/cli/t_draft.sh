@@ -1,4 +1,4 @@
-# --draft: guesses change no byte; what cannot guess is refused by name.
+# --draft: drafting changes no byte; models that cannot draft are refused by name.
 . test/cli/lib.sh
 tiny=$work/tiny.gguf other=$work/other.gguf vocab=$work/vocab.gguf
 make() {
@@ -9,7 +9,7 @@ make "$other" arch=llama tokens=bpe layers=1 seed=7
 make "$vocab" arch=llama tokens=bpe vocab=310
 text='one two three four one two three four one two three four one two'
 
-# same ARGS: every way of guessing writes what plain decoding writes.
+# same ARGS: every way of drafting writes the bytes of plain decoding.
 same() {
     infer "$@" --draft off
     cp "$work/out" "$work/plain"

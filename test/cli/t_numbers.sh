@@ -1,11 +1,11 @@
-# Weights and metadata with extreme numbers: never a file or a result that is no good with status 0.
-# Made-up models.
+# Weights and metadata with extreme numbers: never an invalid file or result with status 0. Models
+# with random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
 "$make_model" "$work/sound.gguf" vocab=512 type=F32 || exit 1
 
-# last_weight BYTES: the sound model with other bytes at its end, which is a weight of a matrix.
+# last_weight BYTES: the valid model with other last bytes, which are a weight of a matrix.
 last_weight() {
     cp "$work/sound.gguf" "$work/m.gguf"
     # shellcheck disable=SC2059

@@ -34,7 +34,7 @@ n=$(wc -w <"$work/out")
 infer perplexity -f "$work/text" --chunk 64 --ppl-stride 32 --json
 [ "$(number chunks)" -eq $(((n - 64 + 31) / 32)) ] || bad "$n tokens: $(cat "$work/out")"
 [ "$(number positions)" -eq $(($(number chunks) * 32)) ] || bad "$(cat "$work/out")"
-# One stride of half a chunk scores what a chunk scores, and the token before it.
+# A stride of half a chunk scores the tokens of a chunk, and the token before them.
 infer perplexity -f "$work/text" --chunk 64 --stride 31 --chunks 1 --json
 stride=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --chunks 1 --json
@@ -85,7 +85,7 @@ out_like '^probability shift -?[0-9.]+ % \+/- [0-9.]+ %, RMS [0-9.]+ % \+/- [0-9
 out_like '^base perplexity [0-9.]+ \+/- [0-9.]+, ratio [0-9.]+ \+/- [0-9.]+, difference -?[0-9.]+ \+/- [0-9.]+, correlation [0-9.]+ %$'
 out_like '^median +[0-9.]+ +-?[0-9.]+ %$'
 
-# Six lines a task.
+# Six lines per task.
 cat >"$work/lines" <<'END'
 Cooking: A man puts a pot of water on the stove and turns on the heat. He
 2
@@ -125,8 +125,8 @@ usage 'null: has no task' perplexity --hellaswag -f /dev/null
 usage '--tasks: needs --hellaswag' perplexity -f "$work/lines" --tasks 3
 usage 'contradicts' perplexity --hellaswag --winogrande -f "$work/lines"
 
-# The seven tasks of a file in the order in which N of them are drawn: what GNU C++'s random numbers
-# give with the seed 1.
+# The seven tasks of a file in the order in which N of them are drawn, by GNU C++'s random numbers
+# with seed 1.
 begin the_selection_is_the_references
 if [ -z "$quick" ]; then # the second half draws in the same way
     i=1

@@ -1,4 +1,4 @@
-# The sampling options: refused when they cannot be meant, honoured when they can.
+# The sampling options: invalid ones are refused, valid ones take effect.
 . test/cli/lib.sh
 
 begin unknown_and_repeated_samplers_are_named
