@@ -1,10 +1,11 @@
 /* generate/draft.h: guesses at the next tokens, so that several are evaluated in one batch.
  *
- * Owns: where guesses come from (the text itself, or a smaller model with the same vocabulary), and
- * how many are worth evaluating. Refuses: choosing tokens. A guess decides nothing: the request
- * chooses each token by the logits that plain evaluation gives, bit for bit, and what was evaluated
- * after a wrong guess is forgotten. So guesses, and the times that are measured to decide on their
- * number, change the speed of a text and never its bytes. */
+ * Owns: where guesses come from (the text itself, a layer of the model's file that was trained to
+ * guess, or a smaller model with the same vocabulary), and how many are worth evaluating. Refuses:
+ * choosing tokens. A guess decides nothing: the request chooses each token by the logits that plain
+ * evaluation gives, bit for bit, and what was evaluated after a wrong guess is forgotten. So
+ * guesses, and the times that are measured to decide on their number, change the speed of a text
+ * and never its bytes. */
 #ifndef GENERATE_DRAFT_H
 #define GENERATE_DRAFT_H
 
@@ -17,7 +18,11 @@ struct generate_draft_options {
     struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx; its
                                     * sequence 0 is the draft's. NULL: guesses are looked up in the
                                     * text */
-    bool always; /* guess wherever a guess is known; otherwise only where it has paid */
+    struct model_session *mtp;     /* the one whose tokens are guessed at, where it has a layer that
+                                    * guesses and `session` is NULL: asked where nothing is found in
+                                    * the text. NULL: it has none */
+    bool always; /* guess wherever a guess is known, by that layer alone if there is one; otherwise
+                  * only where it has paid */
 };
 
 struct generate_draft; /* opaque; the caller owns it */
@@ -29,11 +34,13 @@ void generate_draft_free(struct generate_draft *d); /* NULL is fine */
 /* Another text begins. */
 void generate_draft_begin(struct generate_draft *d);
 
-/* Before a batch: of the text ids[0..n), the last `n_new` of which the batch evaluates, at most
- * `room` guesses at the following ids into guess[GENERATE_DRAFT_MAX]; *n_guess their number. Since
- * the last call ids were appended only. Errors are those of the smaller model's evaluation. */
-bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
-                          uint64_t room, int32_t *guess, size_t *n_guess, struct base_error *err);
+/* Before a batch: of the text ids[0..n) of sequence `seq`, the last `n_new` of which the batch
+ * evaluates, at most `room` guesses at the following ids into guess[GENERATE_DRAFT_MAX]; *n_guess
+ * their number. Since the last call ids were appended only. Errors are those of the layer's and the
+ * smaller model's evaluation. */
+bool generate_draft_guess(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
+                          size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
+                          struct base_error *err);
 
 /* After the batch: how long it took, and how many of its guesses were right. */
 void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
