@@ -49,11 +49,19 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err)
 {
     if (values->plan || !cli_draft_is_wanted(values)) return true;
-    const bool by_text = strcmp(values->draft, "auto") == 0 || strcmp(values->draft, "ngram") == 0;
-    if (!by_text && !open_model(d, values, model, err)) return false;
+    const bool by_layer = strcmp(values->draft, "mtp") == 0;
+    const bool always = by_layer || strcmp(values->draft, "ngram") == 0;
+    const bool has_mtp = model_session_has_mtp(model->session);
+    if (by_layer && !has_mtp)
+        return base_fail_at(err, BASE_USAGE, "--draft", -1,
+                            "%s has no layer that guesses (MTP), or none that is supported",
+                            gguf_path(model->file));
+    if (!always && strcmp(values->draft, "auto") != 0 && !open_model(d, values, model, err))
+        return false;
     const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),
                                              .session = d->model.session,
-                                             .always = strcmp(values->draft, "ngram") == 0};
+                                             .mtp = has_mtp ? model->session : NULL,
+                                             .always = always};
     d->draft = generate_draft_new(&o, err);
     return d->draft != NULL;
 }

@@ -1,4 +1,5 @@
-/* cli/draft_model.h: --draft: draft tokens from the text or from a smaller model.
+/* cli/draft_model.h: --draft: guesses at tokens, from the text, by a layer of the file or by a
+ * smaller model.
  *
  * Owns: the smaller model's file, its session, and the check that both models have the same
  * vocabulary. Refuses: drafting (generate/draft.h). */

@@ -56,7 +56,7 @@ const struct cli_foreign cli_foreign_table[] = {
      NULL, "not here: the weights are those of the file"},
     {"llama.cpp", "-gan --grp-attn-n -gaw --grp-attn-w", "--rope-scaling yarn",
      "stretches positions; with --rope-scale"},
-    {"llama.cpp", "-md --model-draft --spec-type -lcs -lcd", "--draft FILE, --draft ngram",
+    {"llama.cpp", "-md --model-draft --spec-type -lcs -lcd", "--draft FILE, ngram or mtp",
      "guesses change no byte"},
     {"llama.cpp", "--draft-max --draft-min --draft-n --draft-p-min -ngld -cd", NULL,
      "not needed: `--draft` measures how many guesses pay"},

@@ -126,6 +126,13 @@ static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
                  n_ctx, f->n_ctx_train);
 }
 
+bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values)
+{
+    const char *draft = values->draft;
+    return draft && !values->blas && (strcmp(draft, "auto") == 0 || strcmp(draft, "mtp") == 0) &&
+           model_facts(m->model)->has_mtp;
+}
+
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err)
 {
@@ -138,6 +145,7 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     o.n_batch = (uint32_t)values->batch_size;
     o.type_k = k->id;
     o.type_v = v->id;
+    o.mtp = cli_model_keeps_mtp(m, values);
     m->session = model_session_new(m->model, &o, err);
     if (m->session) note_long_context(m, n_ctx);
     return m->session != NULL;
@@ -195,9 +203,10 @@ void cli_model_note(const struct cli_model *m)
     const struct model_facts *f = model_facts(m->model);
     cli_note("%s: %s, %.1f M parameters, %.1f MiB of weights, vocabulary %u", m->name.data, f->arch,
              (double)f->n_params / 1e6, (double)f->weight_bytes / 0x1p20, f->n_vocab);
-    cli_note("%s, %d threads%s, context %u (%.1f MiB)", cpu_level_name(m->engine->options.level),
+    cli_note("%s, %d threads%s, context %u (%.1f MiB)%s", cpu_level_name(m->engine->options.level),
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
-             (double)model_session_cache_bytes(m->session) / 0x1p20);
+             (double)model_session_cache_bytes(m->session) / 0x1p20,
+             model_session_has_mtp(m->session) ? ", with a layer that guesses (MTP)" : "");
     note_unused(f->n_unused);
 }

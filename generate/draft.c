@@ -1,12 +1,13 @@
 /* generate/draft.c: draft tokens for speculative decoding. See generate/draft.h.
  *
- * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
- * where p_i is the probability that draft token i is right if those before it are. The k with the
- * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`, with steps
- * of limited size, so that a pause of the machine changes them little. For looked-up tokens p
- * depends on the length of the match; it is also learnt without a draft, from the token that a
- * look-up would have drafted. Drafts of a smaller model take time themselves: if they do not pay,
- * drafting pauses, longer each time. */
+ * A batch of one token and k guesses takes cost(k + 1) and gives 1 + p1 + p1 p2 + ... tokens, where
+ * p_i is how likely guess i is right if those before it are. The k with the most tokens per second
+ * is taken. Costs are measured for the sizes of batches in `sizes`, by the median-like step below,
+ * which a pause of the machine moves little. Of looked up guesses p depends on how long the match
+ * is; it is learnt where nothing is evaluated too, from the guess that would have been made. A
+ * smaller model's guesses cost time themselves, and so do those of the model's own layer: where
+ * they did not pay they rest, longer each time. The layer is asked where no look-up promises a
+ * gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -17,12 +18,13 @@
 /* Tokens of a batch. There are few sizes, because each has a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
-/* Times of `sizes` until they are measured, relative to one token. */
+enum { MAX_NEW = 8 }; /* of more new ids in a batch none are guessed: a prompt */
+/* Times of `sizes` before they are measured, relative to one token. */
 static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* The share of a smaller model's tokens that are right: assumed at first, and assumed when drafting
- * is tried again. */
+/* How often guesses that are evaluated are right, before that is known, and when they are tried
+ * again. */
 static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
 static const double MIN_GAIN = 1.04; /* drafts with a smaller expected gain are not evaluated */
 
@@ -35,10 +37,11 @@ struct generate_draft {
     uint32_t length;          /* of the match that the latest draft comes from; 0: none */
     int32_t expected;         /* the id that a look-up would have drafted; -1: none */
 
-    int32_t *held; /* [n_held] the ids of the smaller model's sequence */
+    bool evaluates; /* the latest guesses are a model's or a layer's */
+    int32_t *held;  /* [n_held] the ids of the smaller model's sequence */
     uint32_t n_held;
-    struct sampler *sampler; /* greedy */
-    double guess_cost;       /* seconds of one draft token; 0: not measured */
+    struct sampler *sampler; /* the likeliest id */
+    double guess_cost;       /* seconds of an evaluated guess; 0: not measured */
     double model_right;
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
@@ -46,6 +49,12 @@ struct generate_draft {
     bool rereads; /* after a wrong draft token the state goes back to the beginning of the batch */
     struct generate_draft_counts counts;
 };
+
+/* Whether guesses are looked up in the text. */
+static bool looks_up(const struct generate_draft *d)
+{
+    return !d->options.session && !(d->options.mtp && d->options.always);
+}
 
 struct generate_draft *generate_draft_new(const struct generate_draft_options *options,
                                           struct base_error *err)
@@ -58,16 +67,17 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     d->options = *options;
     memcpy(d->right, usual_right, sizeof d->right);
     d->model_right = HOPED_RIGHT;
-    bool ok = true;
-    if (!options->session) {
-        ok = generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
-    } else {
+    const struct model_session *evaluated = options->session ? options->session : options->mtp;
+    bool ok = !looks_up(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
+    if (ok && options->session) {
+        d->held = calloc(options->n_ctx, sizeof *d->held);
+        ok = d->held || base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+    }
+    if (ok && evaluated) {
         struct sample_options greedy = sample_options_default();
         greedy.temp = 0;
-        d->held = calloc(options->n_ctx, sizeof *d->held);
-        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
-        if (ok) d->sampler = sample_new(&greedy, model_session_n_vocab(options->session), 1, err);
-        ok = ok && d->sampler;
+        d->sampler = sample_new(&greedy, model_session_n_vocab(evaluated), 1, err);
+        ok = d->sampler;
     }
     if (ok) return d;
     generate_draft_free(d);
@@ -85,7 +95,7 @@ void generate_draft_free(struct generate_draft *d)
 
 void generate_draft_begin(struct generate_draft *d)
 {
-    if (!d->options.session) generate_ngram_clear(&d->ngram);
+    if (looks_up(d)) generate_ngram_clear(&d->ngram);
     d->expected = -1;
     d->length = 0;
     d->rest = 0;
@@ -117,7 +127,7 @@ static uint32_t length_index(uint32_t length)
 
 static double right_of(const struct generate_draft *d, uint32_t i)
 {
-    if (d->options.session) return d->model_right;
+    if (d->evaluates) return d->model_right;
     return d->right[length_index(d->length + i)];
 }
 
@@ -141,8 +151,8 @@ static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
             all *= right_of(d, (uint32_t)n);
             tokens += all;
         }
-        const double seconds =
-            cost_of(d, i) + d->guess_cost * (double)n + reread_cost(d, tokens, all);
+        const double seconds = cost_of(d, i) + (d->evaluates ? d->guess_cost * (double)n : 0) +
+                               reread_cost(d, tokens, all);
         if (tokens / seconds <= best) continue;
         best = tokens / seconds;
         picked = n;
@@ -206,6 +216,12 @@ static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, str
     return model_eval(s, ids + same, n - same, MODEL_LOGITS_LAST, NULL, NULL, err);
 }
 
+/* How long one more guess took. */
+static void learn_guess_cost(struct generate_draft *d, double seconds)
+{
+    d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (seconds - d->guess_cost) / 8 : seconds;
+}
+
 static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
                       int32_t *guess, struct base_error *err)
 {
@@ -221,10 +237,29 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
         guess[i] = sample_next(d->sampler, model_last_logits(s), err);
         if (guess[i] < 0) return false;
     }
-    if (k > 1) {
-        const double one = (base_seconds() - start) / (double)(k - 1);
-        d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (one - d->guess_cost) / 8 : one;
-    }
+    if (k > 1) learn_guess_cost(d, (base_seconds() - start) / (double)(k - 1));
+    return true;
+}
+
+/* ---- The model's own layer ---- */
+
+static int32_t choose(void *user, const float *logits, struct base_error *err)
+{
+    struct generate_draft *d = user;
+    return sample_next(d->sampler, logits, err);
+}
+
+/* n_new ids are after those that the sequence holds. */
+static bool ask_layer(struct generate_draft *d, uint32_t seq, const int32_t *new, size_t n_new,
+                      size_t k, int32_t *guess, struct base_error *err)
+{
+    int32_t ids[MAX_NEW + GENERATE_DRAFT_MAX];
+    const double start = base_seconds();
+    memcpy(ids, new, n_new * sizeof *ids);
+    if (!model_seq_guess(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
+        return false;
+    memcpy(guess, ids + n_new, k * sizeof *ids);
+    learn_guess_cost(d, (base_seconds() - start) / (double)(n_new + k - 1));
     return true;
 }
 
@@ -246,19 +281,23 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
 
 /* ---- A step ---- */
 
-bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
-                          uint64_t room, int32_t *guess, size_t *n_guess, struct base_error *err)
+bool generate_draft_guess(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
+                          size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
+                          struct base_error *err)
 {
     const size_t most = room < GENERATE_DRAFT_MAX ? (size_t)room : GENERATE_DRAFT_MAX;
     *n_guess = 0;
     d->rereads |= d->was_wrong && n_new > 1;
-    if (n_new > sizes[N_SIZES - 1] / 2 || most == 0) return true; /* a prompt */
-    if (!d->options.session) {
+    d->evaluates = false;
+    if (n_new > MAX_NEW || most == 0) return true;
+    if (looks_up(d)) {
         *n_guess = look_up(d, ids, n, n_new, most, guess);
-        return true;
+        if (*n_guess || !d->options.mtp) return true;
     }
+    d->evaluates = true;
     *n_guess = pick_for_model(d, n_new, most);
-    return ask_model(d, ids, n, *n_guess, guess, err);
+    if (d->options.session) return ask_model(d, ids, n, *n_guess, guess, err);
+    return *n_guess == 0 || ask_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }
 
 static void learn_cost(struct generate_draft *d, size_t n, double seconds)
@@ -285,7 +324,7 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
     d->counts.n_right += n_right;
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
-        if (d->options.session)
+        if (d->evaluates)
             hit(&d->model_right, right, 8);
         else
             hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);

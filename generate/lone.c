@@ -51,8 +51,8 @@ static bool guess(struct generate_lone *l, size_t n, struct base_error *err)
 {
     size_t n_held;
     const int32_t *held = generate_request_ids(l->request, &n_held);
-    return generate_draft_guess(l->draft, held, n_held, n, generate_request_room(l->request),
-                                l->guess, &l->n_guess, err);
+    return generate_draft_guess(l->draft, generate_request_seq(l->request), held, n_held, n,
+                                generate_request_room(l->request), l->guess, &l->n_guess, err);
 }
 
 bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,

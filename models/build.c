@@ -98,11 +98,12 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     return engine_add(b->g, x, engine_mul(b->g, embedding, b->layer->skip));
 }
 
-static struct engine_tensor *build_embedding(const struct model_builder *b)
+static struct engine_tensor *build_embedding(const struct model_builder *b,
+                                             struct engine_tensor *table)
 {
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
-    struct engine_tensor *x = engine_get_rows(b->g, p->ends.token_embd, b->ids);
+    struct engine_tensor *x = engine_get_rows(b->g, table, b->ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
     if (p->ends.positions)
         x = engine_add(b->g, x, engine_get_rows(b->g, p->ends.positions, b->positions));
@@ -110,15 +111,80 @@ static struct engine_tensor *build_embedding(const struct model_builder *b)
     return engine_name(x, "embedding");
 }
 
+/* Logits of x [n][E], which is normalized. */
+static struct engine_tensor *build_logits(const struct model_builder *b,
+                                          const struct model_linear *output,
+                                          struct engine_tensor *x)
+{
+    const struct model_params *p = b->params;
+    x = model_linear(b, output, x);
+    if (p->logit_scale != 1.0f) x = engine_scale(b->g, x, p->logit_scale, 0.0f);
+    if (p->logit_softcap > 0.0f) x = engine_softcap(b->g, x, p->logit_softcap);
+    return engine_name(x, "logits");
+}
+
+/* Nodes of a layer at most. */
+static uint32_t nodes_of_layer(const struct model_params *p)
+{
+    return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
+}
+
+/* Only the state matters: the latest writes need all that was before. */
+static void output_state(const struct model_builder *b)
+{
+    for (int i = 0; i < 2; i++)
+        if (b->written[i]) engine_output(b->g, b->written[i]);
+}
+
+bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_state *state,
+                     uint32_t n_tokens, bool guesses, struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    const struct model_mtp *mtp = &p->mtp;
+    *out = (struct model_mtp_graph){.n_tokens = n_tokens};
+    out->graph = engine_graph_new(m->engine, (int)nodes_of_layer(p) + NODES_AROUND, err);
+    if (!out->graph) return false;
+    struct model_builder b = {.g = out->graph,
+                              .params = p,
+                              .state = state,
+                              .n_tokens = n_tokens,
+                              .layer = &p->layer[p->n_layer],
+                              .kv_layer = p->n_layer * p->n_pass};
+    b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "ids");
+    b.positions = out->positions =
+        engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_tokens}, "positions");
+    out->hidden = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_tokens}, "hidden_in");
+    model_state_kv.add_inputs(state, b.g, n_tokens, n_tokens, &b.inputs);
+    out->inputs = b.inputs;
+
+    struct engine_tensor *x =
+        build_embedding(&b, mtp->token_embd ? mtp->token_embd : p->ends.token_embd);
+    x = engine_concat(b.g, model_norm(&b, x, &mtp->embd_norm),
+                      model_norm(&b, out->hidden, &mtp->hidden_norm), 0);
+    x = build_layer(&b, model_named(&b, model_linear(&b, &mtp->in, x), "mtp_in"));
+    if (guesses) {
+        out->next = x;
+        x = model_norm(&b, x, mtp->output_norm.weight ? &mtp->output_norm : &p->ends.output_norm);
+        if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->next = x;
+        out->logits = build_logits(&b, mtp->output.weight ? &mtp->output : &p->ends.output, x);
+        engine_output(b.g, out->next);
+        engine_output(b.g, out->logits);
+    } else {
+        output_state(&b);
+    }
+    if (engine_graph_plan(b.g, true, err)) return true;
+    engine_graph_free(out->graph);
+    *out = (struct model_mtp_graph){0};
+    return false;
+}
+
 bool model_graph_build(struct model_graph *out, struct model *m, struct model_state *state,
                        uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err)
 {
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_span = n_span, .n_out = n_out};
-    const uint32_t per_layer =
-        NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
-    out->graph =
-        engine_graph_new(m->engine, (int)(p->n_layer * p->n_pass * per_layer + NODES_AROUND), err);
+    out->graph = engine_graph_new(
+        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(p) + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
@@ -132,30 +198,48 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0 && n_out < n_tokens)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
-    struct engine_tensor *x = b.embedding = build_embedding(&b);
+    struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
-        b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL;
+        b.out_rows = i == p->n_layer * p->n_pass - 1 && !state->mtp ? out->out_rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
         x = build_layer(&b, x);
     }
     if (p->ends.n_streams) x = model_altup_end(&b);
-    x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");
+    out->all = x;
+    x = model_norm(&b, x, &p->ends.output_norm);
+    if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
+    if (state->mtp && out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
+    x = engine_name(x, "hidden");
+    if (state->mtp) engine_output(b.g, out->all);
     if (n_out > 0) {
         out->hidden = x;
         engine_output(b.g, x);
-    } else { /* only the states are needed: the last writes depend on everything before */
-        for (int i = 0; i < 2; i++)
-            if (b.written[i]) engine_output(b.g, b.written[i]);
+    } else if (!state->mtp) {
+        output_state(&b);
     }
-    if (engine_graph_plan(b.g, true, err)) return true;
-    engine_graph_free(out->graph);
-    *out = (struct model_graph){0};
+    if (engine_graph_plan(b.g, true, err) &&
+        (!state->mtp || model_mtp_build(&out->mtp, m, state, n_tokens, false, err)))
+        return true;
+    model_graph_free(out);
     return false;
+}
+
+void model_graph_free(struct model_graph *g)
+{
+    engine_graph_free(g->graph);
+    engine_graph_free(g->mtp.graph);
+    *g = (struct model_graph){0};
+}
+
+uint64_t model_graph_bytes(const struct model_graph *g)
+{
+    const int64_t mtp = g->mtp.graph ? engine_graph_bytes(g->mtp.graph) : 0;
+    return (uint64_t)(engine_graph_bytes(g->graph) + mtp);
 }
 
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
@@ -167,11 +251,8 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
     if (!h->graph) return false;
     h->hidden = engine_input(h->graph, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "hidden");
     const struct model_builder b = {.g = h->graph, .params = p};
-    struct engine_tensor *x = model_linear(&b, &p->ends.output, h->hidden);
-    if (p->logit_scale != 1.0f) x = engine_scale(h->graph, x, p->logit_scale, 0.0f);
-    if (p->logit_softcap > 0.0f) x = engine_softcap(h->graph, x, p->logit_softcap);
-    h->logits = engine_name(x, "logits");
-    engine_output(h->graph, x);
+    h->logits = build_logits(&b, &p->ends.output, h->hidden);
+    engine_output(h->graph, h->logits);
     if (engine_graph_plan(h->graph, true, err)) return true;
     engine_graph_free(h->graph);
     *h = (struct model_head){0};

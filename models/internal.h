@@ -16,6 +16,23 @@ struct model {
 
 /* ---- Graphs (build.c) ---- */
 
+/* The layer that guesses at the token after the next (multi-token prediction), for T tokens: at
+ * position p it reads token p and the hidden state of position p - 1, so that its keys and values
+ * lie in the slots of the token. */
+struct model_mtp_graph {
+    struct engine_graph *graph; /* NULL: the state has no such layer */
+    uint32_t n_tokens;
+    struct engine_tensor *ids, *positions; /* I32 [T] */
+    struct engine_tensor *hidden;          /* F32 [T][E] */
+    struct model_state_inputs inputs;      /* keys and values alone */
+    /* F32 [1][E] and [1][V]: what the next position reads, and the logits of what follows; NULL
+     * where keys and values alone are wanted. */
+    struct engine_tensor *next, *logits;
+};
+
+bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
+                     uint32_t n_tokens, bool guesses, struct base_error *err);
+
 /* One planned graph for a batch shape: T tokens in, final hidden rows of n_out of them out. */
 struct model_graph {
     struct engine_graph *graph;
@@ -27,11 +44,15 @@ struct model_graph {
     struct model_state_inputs inputs; /* where the state of each token is */
     struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
+    struct engine_tensor *all;        /* F32 [T][E]: what the layer that guesses reads, or NULL */
+    struct model_mtp_graph mtp;
     uint64_t last_used;
 };
 
 bool model_graph_build(struct model_graph *g, struct model *m, struct model_state *state,
                        uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err);
+void model_graph_free(struct model_graph *g);
+uint64_t model_graph_bytes(const struct model_graph *g);
 
 /* The output product: hidden F32 [rows][E] to logits F32 [rows][V]. */
 struct model_head {
@@ -41,5 +62,41 @@ struct model_head {
 };
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
                       struct base_error *err);
+
+/* ---- The layer that guesses, in a session (mtp.c) ---- */
+
+enum { MODEL_MTP_ROWS = 32 }; /* hidden states that a sequence keeps */
+
+/* Of position p in row p % MODEL_MTP_ROWS. */
+struct model_mtp_row {
+    uint32_t position;
+    int32_t id; /* the token there; -1: the row is empty */
+};
+
+struct model_mtp_rows {
+    uint32_t n_embd;
+    float *hidden;             /* [n_seq][MODEL_MTP_ROWS][E] */
+    struct model_mtp_row *row; /* [n_seq][MODEL_MTP_ROWS] */
+    struct model_mtp_graph one;
+};
+
+/* On failure call model_mtp_free too. */
+bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
+                    struct base_error *err);
+void model_mtp_free(struct model_mtp_rows *r); /* a zeroed one is fine */
+/* The sequence is another: its rows are empty, or copies of those of `from`. */
+void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq);
+void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to);
+/* Token `id` of a run: the inputs of g at at->t, without its hidden state. */
+void model_mtp_fill(const struct model_mtp_graph *g, const struct model_state *state, int32_t id,
+                    const struct model_place *at);
+/* After a run of g: the layer's keys and values of the same tokens; their hidden states are kept.
+ */
+bool model_mtp_follow(struct model_mtp_rows *r, const struct model_graph *g,
+                      const struct model_token *tokens, struct base_error *err);
+/* See model_seq_guess, whose arguments have been checked. */
+bool model_mtp_guess(struct model_mtp_rows *r, struct model_state *state, uint32_t seq,
+                     int32_t *ids, uint32_t n, uint32_t k, model_chooser choose, void *user,
+                     struct base_error *err);
 
 #endif

@@ -12,7 +12,8 @@ static void collect_facts(struct model *m)
                                     .n_layer = p->n_layer,
                                     .n_embd = p->n_embd,
                                     .n_head = p->n_head,
-                                    .n_head_kv = p->n_head_kv};
+                                    .n_head_kv = p->n_head_kv,
+                                    .has_mtp = p->n_mtp};
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);

@@ -179,7 +179,14 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
                           &p->n_expert_used);
 }
 
-/* Reads the number of passes over the layers. */
+static bool has_tensor(const struct model_reader *r, uint32_t layer, const char *rest)
+{
+    char name[48];
+    snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
+    return gguf_tensor_find(r->file, name) != NULL;
+}
+
+/* How often the layers are run. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;
@@ -215,18 +222,16 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
         return false;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab, n_expert);
+    if (p->n_draft_layer && p->arch->mtp && has_tensor(r, p->n_layer, "nextn.eh_proj.weight")) {
+        p->n_mtp = 1;
+        p->mtp =
+            (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
+    }
     return read_norm(r, p) && read_passes(r, p) && read_experts(r, p) && read_temperature(r, p) &&
            read_ends(r, p);
 }
 
 /* ---- Layers ---- */
-
-static bool has_tensor(const struct model_reader *r, uint32_t layer, const char *rest)
-{
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
-    return gguf_tensor_find(r->file, name) != NULL;
-}
 
 static bool plan_experts(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          enum model_block_id *ffn)
@@ -279,6 +284,10 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
+    if (layer->index >= p->n_layer) { /* one that guesses */
+        if (p->n_expert && has_tensor(r, layer->index, "ffn_gate_inp.weight")) *ffn = MODEL_EXPERTS;
+        return true;
+    }
     if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
     if (plan->rule == MODEL_PLAN_MIXERS) *ffn = MODEL_NOTHING;
     if (plan->rule == MODEL_PLAN_SAME || plan->rule == MODEL_PLAN_MIXERS) return true;
@@ -345,9 +354,9 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
 {
-    p->layer = calloc(p->n_layer, sizeof *p->layer);
+    p->layer = calloc(p->n_layer + p->n_mtp, sizeof *p->layer);
     if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
-    for (uint32_t i = 0; i < p->n_layer; i++) {
+    for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
         const enum model_block_id tail = p->arch->plan.altup   ? MODEL_ALTUP
@@ -382,7 +391,7 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
 
 void model_params_free(struct model_params *p)
 {
-    for (uint32_t i = 0; p->layer && i < p->n_layer; i++) {
+    for (uint32_t i = 0; p->layer && i < p->n_layer + p->n_mtp; i++) {
         free(p->layer[i].mixer.self);
         free(p->layer[i].mixer_2.self);
         free(p->layer[i].ffn.self);
@@ -397,6 +406,7 @@ void model_params_free(struct model_params *p)
 
 #define END(member)   MODEL_AT(struct model_ends, member)
 #define LAYER(member) MODEL_AT(struct model_layer, member)
+#define MTP(member)   MODEL_AT(struct model_mtp, member)
 
 /* clang-format off */
 static const struct model_tensor_row end_rows[] = {
@@ -430,6 +440,15 @@ static const struct model_tensor_row layer_rows[] = {
     {"layer_output_scale",  MODEL_VECTOR, MODEL_REQUIRED, LAYER(skip),          .inputs = LAYER(n_skip)},
     {.name = NULL},
 };
+static const struct model_tensor_row mtp_rows[] = {
+    {"nextn.enorm",            MODEL_NORM,   MODEL_REQUIRED, MTP(embd_norm),   .inputs = MTP(n_embd)},
+    {"nextn.hnorm",            MODEL_NORM,   MODEL_REQUIRED, MTP(hidden_norm), .inputs = MTP(n_embd)},
+    {"nextn.eh_proj",          MODEL_LINEAR, MODEL_REQUIRED, MTP(in),          .inputs = MTP(n_both), .outputs = MTP(n_embd)},
+    {"nextn.embed_tokens",     MODEL_MATRIX, MODEL_OPTIONAL, MTP(token_embd),  .inputs = MTP(n_embd), .outputs = MTP(n_vocab)},
+    {"nextn.shared_head_norm", MODEL_NORM,   MODEL_OPTIONAL, MTP(output_norm), .inputs = MTP(n_embd)},
+    {"nextn.shared_head_head", MODEL_LINEAR, MODEL_OPTIONAL, MTP(output),      .inputs = MTP(n_embd), .outputs = MTP(n_vocab)},
+    {.name = NULL},
+};
 /* clang-format on */
 
 uint32_t model_row_size(const void *self, uint16_t offset)
@@ -453,12 +472,13 @@ static bool visit_rows(const struct model_tensor_row *row, const char *prefix, v
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
 {
     if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
-    for (uint32_t i = 0; i < p->n_layer; i++) {
+    for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         struct model_layer *l = &p->layer[i];
         const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside,
                                                   &l->tail};
         char prefix[24];
         snprintf(prefix, sizeof prefix, "blk.%u.", i);
+        if (i >= p->n_layer && !visit_rows(mtp_rows, prefix, &p->mtp, visit, user)) return false;
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
             if (parts[k]->block &&

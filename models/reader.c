@@ -50,6 +50,12 @@ bool model_read_u32(struct model_reader *r, const char *name, enum model_need ne
     return true;
 }
 
+/* The item of a layer. */
+static uint64_t item_of(const struct gguf_kv *array, uint32_t layer)
+{
+    return layer < array->count ? layer : array->count - 1;
+}
+
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out)
 {
@@ -58,7 +64,7 @@ bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_n
     if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
         kv->count < r->n_layer)
         return model_reader_fail(r, name, "an array of %u integers was expected", r->n_layer);
-    const int64_t value = gguf_array_int(kv, layer);
+    const int64_t value = gguf_array_int(kv, item_of(kv, layer));
     if (value < min || value > max)
         return model_reader_fail(r, name, "item %u is %lld, not between %u and %u", layer,
                                  (long long)value, min, max);
@@ -76,7 +82,7 @@ bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t la
     if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
         kv->count < r->n_layer)
         return model_reader_fail(r, name, "an array of %u booleans was expected", r->n_layer);
-    *out = gguf_array_int(kv, layer) != 0;
+    *out = gguf_array_int(kv, item_of(kv, layer)) != 0;
     return true;
 }
 
@@ -99,7 +105,7 @@ bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_n
     if (!kv || kv->kind != GGUF_ARRAY) return model_read_f32(r, name, need, min, out);
     if (kv->item == GGUF_STRING || kv->count < r->n_layer)
         return model_reader_fail(r, name, "an array of %u numbers was expected", r->n_layer);
-    const double value = gguf_array_num(kv, layer);
+    const double value = gguf_array_num(kv, item_of(kv, layer));
     if (!isfinite(value) || value < (double)min)
         return model_reader_fail(r, name, "item %u is %g, out of range", layer, value);
     *out = (float)value;

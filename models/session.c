@@ -27,6 +27,7 @@ struct model_session {
     uint32_t *wanted;          /* [n_seq]: tokens of the call for each sequence */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
+    struct model_mtp_rows mtp; /* empty where the session has no such layer */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
     uint64_t head_used[KEPT_HEADS];               /* by `clock` */
@@ -64,8 +65,13 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     s->wanted = calloc(n_seq, sizeof *s->wanted);
     s->before = calloc(n_seq, sizeof *s->before);
     s->mark = calloc(n_seq, MODEL_MARKS * sizeof *s->mark);
-    const struct model_state_options state = {n_seq,  n_ctx,  s->n_batch,
-                                              type_k, type_v, m->engine->options.plan_only};
+    const struct model_state_options state = {.n_seq = n_seq,
+                                              .n_ctx = n_ctx,
+                                              .n_batch = s->n_batch,
+                                              .type_k = type_k,
+                                              .type_v = type_v,
+                                              .plan_only = m->engine->options.plan_only,
+                                              .mtp = o->mtp && m->params.n_mtp};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
     if (!s->batch || !s->wanted || !s->before || !s->mark) {
@@ -75,6 +81,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (!model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, err) ||
+        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
         !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
         return NULL;
@@ -85,7 +92,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
 void model_session_free(struct model_session *s)
 {
     if (!s) return;
-    for (int i = 0; i < KEPT_GRAPHS; i++) engine_graph_free(s->body[i].graph);
+    for (int i = 0; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
+    model_mtp_free(&s->mtp);
     for (int i = 0; i < KEPT_HEADS; i++) engine_graph_free(s->head[i].graph);
     engine_graph_free(s->head_one.graph);
     model_state_free(&s->state);
@@ -136,6 +144,7 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
 {
     if (from == to) return model_seq_truncate(s, to, length);
     s->last_logits = NULL;
+    model_mtp_copy(&s->mtp, from, to);
     return model_state_fork(&s->state, from, to, length);
 }
 
@@ -149,6 +158,7 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
                         const struct model_source *from, struct base_error *err)
 {
     s->last_logits = NULL;
+    model_mtp_clear(&s->mtp, seq);
     return model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
 }
 
@@ -182,8 +192,7 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
         }
         if (i > 0 && g->last_used < oldest->last_used) oldest = g;
     }
-    engine_graph_free(oldest->graph);
-    *oldest = (struct model_graph){0};
+    model_graph_free(oldest);
     if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_span, n_out, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
@@ -199,7 +208,8 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, 1, err)) return false;
     *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
     for (int i = 0; i < KEPT_GRAPHS; i++)
-        if (s->body[i].graph) *bytes += (uint64_t)engine_graph_bytes(s->body[i].graph);
+        if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
+    if (s->state.mtp) *bytes += (uint64_t)engine_graph_bytes(s->mtp.one.graph);
     return true;
 }
 
@@ -256,6 +266,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
+        if (s->state.mtp) model_mtp_fill(&g->mtp, &s->state, token->id, &at);
         if (g->out_rows && token->wants_logits) ints(g->out_rows)[n_out++] = (int32_t)at.t;
     }
 }
@@ -311,7 +322,7 @@ bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *byt
     const struct model_graph *g = body_of(s, n, model_state_needs_spans(&s->state) ? 1 : n, n, err);
     const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
     if (!h) return false;
-    *bytes += (uint64_t)(engine_graph_bytes(g->graph) + engine_graph_bytes(h->graph));
+    *bytes += model_graph_bytes(g) + (uint64_t)engine_graph_bytes(h->graph);
     return true;
 }
 
@@ -332,7 +343,9 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     struct model_graph *g = body_of(s, n, n_span, n_out, err);
     if (!g) return false;
     fill_inputs(s, g, tokens);
-    if (engine_graph_run(g->graph, err) && (n_out == 0 || run_head(s, g, first, sink, user, err)))
+    if (engine_graph_run(g->graph, err) &&
+        (!s->state.mtp || model_mtp_follow(&s->mtp, g, tokens, err)) &&
+        (n_out == 0 || run_head(s, g, first, sink, user, err)))
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
@@ -454,4 +467,23 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         done += batch;
     }
     return true;
+}
+
+/* ---- Guesses ---- */
+
+bool model_session_has_mtp(const struct model_session *s)
+{
+    return s->state.mtp;
+}
+
+bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+                     model_chooser choose, void *user, struct base_error *err)
+{
+    const uint32_t steps = n + k - 1;
+    if (!s->state.mtp || n == 0 || steps > MODEL_MTP_STEPS)
+        return base_fail(err, BASE_FAILED, "%u guesses after %u tokens", k, n);
+    if (!check_room(s, seq, steps, err)) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!check_id(s, ids[i], err)) return false;
+    return model_mtp_guess(&s->mtp, &s->state, seq, ids, n, k, choose, user, err);
 }

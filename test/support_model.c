@@ -59,7 +59,7 @@ struct support_model support_model_of(const struct support_fixture *f)
 struct support_model support_model_default(const char *arch)
 {
     for (const struct support_fixture *f = support_fixtures; f->name; f++)
-        if (strcmp(f->arch, arch) == 0) return support_model_of(f);
+        if (strcmp(f->arch, arch) == 0 || strcmp(f->name, arch) == 0) return support_model_of(f);
     return support_model_of(&(struct support_fixture){.name = arch, .arch = arch});
 }
 
@@ -366,7 +366,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     if (done) unlink(path);
     done = file && model_params_read(&p, file, err);
     if (done) {
-        p.n_vocab = p.ends.n_vocab = m->n_vocab;
+        p.n_vocab = p.ends.n_vocab = p.mtp.n_vocab = m->n_vocab;
         plan->p = &p;
         done = (model_rows_visit(&p, plan_row, plan) && plan_beside(plan)) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");

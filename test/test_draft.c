@@ -7,9 +7,12 @@
 #include "test/support_alloc.h"
 #include "test/support_files.h"
 #include "test/support_generate.h"
+#include "test/support_model.h"
 #include "test/support_session.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N_CTX = 96, MAX_PROMPT = 40 };
 
@@ -125,11 +128,12 @@ struct fixture {
     struct generate_draft_counts sum;
 };
 
-static struct model_session *session_of(struct model *m)
+static struct model_session *session_of(struct model *m, bool mtp)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct model_session_options o = model_session_options_default();
     o.n_ctx = N_CTX;
+    o.mtp = mtp;
     struct model_session *s = model_session_new(m, &o, &err);
     if (!s) fail_msg("%s", err.text);
     return s;
@@ -190,7 +194,7 @@ static void texts_are_the_same(void **state)
         support_generate_open(&f.plain, support_arch(i), 1, N_CTX);
         support_generate_open(&f.guessed, support_arch(i), 1, N_CTX);
         support_generate_open(&f.other, i % 2 ? "llama" : "mamba2", 1, N_CTX);
-        f.twin = session_of(f.guessed.model);
+        f.twin = session_of(f.guessed.model, false);
         for (size_t k = 0; k < kit.n_options; k++)
             for (int source = 0; source < 4; source++) {
                 const struct generate_draft_options o = {.n_ctx = N_CTX,
@@ -218,6 +222,124 @@ static void texts_are_the_same(void **state)
         print_message("%s: %llu of %llu guesses right\n", from[source],
                       (unsigned long long)right[source], (unsigned long long)guesses[source]);
         if (source != 1) assert_true(right[source] > 0 && right[source] < guesses[source]);
+    }
+}
+
+/* ---- By a layer of the file ---- */
+
+static bool ends_with(struct gguf_str name, const char *end)
+{
+    const size_t n = strlen(end);
+    return name.size >= n && memcmp(name.data + name.size - n, end, n) == 0;
+}
+
+/* Writes over the tensors of a file that its model becomes a list: no layer adds anything to the
+ * embeddings, token x + 1 follows token x, and the layer that guesses passes its embedding on. */
+static void make_list(const struct gguf_file *file, const char *path)
+{
+    FILE *out = fopen(path, "r+b");
+    const struct gguf_tensor *embd = gguf_tensor_find(file, "token_embd.weight");
+    const uint64_t n_embd = embd->ne[0], n_vocab = embd->ne[1];
+    assert_non_null(out);
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        const bool is_output = ends_with(t->name, "output.weight") && t->ne[1] == n_vocab;
+        const bool passes = ends_with(t->name, "nextn.eh_proj.weight");
+        const bool adds =
+            ends_with(t->name, "attn_output.weight") || ends_with(t->name, "ssm_out.weight") ||
+            ends_with(t->name, "ffn_down.weight") || ends_with(t->name, "ffn_down_exps.weight") ||
+            ends_with(t->name, "ffn_down_shexp.weight");
+        if (!is_output && !passes && !adds) continue;
+        float *values = calloc(t->size, 1);
+        for (uint64_t k = 0; passes && k < n_embd; k++) values[2 * n_embd * k + k] = 1;
+        for (uint64_t x = 0; is_output && x < n_vocab; x++)
+            memcpy(values + (x + 1) % n_vocab * n_embd, (const float *)embd->data + x * n_embd,
+                   n_embd * sizeof *values);
+        assert_int_equal(fseek(out, (long)t->offset, SEEK_SET), 0);
+        assert_int_equal(fwrite(values, t->size, 1, out), 1);
+        free(values);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The model of a fixture as a list, in place of s->model; its session keeps the layer's state. */
+static void open_list(struct support_generate *s, const char *name)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_model m = support_model_default(name);
+    char path[64];
+    support_generate_open(s, name, 1, N_CTX);
+    model_session_free(s->session);
+    model_close(s->model);
+    gguf_close(s->file);
+    snprintf(path, sizeof path, "/tmp/infer-%d-list.gguf", (int)getpid());
+    assert_true(support_model_write(&m, path, &err));
+    s->file = gguf_open(path, &err);
+    make_list(s->file, path);
+    unlink(path);
+    s->model = model_open(s->file, s->engine, &err);
+    if (!s->model) fail_msg("%s: %s", err.item, err.text);
+    s->parts.model = s->model;
+    s->session = s->parts.session = session_of(s->model, true);
+}
+
+static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
+{
+    struct kit kit = {0};
+    uint64_t guesses = 0;
+    (void)state;
+    make_kit(&kit);
+    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+        struct fixture f = {0};
+        if (!v->mtp) continue;
+        support_generate_open(&f.plain, v->name, 1, N_CTX);
+        support_generate_open(&f.guessed, v->name, 1, N_CTX);
+        model_session_free(f.guessed.session);
+        f.guessed.session = f.guessed.parts.session = session_of(f.guessed.model, true);
+        for (size_t k = 0; k < kit.n_options; k++) {
+            const struct generate_draft_options o = {
+                .n_ctx = N_CTX, .mtp = f.guessed.session, .always = k % 2 == 0};
+            compare_turns(&f, &kit.options[k], &o, k, v->name);
+        }
+        guesses += f.sum.n_guesses;
+        support_generate_close(&f.plain);
+        support_generate_close(&f.guessed);
+    }
+    assert_true(guesses > 500);
+    constraint_free(kit.letters);
+    constraint_free(kit.list);
+}
+
+/* Guesses that are all right, beside a state that can be cut back and one that cannot. */
+static void a_layer_that_knows_the_text_is_always_right(void **state)
+{
+    static const char *const names[] = {"glm4moe-mtp", "qwen35moe-mtp", "step35-mtp"};
+    struct generate_options greedy = {.sample = sample_options_default(),
+                                      .max_tokens = 60,
+                                      .max_thought = -1,
+                                      .ignore_eos = true};
+    (void)state;
+    greedy.sample.temp = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_generate s = {0};
+        struct text text = {0};
+        open_list(&s, names[i]);
+        const struct generate_draft_options options = {
+            .n_ctx = N_CTX, .mtp = s.session, .always = true};
+        struct generate_draft *d = generate_draft_new(&options, &err);
+        struct generate_request *r = support_request(&s, &greedy, 0);
+        const int32_t prompt[] = {70, 80, 90};
+        run(r, d, &(struct generate_prompt){.ids = prompt, .n = 3, .continues = true}, &text);
+        assert_int_equal(text.n, 60);
+        for (size_t k = 0; k < text.n; k++) assert_int_equal(text.id[k], 91 + k);
+        const struct generate_draft_counts c = generate_draft_counts(d);
+        assert_true(c.n_guesses >= 40);
+        assert_int_equal(c.n_right, c.n_guesses);
+        base_buffer_free(&text.bytes);
+        generate_request_free(r);
+        generate_draft_free(d);
+        support_generate_close(&s);
     }
 }
 
@@ -287,7 +409,7 @@ static bool count(void *user, const struct generate_piece *piece, struct base_er
 static void guesses_allocate_nothing(void **state)
 {
     (void)state;
-    for (int source = 0; source < 2; source++) {
+    for (int source = 0; source < 3; source++) {
         struct base_error err = BASE_ERROR_INIT;
         struct support_generate s = {0};
         struct generate_options o = {.sample = sample_options_default(),
@@ -298,9 +420,13 @@ static void guesses_allocate_nothing(void **state)
         struct counter c = {0};
         int32_t ids[MAX_PROMPT];
         o.sample.temp = 0;
-        support_generate_open(&s, "llama", 1, N_CTX);
-        struct model_session *twin = source ? session_of(s.model) : NULL;
-        const struct generate_draft_options options = {N_CTX, twin, true};
+        if (source == 2)
+            open_list(&s, "glm4moe-mtp");
+        else
+            support_generate_open(&s, "llama", 1, N_CTX);
+        struct model_session *twin = source == 1 ? session_of(s.model, false) : NULL;
+        const struct generate_draft_options options = {
+            .n_ctx = N_CTX, .session = twin, .mtp = source == 2 ? s.session : NULL, .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
         struct generate_request *r = support_request(&s, &o, 0);
         for (int i = 0; i < 20; i++) ids[i] = 65 + i % 7;
@@ -324,6 +450,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_the_same),
+        cmocka_unit_test(texts_guessed_at_by_a_layer_of_the_file_are_the_same),
+        cmocka_unit_test(a_layer_that_knows_the_text_is_always_right),
         cmocka_unit_test(the_longest_match_is_found),
         cmocka_unit_test(guesses_allocate_nothing),
     };

@@ -80,21 +80,61 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
                       err);
 }
 
-/* The logits [n][n_vocab] of a model file; the caller frees them. */
-static float *logits_of(const char *path, const struct setting *s, const int32_t *ids, int n,
-                        size_t *n_vocab)
+struct chain {
+    float *row; /* of the next guess */
+    size_t n_vocab;
+};
+
+static int32_t keep_guess(void *user, const float *logits, struct base_error *err)
+{
+    struct chain *c = user;
+    size_t best = 0;
+    (void)err;
+    memcpy(c->row, logits, c->n_vocab * sizeof *logits);
+    for (size_t i = 1; i < c->n_vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    c->row += c->n_vocab;
+    return (int32_t)best;
+}
+
+/* Of the layer that guesses, at positions p that are multiples of `step`: row p has the logits
+ * after ids[p], those before which the model has evaluated; the next rows, of four at most, those
+ * after each guess. Rows of other positions stay what they are. */
+static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int step, bool go_back,
+                     const struct support_rows *out, struct base_error *err)
+{
+    for (int p = step; p < n; p += step) {
+        struct chain c = {out->data + (size_t)p * out->n_vocab, out->n_vocab};
+        int32_t guess[5] = {ids[p]};
+        uint32_t done = (uint32_t)(p - step);
+        for (int again = 0; again <= go_back; again++) {
+            if (again) done = model_session_truncate(s, (uint32_t)p - 4);
+            if (!model_eval(s, ids + done, (uint64_t)p - done, MODEL_LOGITS_NONE, NULL, NULL, err))
+                return false;
+        }
+        if (!model_seq_guess(s, 0, guess, 1, step < 4 ? 1 : 4, keep_guess, &c, err)) return false;
+    }
+    return true;
+}
+
+/* The logits [n][n_vocab] of a model file, or of its layer that guesses; the caller frees them. */
+static float *logits_of(const char *path, const struct setting *s, bool mtp, const int32_t *ids,
+                        int n, size_t *n_vocab)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct model_session_options session = {
-        .n_ctx = 128, .n_batch = s->batch, .type_k = s->cache, .type_v = s->cache};
+        .n_ctx = 128, .n_batch = s->batch, .type_k = s->cache, .type_v = s->cache, .mtp = mtp};
     options.n_threads = s->threads;
     options.level = s->level;
     struct support_session opened;
     support_session_open(&opened, path, &options, &session);
     struct support_rows rows = {.n_vocab = model_facts(opened.model)->n_vocab};
-    rows.data = malloc((size_t)n * rows.n_vocab * sizeof(float));
-    if (!eval(opened.session, ids, n, s->go_back, &rows, &err))
+    rows.data = calloc((size_t)n * rows.n_vocab, sizeof(float));
+    assert_int_equal(model_session_has_mtp(opened.session), mtp);
+    const int step = n > N_IDS ? 16 : 1;
+    if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
+              : eval(opened.session, ids, n, s->go_back, &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
     *n_vocab = rows.n_vocab;
     support_session_close(&opened);
@@ -173,7 +213,7 @@ static void check_figures(const struct support_fixture *v, const json_t *root)
     temporary(path, v->name);
     write_model(&m, path);
     make_ids(ids, N_IDS, m.n_vocab);
-    float *ours = logits_of(path, &plain, ids, N_IDS, &n_vocab);
+    float *ours = logits_of(path, &plain, v->mtp, ids, N_IDS, &n_vocab);
     unlink(path);
     const struct figures got = figures_of(ours, n_vocab);
     const double error = estimated_nmse(&got, &want);
@@ -236,7 +276,7 @@ static void check_same_bytes(const struct support_fixture *v, enum quant_id type
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const struct setting *s = &settings[i];
         if (!support_level_runs(s->level)) continue;
-        float *logits = logits_of(path, s, ids, MANY_IDS, &n_vocab);
+        float *logits = logits_of(path, s, v->mtp, ids, MANY_IDS, &n_vocab);
         for (size_t row = 0; first && row < MANY_IDS; row++)
             if (memcmp(logits + row * n_vocab, first + row * n_vocab, n_vocab * sizeof(float)) != 0)
                 fail_msg("%s in %s: position %zu differs with %d threads, batch %u, level %s",
@@ -284,7 +324,7 @@ static void experts_one_by_one_give_the_bits_of_stacked_ones(void **state)
             m.experts = (enum support_experts)how;
             temporary(path, "one-by-one");
             write_model(&m, path);
-            logits[how] = logits_of(path, &plain, ids, MANY_IDS, &n_vocab);
+            logits[how] = logits_of(path, &plain, false, ids, MANY_IDS, &n_vocab);
             unlink(path);
         }
         const size_t size = MANY_IDS * n_vocab * sizeof(float);
@@ -419,6 +459,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.v_norm, "normalized values"},
         {a->attn.window.own_heads, "heads of windowed layers have a size of their own"},
         {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
+        {a->mtp != MODEL_MTP_NONE, "may have a layer that guesses"},
         {a->plan.per_layer, "per-layer embeddings"},
         {a->plan.altup, "AltUp, LAuReL, sparse activations"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
@@ -456,7 +497,7 @@ static int print_table(void)
         char features[512], mixers[64];
         double bar = 0;
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
-            if (strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);
+            if (!f->mtp && strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);
         printf("{\"name\": \"%s\", \"mixer\": \"%s\", \"network\": \"%s\", \"features\": \"%s\", "
                "\"bar\": %g}\n",
                name, mixers_of(a, mixers, sizeof mixers), network_of(a),

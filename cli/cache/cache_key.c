@@ -95,7 +95,7 @@ static void add_settings(const struct cli_values *v, struct base_buffer *out)
         base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
 }
 
-bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file,
+bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file, bool mtp,
                    char key[BASE_SHA256_HEX], const char **why)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -107,6 +107,7 @@ bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file
         *why = "the model's file has just changed";
     else {
         add_settings(values, &text);
+        base_buffer_add_format(&text, "%d\n", mtp);
         if (!text.failed) *why = NULL;
     }
     base_sha256_init(&h);

@@ -135,7 +135,8 @@ void cli_prefix_choose(struct cli_prefix_cache *c, const struct cli_model *model
 {
     const char *why;
     if (!c) return;
-    if (!cli_cache_key(c->values, model->file, c->key, &why)) {
+    if (!cli_cache_key(c->values, model->file, cli_model_keeps_mtp(model, c->values), c->key,
+                       &why)) {
         cli_note("the prefix cache is not used: %s", why);
         return;
     }

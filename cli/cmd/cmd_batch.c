@@ -149,9 +149,9 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
         return false;
     b->cache = cli_prefix_open(&b->values, SHARED_STORED);
     if (!values->no_sandbox) cli_sandbox_limit(cli_prefix_file(b->cache));
+    if (!cli_model_open_weights(&b->model, &b->values, err)) return false;
     cli_prefix_choose(b->cache, &b->model);
-    if (!cli_model_open_weights(&b->model, &b->values, err) ||
-        !cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
+    if (!cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
     if (!values->no_sandbox) cli_sandbox_close(cli_prefix_allows(b->cache));
     return true;

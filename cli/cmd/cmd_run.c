@@ -89,9 +89,9 @@ static bool open_rest(struct completion *c, struct base_error *err)
     if (!find_hash(c, err)) return false;
     if (!c->values->plan) c->cache = cli_prefix_open(c->values, 1);
     if (!c->values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c->cache));
+    if (!cli_model_open_weights(&c->model, c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
-    return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
-           cli_generation_open(&c->generation, c->values, &c->model, err) &&
+    return open_session(c, err) && cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->chat ||
             cli_chat_once_begin(&c->chat, &c->model, cli_result_wanted(c->values), err));
 }

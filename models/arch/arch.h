@@ -330,6 +330,15 @@ struct model_ends_row {
     float residual_default; /* default of residual_scale is this / sqrt(layers); 0: 1 */
 };
 
+/* Layers after the others that guess at the token after the next (multi-token prediction), which
+ * files may have: nextn_predict_layers. Each reads the embedding of the next token and what came
+ * before it, the hidden state: */
+enum model_mtp_input {
+    MODEL_MTP_NONE,       /* the layers are passed over */
+    MODEL_MTP_NORMALIZED, /* after the output's norm, or the layer's own */
+    MODEL_MTP_PLAIN       /* before it */
+};
+
 /* ---- The row ---- */
 
 struct model_arch;
@@ -360,6 +369,7 @@ struct model_arch {
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;
+    enum model_mtp_input mtp;
     struct model_known known[MODEL_MAX_KNOWN];
     struct model_alias alias[MODEL_MAX_ALIASES];
 };

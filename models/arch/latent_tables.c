@@ -7,12 +7,12 @@
 
 /* GLM 4.7 Flash: files may lack expert_gating_func. */
 static const struct model_arch glm_flash = {
-    {"deepseek2"}, .plan.mixer = MODEL_MLA,
+    {"deepseek2"}, .mtp = MODEL_MTP_NORMALIZED, .plan.mixer = MODEL_MLA,
     .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG_EQUAL},
     .experts = {DEEPSEEK_EXPERTS, .gating = MODEL_GATING_SIGMOID}};
 
 const struct model_arch model_arch_latent[] = {
-    {{"deepseek2"}, .plan.mixer = MODEL_MLA,
+    {{"deepseek2"}, .mtp = MODEL_MTP_NORMALIZED, .plan.mixer = MODEL_MLA,
      .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG_EQUAL},
      .experts = {DEEPSEEK_EXPERTS},
      .known = {{.min_layers = 47, .max_layers = 48, .n_vocab = 154880, .as = &glm_flash}}},

@@ -69,20 +69,27 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-/* Sets which kinds occur and the number of slots of each. */
+/* Of a layer of the state: those of the model, once for each pass, and the one that guesses. */
+static const struct model_kv_shape *shape_of(const struct model_params *p, uint32_t layer)
+{
+    const uint32_t n = p->n_layer * p->n_pass;
+    return &p->layer[layer < n ? layer % p->n_layer : p->n_layer].kv;
+}
+
+/* Which kinds there are, and how many slots each has. */
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
+    const uint64_t batch = o->mtp && o->n_batch < MODEL_MTP_STEPS ? MODEL_MTP_STEPS : o->n_batch;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
+        const struct model_kv_shape *shape = shape_of(p, i);
         struct model_kv_layer *layer = &kv->layer[i];
         if (shape->n_head == 0) continue;
         layer->present = true;
         layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
         if (shape->window) kv->window = shape->window;
         if (shape->window) kv->chunked = shape->chunked;
-        const uint64_t kept =
-            shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
+        const uint64_t kept = shape->window ? min_u32(o->n_ctx, shape->window + batch) : o->n_ctx;
         kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
                                                      ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
     }
@@ -92,7 +99,7 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass,
+    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp,
                             .type_k = o->type_k->id,
                             .type_v = o->type_v->id,
                             .int16_k = is_int16(o->type_k),
@@ -103,7 +110,7 @@ static bool init(struct model_state *s, const struct model_params *p,
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
+        const struct model_kv_shape *shape = shape_of(p, i);
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
         layer->size_k = shape->size_k;

@@ -1,12 +1,13 @@
 # --draft: drafting changes no byte; models that cannot draft are refused by name.
 . test/cli/lib.sh
-tiny=$work/tiny.gguf other=$work/other.gguf vocab=$work/vocab.gguf
+tiny=$work/tiny.gguf other=$work/other.gguf vocab=$work/vocab.gguf layer=$work/layer.gguf
 make() {
     "$make_model" "$@" 2>/dev/null || { echo 'skip t_draft.sh: no model could be made'; finish; exit; }
 }
 make "$tiny" arch=llama tokens=bpe layers=3
 make "$other" arch=llama tokens=bpe layers=1 seed=7
 make "$vocab" arch=llama tokens=bpe vocab=310
+make "$layer" arch=qwen35-mtp tokens=bpe
 text='one two three four one two three four one two three four one two'
 
 # same ARGS: every way of drafting writes the bytes of plain decoding.
@@ -38,12 +39,38 @@ for way in off auto ngram "$tiny" "$other"; do
 done
 input=
 
+begin a_layer_of_the_file_changes_no_byte
+set -- -m "$layer" -p "$text" -n 40 -s 1 --temp 0.3 --ignore-eos
+infer run "$@" --draft off
+cp "$work/out" "$work/plain"
+for way in auto mtp off 'mtp -t 1 -b 7'; do
+    # The second time what was read comes from the folder, with the state of the layer or without.
+    for time in 1 2; do
+        # shellcheck disable=SC2086
+        infer run "$@" --cache "$work/cache" --draft $way -v
+        status 0
+        cmp -s "$work/out" "$work/plain" || bad "--draft $way, time $time: other bytes"
+    done
+    [ "$way" = off ] && continue
+    err_like 'context .*, with a layer that guesses [(]MTP[)]$'
+    [ "$way" = auto ] || err_like '^infer: guesses: [0-9]* of [1-9][0-9]* were right, in [1-9][0-9]* batches$'
+done
+printf '{"prompt":"%s"}\n' "$text" one >"$work/lines"
+infer batch -f "$work/lines" -m "$layer" -n 30 --temp 0 -np 1 --draft off
+cp "$work/out" "$work/plain"
+infer batch -f "$work/lines" -m "$layer" -n 30 --temp 0 -np 1 --draft mtp
+status 0
+cmp -s "$work/out" "$work/plain" || bad 'batch --draft mtp: other bytes'
+
 begin guesses_are_counted
 infer run -m "$tiny" -p "$text" -n 60 --temp 0 --ignore-eos --draft "$tiny" -v
 status 0
 err_like '^infer: guesses: [1-9][0-9]* of [1-9][0-9]* were right, in [1-9][0-9]* batches$'
 
 begin what_cannot_guess_is_refused
+infer run -m "$tiny" -p x -n 1 --draft mtp
+status 2
+err_like '^infer: --draft: .*tiny.gguf has no layer that guesses [(]MTP[)], or none that is supported$'
 infer run -m "$tiny" -p x -n 1 --draft "$vocab"
 status 2
 err_like '^infer: --draft: .*vocab.gguf has a different vocabulary from the model: 310 tokens, not 300$'

@@ -1,0 +1,140 @@
+/* models/mtp.c: the layer that guesses at the token after the next (multi-token prediction), in a
+ * session. See models/internal.h and model_seq_guess.
+ *
+ * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
+ * with the others. After each run it computes them for the same tokens, of their embeddings and the
+ * hidden states before them. The latest hidden states of a sequence are kept, because the next run
+ * begins with one, and because guesses that were wrong take the sequence back. A hidden state that
+ * is not there is zero: a guess may be worse then, which changes no text. */
+#include "models/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
+                    struct base_error *err)
+{
+    const size_t n = (size_t)state->n_seq * MODEL_MTP_ROWS;
+    *r = (struct model_mtp_rows){.n_embd = m->params.n_embd};
+    r->row = calloc(n, sizeof *r->row);
+    r->hidden = calloc(n, r->n_embd * sizeof *r->hidden);
+    if (!r->row || !r->hidden)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for hidden states of %u sequences",
+                         state->n_seq);
+    for (uint32_t seq = 0; seq < state->n_seq; seq++) model_mtp_clear(r, seq);
+    return model_mtp_build(&r->one, m, state, 1, true, err);
+}
+
+void model_mtp_free(struct model_mtp_rows *r)
+{
+    engine_graph_free(r->one.graph);
+    free(r->hidden);
+    free(r->row);
+    *r = (struct model_mtp_rows){0};
+}
+
+/* ---- Hidden states ---- */
+
+static struct model_mtp_row *rows_of(const struct model_mtp_rows *r, uint32_t seq)
+{
+    return r->row + (size_t)seq * MODEL_MTP_ROWS;
+}
+
+static float *hidden_of(const struct model_mtp_rows *r, uint32_t seq, uint32_t position)
+{
+    const size_t row = (size_t)seq * MODEL_MTP_ROWS + position % MODEL_MTP_ROWS;
+    return r->hidden + row * r->n_embd;
+}
+
+void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq)
+{
+    for (uint32_t i = 0; r->row && i < MODEL_MTP_ROWS; i++) rows_of(r, seq)[i].id = -1;
+}
+
+void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
+{
+    if (!r->row) return;
+    memcpy(rows_of(r, to), rows_of(r, from), MODEL_MTP_ROWS * sizeof *r->row);
+    memcpy(hidden_of(r, to, 0), hidden_of(r, from, 0),
+           (size_t)MODEL_MTP_ROWS * r->n_embd * sizeof(float));
+}
+
+/* That of `position`, where the token is `id` (-1: whichever); NULL: it is not there. */
+static const float *find(const struct model_mtp_rows *r, uint32_t seq, uint32_t position,
+                         int32_t id)
+{
+    const struct model_mtp_row *row = &rows_of(r, seq)[position % MODEL_MTP_ROWS];
+    const bool there = row->id >= 0 && row->position == position && (id < 0 || row->id == id);
+    return there ? hidden_of(r, seq, position) : NULL;
+}
+
+static void keep(struct model_mtp_rows *r, uint32_t seq, uint32_t position, int32_t id,
+                 const float *hidden)
+{
+    rows_of(r, seq)[position % MODEL_MTP_ROWS] = (struct model_mtp_row){position, id};
+    memcpy(hidden_of(r, seq, position), hidden, r->n_embd * sizeof *hidden);
+}
+
+/* Row t of the graph's input; NULL: zeros. */
+static void set_hidden(const struct model_mtp_rows *r, const struct model_mtp_graph *g, uint32_t t,
+                       const float *hidden)
+{
+    float *to = (float *)g->hidden->data + (size_t)t * r->n_embd;
+    if (hidden)
+        memcpy(to, hidden, r->n_embd * sizeof *to);
+    else
+        memset(to, 0, r->n_embd * sizeof *to);
+}
+
+/* ---- Runs ---- */
+
+void model_mtp_fill(const struct model_mtp_graph *g, const struct model_state *state, int32_t id,
+                    const struct model_place *at)
+{
+    ((int32_t *)g->ids->data)[at->t] = id;
+    ((int32_t *)g->positions->data)[at->t] = (int32_t)at->position;
+    model_state_kv.fill_inputs(state, &g->inputs, at);
+    /* Position 0 has no hidden state before it, and nothing attends to it. */
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        int32_t *range =
+            g->inputs.kv.range[kind] ? (int32_t *)g->inputs.kv.range[kind]->data : NULL;
+        if (range && at->position > 0 && range[4 * at->t + 1] == 0) range[4 * at->t + 1] = 1;
+    }
+}
+
+bool model_mtp_follow(struct model_mtp_rows *r, const struct model_graph *g,
+                      const struct model_token *tokens, struct base_error *err)
+{
+    const int32_t *position = (const int32_t *)g->mtp.positions->data;
+    const float *hidden = (const float *)g->all->data;
+    for (uint32_t t = 0; t < g->n_tokens; t++) {
+        const uint32_t seq = tokens[t].seq, p = (uint32_t)position[t];
+        set_hidden(r, &g->mtp, t, p > 0 ? find(r, seq, p - 1, -1) : NULL);
+        keep(r, seq, p, tokens[t].id, hidden + (size_t)t * r->n_embd);
+    }
+    return engine_graph_run(g->mtp.graph, err);
+}
+
+bool model_mtp_guess(struct model_mtp_rows *r, struct model_state *state, uint32_t seq,
+                     int32_t *ids, uint32_t n, uint32_t k, model_chooser choose, void *user,
+                     struct base_error *err)
+{
+    const struct model_mtp_graph *g = &r->one;
+    const uint32_t length = state->length[seq], steps = n + k - 1;
+    bool ok = true;
+    model_state_kv.append(state, seq, steps);
+    for (uint32_t i = 0; ok && i < steps; i++) {
+        const struct model_place at = {.seq = seq, .position = length + i};
+        const float *hidden =
+            at.position > 0 ? find(r, seq, at.position - 1, i > 0 ? ids[i - 1] : -1) : NULL;
+        set_hidden(r, g, 0, hidden || i == 0 ? hidden : (const float *)g->next->data);
+        model_mtp_fill(g, state, ids[i], &at);
+        ok = engine_graph_run(g->graph, err);
+        if (!ok || i + 1 < n) continue;
+        ids[i + 1] = choose(user, (const float *)g->logits->data, err);
+        ok = ids[i + 1] >= 0;
+    }
+    state->length[seq] = length + steps;
+    model_state_kv.truncate(state, seq, length);
+    state->length[seq] = length;
+    return ok;
+}
