@@ -54,7 +54,7 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
     const bool has_mtp = model_session_has_mtp(model->session);
     if (by_layer && !has_mtp)
         return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                            "%s has no layer that guesses (MTP), or none that is supported",
+                            "%s has no MTP layer, or none that is supported",
                             gguf_path(model->file));
     if (!always && strcmp(values->draft, "auto") != 0 && !open_model(d, values, model, err))
         return false;

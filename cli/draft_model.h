@@ -1,4 +1,4 @@
-/* cli/draft_model.h: --draft: guesses at tokens, from the text, by a layer of the file or by a
+/* cli/draft_model.h: --draft: draft tokens from the text, from an MTP layer of the file or from a
  * smaller model.
  *
  * Owns: the smaller model's file, its session, and the check that both models have the same

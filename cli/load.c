@@ -207,6 +207,6 @@ void cli_model_note(const struct cli_model *m)
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20,
-             model_session_has_mtp(m->session) ? ", with a layer that guesses (MTP)" : "");
+             model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
     note_unused(f->n_unused);
 }

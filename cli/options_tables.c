@@ -321,7 +321,7 @@ const struct cli_option cli_option_table[] = {
 
     /* ---- Generation ---- */
     {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
-     .value = "WHAT", .standard = "auto", .excludes = "blas", .help = "guesses: auto, ngram, mtp, off, FILE",
+     .value = "WHAT", .standard = "auto", .excludes = "blas", .help = "draft tokens: auto, ngram, mtp, off, FILE",
      .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
@@ -455,7 +455,7 @@ const struct cli_option cli_option_table[] = {
      .help = "texts at once; 0: by memory, up to 16", .at = AT(n_slots)},
     {.name = "draft", .kind = CLI_CHOICE, .commands = BATCH, .group = CLI_GROUP_ENGINE, .value = "WHAT",
      .standard = "auto", .choices = "auto|ngram|mtp|off", .excludes = "blas",
-     .help = "guesses at a lone text: auto, ngram, mtp, off", .at = AT(draft)},
+     .help = "drafts for a single text: auto, ngram, mtp, off", .at = AT(draft)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},

@@ -1,13 +1,13 @@
 /* generate/draft.c: draft tokens for speculative decoding. See generate/draft.h.
  *
- * A batch of one token and k guesses takes cost(k + 1) and gives 1 + p1 + p1 p2 + ... tokens, where
- * p_i is how likely guess i is right if those before it are. The k with the most tokens per second
- * is taken. Costs are measured for the sizes of batches in `sizes`, by the median-like step below,
- * which a pause of the machine moves little. Of looked up guesses p depends on how long the match
- * is; it is learnt where nothing is evaluated too, from the guess that would have been made. A
- * smaller model's guesses cost time themselves, and so do those of the model's own layer: where
- * they did not pay they rest, longer each time. The layer is asked where no look-up promises a
- * gain. */
+ * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
+ * where p_i is the probability that draft token i is right if those before it are. The k with the
+ * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`, with steps
+ * of limited size, so that a pause of the machine changes them little. For looked-up tokens p
+ * depends on the length of the match; it is also learnt without a draft, from the token that a
+ * look-up would have drafted. Drafts of a smaller model or an MTP layer take time themselves: if
+ * they do not pay, drafting pauses, longer each time. The MTP layer drafts where a look-up promises
+ * no gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -18,13 +18,13 @@
 /* Tokens of a batch. There are few sizes, because each has a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
-enum { MAX_NEW = 8 }; /* of more new ids in a batch none are guessed: a prompt */
-/* Times of `sizes` before they are measured, relative to one token. */
+enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt and gets no drafts */
+/* Times of `sizes` until they are measured, relative to one token. */
 static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* How often guesses that are evaluated are right, before that is known, and when they are tried
- * again. */
+/* The share of evaluated drafts (a smaller model's or an MTP layer's) that are right: assumed at
+ * first, and assumed when drafting is tried again. */
 static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
 static const double MIN_GAIN = 1.04; /* drafts with a smaller expected gain are not evaluated */
 
@@ -37,11 +37,11 @@ struct generate_draft {
     uint32_t length;          /* of the match that the latest draft comes from; 0: none */
     int32_t expected;         /* the id that a look-up would have drafted; -1: none */
 
-    bool evaluates; /* the latest guesses are a model's or a layer's */
+    bool evaluates; /* the latest draft is a smaller model's or an MTP layer's */
     int32_t *held;  /* [n_held] the ids of the smaller model's sequence */
     uint32_t n_held;
-    struct sampler *sampler; /* the likeliest id */
-    double guess_cost;       /* seconds of an evaluated guess; 0: not measured */
+    struct sampler *sampler; /* greedy */
+    double guess_cost;       /* seconds of an evaluated draft token; 0: not measured */
     double model_right;
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
@@ -50,7 +50,7 @@ struct generate_draft {
     struct generate_draft_counts counts;
 };
 
-/* Whether guesses are looked up in the text. */
+/* Whether draft tokens are looked up in the text. */
 static bool looks_up(const struct generate_draft *d)
 {
     return !d->options.session && !(d->options.mtp && d->options.always);
@@ -71,7 +71,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     bool ok = !looks_up(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
     if (ok && options->session) {
         d->held = calloc(options->n_ctx, sizeof *d->held);
-        ok = d->held || base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        ok = d->held || base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
     }
     if (ok && evaluated) {
         struct sample_options greedy = sample_options_default();
@@ -216,7 +216,7 @@ static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, str
     return model_eval(s, ids + same, n - same, MODEL_LOGITS_LAST, NULL, NULL, err);
 }
 
-/* How long one more guess took. */
+/* Adds a measured time of one draft token. */
 static void learn_guess_cost(struct generate_draft *d, double seconds)
 {
     d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (seconds - d->guess_cost) / 8 : seconds;
@@ -241,7 +241,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
     return true;
 }
 
-/* ---- The model's own layer ---- */
+/* ---- The MTP layer ---- */
 
 static int32_t choose(void *user, const float *logits, struct base_error *err)
 {
@@ -249,7 +249,7 @@ static int32_t choose(void *user, const float *logits, struct base_error *err)
     return sample_next(d->sampler, logits, err);
 }
 
-/* n_new ids are after those that the sequence holds. */
+/* new[0..n_new) follow the ids that the sequence holds. */
 static bool ask_layer(struct generate_draft *d, uint32_t seq, const int32_t *new, size_t n_new,
                       size_t k, int32_t *guess, struct base_error *err)
 {

@@ -1,12 +1,11 @@
 /* generate/draft.h: draft tokens, so that one batch evaluates several tokens of a text (speculative
  * decoding).
  *
- * Owns: where guesses come from (the text itself, a layer of the model's file that was trained to
- * guess, or a smaller model with the same vocabulary), and how many are worth evaluating. Refuses:
- * choosing tokens. A guess decides nothing: the request chooses each token by the logits that plain
- * evaluation gives, bit for bit, and what was evaluated after a wrong guess is forgotten. So
- * guesses, and the times that are measured to decide on their number, change the speed of a text
- * and never its bytes. */
+ * Owns: where draft tokens come from (the text itself, an MTP layer of the model's file, or a
+ * smaller model with the same vocabulary), and how many are worth evaluating. Refuses: choosing
+ * tokens. The request chooses each token by the logits that plain evaluation gives, bit for bit,
+ * and drops what was evaluated after a wrong draft token. So drafts, and the measured times that
+ * decide on their number, change the speed of a text and never its bytes. */
 #ifndef GENERATE_DRAFT_H
 #define GENERATE_DRAFT_H
 
@@ -15,15 +14,13 @@
 enum { GENERATE_DRAFT_MAX = 16 }; /* draft tokens of a step */
 
 struct generate_draft_options {
-    uint32_t n_ctx;                /* of the session whose tokens are guessed at */
-    struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx; its
-                                    * sequence 0 is the draft's. NULL: guesses are looked up in the
-                                    * text */
-    struct model_session *mtp;     /* the one whose tokens are guessed at, where it has a layer that
-                                    * guesses and `session` is NULL: asked where nothing is found in
-                                    * the text. NULL: it has none */
-    bool always; /* guess wherever a guess is known, by that layer alone if there is one; otherwise
-                  * only where it has paid */
+    uint32_t n_ctx;                /* of the session that evaluates the text */
+    struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx:
+                                      sequence 0. NULL: drafts are looked up in the text */
+    struct model_session *mtp; /* the session that evaluates the text, if it has an MTP layer and
+                                  `session` is NULL: drafts where the text has none */
+    bool always; /* draft whenever possible, by the MTP layer alone if there is one; otherwise only
+                    if it pays by the measured times */
 };
 
 struct generate_draft; /* opaque; the caller owns it */
@@ -35,10 +32,10 @@ void generate_draft_free(struct generate_draft *d); /* NULL is fine */
 /* Begins another text. */
 void generate_draft_begin(struct generate_draft *d);
 
-/* Before a batch: of the text ids[0..n) of sequence `seq`, the last `n_new` of which the batch
- * evaluates, at most `room` guesses at the following ids into guess[GENERATE_DRAFT_MAX]; *n_guess
- * their number. Since the last call ids were appended only. Errors are those of the layer's and the
- * smaller model's evaluation. */
+/* To be called before a batch. ids[0..n) is the text of sequence `seq`, of which the batch
+ * evaluates the last `n_new`. Writes at most `room` draft tokens that follow it to
+ * guess[GENERATE_DRAFT_MAX]; *n_guess is their number. Between two calls ids may only be appended.
+ * Errors are those of the evaluation of the MTP layer or the smaller model. */
 bool generate_draft_guess(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
                           size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
                           struct base_error *err);

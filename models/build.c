@@ -111,7 +111,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     return engine_name(x, "embedding");
 }
 
-/* Logits of x [n][E], which is normalized. */
+/* The logits of normalized rows x [n][E]. */
 static struct engine_tensor *build_logits(const struct model_builder *b,
                                           const struct model_linear *output,
                                           struct engine_tensor *x)
@@ -123,13 +123,13 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     return engine_name(x, "logits");
 }
 
-/* Nodes of a layer at most. */
+/* The maximum number of nodes of a layer. */
 static uint32_t nodes_of_layer(const struct model_params *p)
 {
     return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
 }
 
-/* Only the state matters: the latest writes need all that was before. */
+/* Only the states are needed: the last writes depend on everything before. */
 static void output_state(const struct model_builder *b)
 {
     for (int i = 0; i < 2; i++)

@@ -16,7 +16,7 @@ struct model {
 
 /* ---- Graphs (build.c) ---- */
 
-/* The layer that guesses at the token after the next (multi-token prediction), for T tokens: at
+/* The MTP layer (multi-token prediction: drafts of the token after the next), for T tokens: at
  * position p it reads token p and the hidden state of position p - 1, so that its keys and values
  * lie in the slots of the token. */
 struct model_mtp_graph {
@@ -44,7 +44,7 @@ struct model_graph {
     struct model_state_inputs inputs; /* where the state of each token is */
     struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
-    struct engine_tensor *all;        /* F32 [T][E]: what the layer that guesses reads, or NULL */
+    struct engine_tensor *all;        /* F32 [T][E]: what the MTP layer reads, or NULL */
     struct model_mtp_graph mtp;
     uint64_t last_used;
 };
@@ -63,7 +63,7 @@ struct model_head {
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
                       struct base_error *err);
 
-/* ---- The layer that guesses, in a session (mtp.c) ---- */
+/* ---- The MTP layer, in a session (mtp.c) ---- */
 
 enum { MODEL_MTP_ROWS = 32 }; /* hidden states that a sequence keeps */
 

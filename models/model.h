@@ -28,8 +28,8 @@ struct model_facts { /* public facts of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;                          /* a layer for guesses, see model_seq_guess */
-    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors; of MODEL_USED none are counted */
+    bool has_mtp;                          /* an MTP layer: model_seq_guess */
+    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 
 /* Overrides of position scaling: keys "option.NAME" for gguf_override, set before model_open. NAME
@@ -52,7 +52,7 @@ struct model_session_options {
     uint32_t n_batch;     /* maximum of tokens evaluated at once; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
-    bool mtp; /* keeps what model_seq_guess needs, where the file has a layer for it */
+    bool mtp; /* keeps what model_seq_guess needs, if the file has an MTP layer */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */
 
@@ -117,26 +117,25 @@ void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length
  * those of `from`), or fewer as with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
 
-/* ---- Guesses by a layer of the file (multi-token prediction) ---- */
+/* ---- Draft tokens of an MTP layer (multi-token prediction) ---- */
 
 bool model_session_has_mtp(const struct model_session *s);
 
 /* Chooses a token by logits [n_vocab]; -1: an error. */
 typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_error *err);
 
-/* Of ids[n + k] the first n > 0 follow the sequence's tokens; the layer's guesses at the k > 0
- * tokens after them, chosen one after another, become the others. n + k is at most 33. The sequence
- * stays what it is. Where a hidden state is needed that the session has not kept (it keeps those of
- * the latest 32 positions of a sequence that it has evaluated), the layer's own is used, or zeros.
- */
+/* The first n > 0 of ids[n + k] follow the tokens of the sequence. Writes the k > 0 draft tokens
+ * after them, chosen one after another, to the others. n + k is at most 33. The sequence does not
+ * change. The session keeps the hidden states of the latest 32 evaluated positions of a sequence;
+ * for a position without one the layer's own output is used, or zeros. */
 bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 /* ---- Saved sequences ----
  *
- * A sequence as bytes, for a session of the same model with the same cache types and `mtp`; what it
- * continues with is bit for bit what the saved one would have. The bytes are of this build of the
- * program alone: they have no version and no names. */
+ * A sequence as bytes, for a session of the same model with the same cache types and `mtp`. A
+ * loaded sequence continues with the same bits as the saved one. Only the same build of the program
+ * can read the bytes: they have no version and no names. */
 
 struct model_sink { /* writes the next n bytes */
     bool (*write)(void *user, const void *bytes, uint64_t n, struct base_error *err);

@@ -1,4 +1,4 @@
-/* models/mtp.c: the layer that guesses at the token after the next (multi-token prediction), in a
+/* models/mtp.c: the MTP layer (multi-token prediction), which drafts the token after the next, in a
  * session. See models/internal.h and model_seq_guess.
  *
  * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved

@@ -186,7 +186,7 @@ static bool has_tensor(const struct model_reader *r, uint32_t layer, const char 
     return gguf_tensor_find(r->file, name) != NULL;
 }
 
-/* How often the layers are run. */
+/* Reads the number of passes over the layers. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;

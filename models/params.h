@@ -117,7 +117,7 @@ struct model_ends {
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
 };
 
-/* What is around the layer that guesses at the token after the next. */
+/* The tensors around the MTP layer, which predicts the token after the next. */
 struct model_mtp {
     uint32_t n_embd, n_both, n_vocab; /* E, 2 E, V; 0 where the file has none */
     struct model_norm embd_norm, hidden_norm;
@@ -131,10 +131,10 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
-    uint32_t n_pass;            /* how often the layers are run; each pass has a state of its own */
-    bool pass_norm;             /* the output's norm is applied between two passes too */
-    uint32_t n_draft_layer;     /* layers of the file after those: */
-    uint32_t n_mtp;             /* the first of them, if 1, guesses; the others have no use */
+    uint32_t n_pass;            /* passes over the layers, each with its own state */
+    bool pass_norm;             /* the output norm is applied between passes too */
+    uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
+    uint32_t n_mtp;             /* 1: the first of them drafts tokens; the others are not used */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
     float temperature;                              /* scale of queries by position; 0: none */
@@ -207,8 +207,8 @@ bool model_reader_fail(struct model_reader *r, const char *name, const char *for
 /* A number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,
                     uint32_t max, uint32_t *out);
-/* The same of one layer: the key is one number for all, or an array of n_layer at least; layers
- * past its end are as its last. */
+/* The same for one layer: the key is one number for all layers, or an array of at least n_layer;
+ * layers past its end have its last item. */
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
 /* Whether an array of n_layer booleans or integers marks layer `layer`. *is_array and *out are

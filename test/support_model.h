@@ -50,15 +50,15 @@ struct support_fixture {
     const char *name, *arch;
     uint32_t n_layer, n_head, n_head_kv, window, n_expert, n_expert_used;
     bool tied;
-    bool mtp;                /* the logits that are compared are those of the layer that guesses */
-    const char *with, *keys; /* as of support_model */
+    bool mtp;                /* compares the logits of the MTP layer */
+    const char *with, *keys; /* as in struct support_model */
     double bar;              /* NMSE against the other implementation; 0: 1e-12 */
 };
 extern const struct support_fixture support_fixtures[]; /* the last one has no name */
 
 /* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens, modified by the fixture. */
 struct support_model support_model_of(const struct support_fixture *f);
-/* That of the architecture's first fixture, or of the fixture of that name. */
+/* The model of the architecture's first fixture, or of the fixture of that name. */
 struct support_model support_model_default(const char *arch);
 
 /* Writes the model to `path`. BASE_USAGE for invalid options. */

@@ -234,7 +234,7 @@ static bool ends_with(struct gguf_str name, const char *end)
 }
 
 /* Writes over the tensors of a file that its model becomes a list: no layer adds anything to the
- * embeddings, token x + 1 follows token x, and the layer that guesses passes its embedding on. */
+ * embeddings, token x + 1 follows token x, and the MTP layer passes its embedding on. */
 static void make_list(const struct gguf_file *file, const char *path)
 {
     FILE *out = fopen(path, "r+b");

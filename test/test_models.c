@@ -97,7 +97,7 @@ static int32_t keep_guess(void *user, const float *logits, struct base_error *er
     return (int32_t)best;
 }
 
-/* Of the layer that guesses, at positions p that are multiples of `step`: row p has the logits
+/* Of the MTP layer, at positions p that are multiples of `step`: row p has the logits
  * after ids[p], those before which the model has evaluated; the next rows, of four at most, those
  * after each guess. Rows of other positions stay what they are. */
 static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int step, bool go_back,
@@ -117,7 +117,7 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
     return true;
 }
 
-/* The logits [n][n_vocab] of a model file, or of its layer that guesses; the caller frees them. */
+/* The logits [n][n_vocab] of a model file, or of its MTP layer; the caller frees them. */
 static float *logits_of(const char *path, const struct setting *s, bool mtp, const int32_t *ids,
                         int n, size_t *n_vocab)
 {
@@ -459,7 +459,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.v_norm, "normalized values"},
         {a->attn.window.own_heads, "heads of windowed layers have a size of their own"},
         {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
-        {a->mtp != MODEL_MTP_NONE, "may have a layer that guesses"},
+        {a->mtp != MODEL_MTP_NONE, "may have an MTP layer"},
         {a->plan.per_layer, "per-layer embeddings"},
         {a->plan.altup, "AltUp, LAuReL, sparse activations"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},

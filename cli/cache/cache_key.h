@@ -22,8 +22,8 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* `mtp`: the sequences have the state of the layer that guesses. False, and why not in *why, where
- * there is no key. */
+/* `mtp`: the sequences hold the state of an MTP layer. False, with the reason in *why, if there is
+ * no key. */
 bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file, bool mtp,
                    char key[BASE_SHA256_HEX], const char **why);
 

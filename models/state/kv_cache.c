@@ -69,14 +69,15 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-/* Of a layer of the state: those of the model, once for each pass, and the one that guesses. */
+/* The shape of a layer of the state: the layers of the model, once for each pass, then the MTP
+ * layer. */
 static const struct model_kv_shape *shape_of(const struct model_params *p, uint32_t layer)
 {
     const uint32_t n = p->n_layer * p->n_pass;
     return &p->layer[layer < n ? layer % p->n_layer : p->n_layer].kv;
 }
 
-/* Which kinds there are, and how many slots each has. */
+/* Sets which kinds occur and the number of slots of each. */
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {

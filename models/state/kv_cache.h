@@ -43,7 +43,7 @@ struct model_kv_slots {
 
 struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
-    uint32_t n_layer;             /* the model's, once for each pass; and the one that guesses */
+    uint32_t n_layer;             /* those of the model, once for each pass, and the MTP layer */
     uint32_t window;              /* of sliding layers; 0: there are none */
     bool chunked;                 /* they attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];

@@ -9,15 +9,15 @@
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
-/* Tokens at most that the layer that guesses evaluates after those of a sequence. */
+/* The maximum number of tokens that the MTP layer evaluates after those of a sequence. */
 enum { MODEL_MTP_STEPS = 32 };
 
 struct model_state {
     uint32_t n_seq, n_ctx;
     uint32_t *length; /* [n_seq]: tokens of each sequence */
     uint64_t bytes;   /* of all kinds */
-    bool plan_only;   /* states have addresses and no memory */
-    bool mtp;         /* keys and values of the layer that guesses are kept too */
+    bool plan_only;   /* states have addresses but no memory */
+    bool mtp;         /* with keys and values of the MTP layer */
     struct model_kv kv;
     struct model_recurrent recurrent;
 };
@@ -27,7 +27,7 @@ struct model_state_options {
     uint32_t n_batch; /* maximum of tokens in one run of a graph */
     const struct quant_type *type_k, *type_v;
     bool plan_only;
-    bool mtp; /* with those of the layer that guesses; only where the model has one */
+    bool mtp; /* with those of the MTP layer; only if the model has one */
 };
 
 /* The inputs of a graph that give the place of each token's state. */
