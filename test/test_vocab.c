@@ -611,8 +611,6 @@ static void plamo2_takes_the_cheapest_way(void **state)
     support_vocab_free(&v);
 }
 
-/* ---- Two models of byte-pair encoding that read a text in their own way ---- */
-
 static void put_merging(struct gguf_writer *w, const char *model, const char *pre,
                         const char *const *texts, uint64_t count)
 {
@@ -638,19 +636,9 @@ static void build_whitespace_in_letters(struct gguf_writer *w)
 static void whitespace_ends_words_and_is_dropped(void **state)
 {
     struct support_vocab v = support_vocab_make(build_whitespace);
-    struct base_error err = BASE_ERROR_INIT;
-    struct text_ids ids = TEXT_IDS_INIT;
-    struct base_buffer out = BASE_BUFFER_INIT;
     (void)state;
     assert_non_null(v.tokenizer);
     CHECK_IDS(v.tokenizer, "\nab  a\u3000b \u00e9aA\xc2\x85", 0, 2, 0, 1, 3, 0, 4);
-    assert_false(text_encode(v.tokenizer, " a B", 4, 0, &ids, &err));
-    assert_int_equal(err.offset, 3);
-    text_token_bytes(v.tokenizer, 2, false, &out);
-    text_token_bytes(v.tokenizer, 3, false, &out);
-    assert_string_equal(out.data, "ab\u00e9");
-    base_buffer_free(&out);
-    text_ids_free(&ids);
     support_vocab_free(&v);
     /* Capitals become small unless the pre-tokenizer is "whitespace" or the file says no. */
     v = support_vocab_make(build_whitespace_in_letters);
