@@ -4,7 +4,7 @@
 
 enum { LANES = 8, BLOCK = 8 * LANES, TURN = 29 };
 
-/* Odd, so that a multiplication loses nothing; half of the bits are set. */
+/* Odd, so that multiplication by it is a bijection; half of the bits are set. */
 #define FACTOR 0x9d3f6b2c71e8a54bu
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -13,8 +13,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return (a << TURN | a >> (64 - TURN)) * FACTOR;
 }
 
-/* Takes a word into a lane: three bijections of 64 bits, of operations that every vector unit has.
- */
+/* Mixes a word into a lane by three 64-bit bijections whose operations every vector unit has. */
 static inline uint64_t take(uint64_t lane, uint64_t word)
 {
     lane ^= word;

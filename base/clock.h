@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Seconds of a clock that only moves forward; where it begins has no meaning. */
+/* Seconds of a monotonic clock; its origin is arbitrary. */
 static inline double base_seconds(void)
 {
     struct timespec t;

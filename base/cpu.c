@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /* The registers that CPUID fills, and XCR0: the register states that the operating system saves
- * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512). A processor may have instructions whose registers are lost at
- * every task switch. */
+ * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512). Instructions whose registers are not saved at a task switch
+ * must not be used. */
 enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
 
 #if defined(__x86_64__)
@@ -50,11 +50,11 @@ static bool made_by_intel(void)
 #define X86(...)                                                                                   \
     {                                                                                              \
         [XCR0] = UINT32_MAX                                                                        \
-    } /* which is 0 here */
+    } /* never met: read_cpuid leaves XCR0 at 0 */
 #endif
 
-/* What is asked of the processor. Under a hypervisor each CPUID takes tens of microseconds, and the
- * size of a cache takes many, so all is read once. */
+/* Facts about the processor, read once: under a hypervisor each CPUID takes tens of microseconds,
+ * and a cache size takes many CPUIDs. */
 struct machine {
     pthread_once_t once;
     uint32_t reg[N_REGS];
@@ -171,9 +171,9 @@ enum cpu_level cpu_level_cap(enum cpu_level level)
 
 /* The first row that matches describes the processor. The prefetch policies were measured on a
  * processor of each family (docs/performance.md): Granite Rapids, Zen 5, Zen 4 and Zen 3. Intel's
- * PREFETCHNTA keeps the hardware prefetcher of the second-level cache idle, so no policy of theirs
- * uses it. No CPUID flag reports two 512-bit ports; the cores that have them have a first-level
- * data cache above 32 KB. */
+ * PREFETCHNTA keeps the hardware prefetcher of the second-level cache idle, so no policy of an
+ * Intel family uses it. No CPUID flag reports two 512-bit ports; the cores that have them have a
+ * first-level data cache above 32 KB. */
 static const struct cpu_family families[] = {
     {.name = "Intel, two 512-bit ports (servers since Ice Lake)",
      .intel = true,

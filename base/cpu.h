@@ -2,7 +2,7 @@
  *
  * Owns: the levels, a tree; which of them this machine can run; the one function that selects a
  * table's kernels for a level; the rows of processor families. Refuses: kernels. Called by every
- * room that has them, and by cli/.
+ * room that has kernels, and by cli/.
  *
  *     scalar -- avx2 -+- avxvnni
  *                     +- avx512 -- avx512bf16
@@ -77,7 +77,7 @@ struct cpu_prefetch {
 struct cpu_family {
     const char *name;
     bool intel;           /* only processors of this vendor */
-    enum cpu_level level; /* that its processors support */
+    enum cpu_level level; /* supported by all of its processors */
     long l1_bytes;        /* minimum size of their L1 data cache */
     bool dual_512;        /* two 512-bit multiplications per cycle; otherwise one */
     struct cpu_prefetch prefetch;

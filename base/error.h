@@ -56,8 +56,9 @@ static inline bool base_false(bool is_false)
 /* Adds the file's name to a recorded error that has none yet. */
 void base_error_set_file(struct base_error *err, const char *file);
 
-/* Writes "FILE: ITEM: text (at byte N)" without newline into out, always terminated; parts that
- * are not set are left out. Returns out. The second leaves out the file: for lists that name it. */
+/* Writes "FILE: ITEM: text (at byte N)" without newline into out, always terminated; parts that are
+ * not set are left out. Returns out. base_error_format_here omits the file, for lists that already
+ * name it. */
 char *base_error_format(const struct base_error *err, char *out, uint64_t out_size);
 char *base_error_format_here(const struct base_error *err, char *out, uint64_t out_size);
 

@@ -1,4 +1,4 @@
-/* base/interrupt.h: the flag that ends long work.
+/* base/interrupt.h: the flag that interrupts long-running work.
  *
  * One flag for the process: Ctrl-C interrupts all of it, so no object carries a pointer to it.
  * Every loop whose length a file or a user determines polls it, at least once per millisecond of
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Sets the flag, clears it. Async-signal-safe, and safe in every thread. */
+/* Set and clear the flag. Async-signal-safe and thread-safe. */
 void base_interrupt(void);
 void base_interrupt_clear(void);
 

@@ -15,21 +15,21 @@ _Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes as much");
 
 enum {
     LINKS_MAX = 40,
-    NAME_KEPT = 200 /* bytes of the name that its temporary name keeps: the limit is 255 */
+    NAME_KEPT = 200 /* bytes of the name in its temporary name; file systems allow 255 */
 };
 
-/* A file that is complete under a temporary name. */
+/* A complete file that still has its temporary name. */
 struct base_output_file {
     struct base_output_file *next;
     bool unnamed; /* `temporary` exists */
     const char *temporary;
-    char path[]; /* and the temporary name after it */
+    char path[]; /* followed by the temporary name */
 };
 
 bool base_write_all(int fd, const void *bytes, size_t size)
 {
     const char *from = bytes;
-    const bool was = base_interrupted(); /* already set: then the rest is still written */
+    const bool was = base_interrupted(); /* a flag that was set before does not stop the write */
     while (size > 0) {
         ssize_t n = write(fd, from, size);
         struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -97,8 +97,8 @@ static bool open_beside(struct base_output *o, const struct stat *old)
         __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
         if (errno != EEXIST) return false;
     }
-    /* Keeps the owner where this process may set it; then the mode, of which chown may clear
-     * bits. */
+    /* Keeps the owner if this process may set it; then sets the mode, because chown may clear bits
+     * of it. */
     if (o->fd >= 0 && old) {
         (void)!fchown(o->fd, old->st_uid, old->st_gid);
         (void)!fchmod(o->fd, old->st_mode & 0777);
@@ -166,7 +166,7 @@ bool base_output_next(struct base_output *o, const char *path, struct base_error
         *file = (struct base_output_file){.unnamed = true, .temporary = file->path + size};
         memcpy(file->path, o->path, size);
         memcpy(file->path + size, o->temporary, room - size);
-        /* Before the flag is cleared: at each time the file is in one of the two places. */
+        /* Before the flag is cleared, so that base_output_remove finds the file at any time. */
         __atomic_store_n(o->last ? &o->last->next : &o->done, file, __ATOMIC_SEQ_CST);
         o->last = file;
         __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);

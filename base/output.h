@@ -1,4 +1,4 @@
-/* base/output.h: files that are replaced only when complete, and write calls that finish.
+/* base/output.h: files that are replaced only when complete, and complete writes.
  *
  * An output is written to a temporary file and renamed when it is complete: until then, and after
  * any failure, an existing file is unchanged. "-" is standard output. Anything but a regular file
@@ -24,33 +24,34 @@ struct base_output {
     struct base_output_file *done, *last; /* files of this output that are complete, in order */
 };
 
-/* Prepares *o, which may be uninitialized: base_output_close is valid from here on. */
+/* Initializes *o; after that base_output_close is valid. */
 void base_output_init(struct base_output *o);
 
-/* BASE_FAILED with the file's name when it cannot be written. */
+/* Opens the output. BASE_FAILED with the file's name when it cannot be written. */
 bool base_output_open(struct base_output *o, const char *path, struct base_error *err);
 
-/* Ends the open file, which stays without its name, and opens another one of the same output. */
+/* Closes the open file, which keeps its temporary name, and opens the next file of the output. */
 bool base_output_next(struct base_output *o, const char *path, struct base_error *err);
 
-/* All bytes, or BASE_FAILED: a full disk, a limit. BASE_INTERRUPTED while it waits for a reader. */
+/* Writes all bytes. BASE_FAILED: disk full or size limit. BASE_INTERRUPTED: the interrupt flag was
+ * set during the write. */
 bool base_output_write(struct base_output *o, const void *bytes, size_t size,
                        struct base_error *err);
 
-/* Closes, and with `ok` renames each file to its name; otherwise, and when that fails, removes what
- * was written and has no name yet. Returns ok, or false and an error. An output that is not open is
- * allowed. */
+/* Closes the output. With `ok`, renames each file to its final name; otherwise, and after a failed
+ * rename, removes the files that still have temporary names. Returns ok, or false and an error. The
+ * output need not be open. */
 bool base_output_close(struct base_output *o, bool ok, struct base_error *err);
 
-/* Removes what an unfinished output has written so far. Async-signal-safe: for a signal handler
- * that ends the process. */
+/* Removes the temporary files of an unfinished output. Async-signal-safe: for a signal handler that
+ * ends the process. */
 void base_output_remove(const struct base_output *o);
 
 /* The path with all links resolved; the file need not exist. False sets errno. */
 bool base_path_follow(const char *path, char out[BASE_PATH_SIZE]);
 
-/* write(2) until all is written; also to a descriptor that does not block. False sets errno: EINTR
- * when base/interrupt.h's flag is set meanwhile. */
+/* Calls write(2) until all bytes are written; the descriptor may be non-blocking. False sets errno:
+ * EINTR when base/interrupt.h's flag is set during the call. */
 bool base_write_all(int fd, const void *bytes, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* base/sha256.h: SHA-256 (FIPS 180-4), to name a model file by its content.
  *
- * Written here because it is one page; a cryptographic library would be a dependency of every
- * build. Not for secrets: nothing here is protected against timing. */
+ * Implemented here because it is short, while a cryptographic library would be a dependency of
+ * every build. Not for secrets: it has no protection against side channels. */
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 

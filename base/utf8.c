@@ -29,7 +29,7 @@ static size_t scan(const char *s, size_t size, int32_t *code, int *whole)
         unsigned char c = (unsigned char)s[i];
         if ((c & 0xc0) != 0x80) return 0;
         value = value << 6 | (c & 0x3f);
-        /* The second byte already decides overlong forms, surrogates and the upper end. */
+        /* The second byte determines overlong forms, surrogates and values above 0x10FFFF. */
         if (i == 1 && lead.length >= 3) {
             int32_t low = value << 6 * (lead.length - 2),
                     high = low + (1 << 6 * (lead.length - 2)) - 1;

@@ -12,8 +12,8 @@ size_t base_utf8_decode(const char *s, size_t size, int32_t *code);
 /* Writes the code point (0 to 0x10FFFF) to out[4]; returns the bytes written. */
 size_t base_utf8_encode(int32_t code, char *out);
 
-/* How many bytes at the end of s[0..size) begin a sequence that is valid so far but not complete
- * (0 to 3): the bytes that a stream holds back. */
+/* Returns the number of bytes (0 to 3) at the end of s[0..size) that begin a sequence, valid so far
+ * but incomplete. A stream holds these bytes back. */
 size_t base_utf8_open_tail(const char *s, size_t size);
 
 #endif

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 
 #define CLI_VERSION_TEXT "0.1.0"
-#define CLI_VERSION_DATE "2026-11-21" /* of the manual page */
+#define CLI_VERSION_DATE "2026-11-21" /* printed in the manual page */
 
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err);

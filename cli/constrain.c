@@ -1,4 +1,4 @@
-/* cli/constrain.c: the constraint options. See cli/constrain.h. */
+/* cli/constrain.c: compiles the constraint options. See cli/constrain.h. */
 #include "cli/constrain.h"
 #include "cli/system.h"
 #include "generate/constraint_source.h"
@@ -12,11 +12,11 @@ struct source {
     const char *option, *argument;
     bool may_be_file;
     struct base_buffer text;
-    char *list; /* of choices, cut into texts */
+    char *list; /* choices, split into texts */
     const char *choice[CLI_LIST_MAX];
 };
 
-/* The text of a grammar or schema, from a file where the argument names one. */
+/* Reads the text of a grammar or schema, from a file if the argument names one. */
 static bool read_text(struct source *s, struct base_error *err)
 {
     if (s->may_be_file && access(s->argument, R_OK) == 0) {
@@ -36,7 +36,7 @@ static bool split_choices(struct source *s, struct base_error *err)
     for (char *one; (one = strsep(&rest, ",")) != NULL; s->choice[s->is.n_choices++] = one) {
         if (s->is.n_choices == CLI_LIST_MAX)
             return base_fail_at(err, BASE_USAGE, s->option, -1, "more than %d", CLI_LIST_MAX);
-        /* A typing error; an empty choice would allow an empty answer. */
+        /* Probably a typing error: an empty choice would allow an empty answer. */
         if (*one == '\0')
             return base_fail_at(
                 err, BASE_USAGE, s->option, -1, "choice %zu is empty: %s", s->is.n_choices + 1,
@@ -46,8 +46,8 @@ static bool split_choices(struct source *s, struct base_error *err)
     return true;
 }
 
-/* Adds the name of the file or option to a compiler's error. An argument of one word that is not a
- * file was probably meant as a file name. */
+/* Adds the name of the file or option to a compiler's error. A single word that is no file was
+ * probably meant as a file name. */
 static void name_source(const struct source *s, struct base_error *err)
 {
     const bool is_file = s->may_be_file && access(s->argument, R_OK) == 0;

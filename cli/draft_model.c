@@ -3,7 +3,7 @@
 #include "cli/system.h"
 #include <string.h>
 
-/* Whether ids mean the same texts. */
+/* Checks that ids have the same texts in both models. */
 static bool check_vocabulary(const struct cli_model *draft, const struct cli_model *model,
                              struct base_error *err)
 {
@@ -11,7 +11,7 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
     const uint32_t n_draft = model_facts(draft->model)->n_vocab;
     if (n_draft != n)
         return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                            "%s has another vocabulary than the model: %u tokens, not %u",
+                            "%s has a different vocabulary from the model: %u tokens, not %u",
                             gguf_path(draft->file), n_draft, n);
     for (uint32_t id = 0; id < n && id < text_vocab_size(model->tokenizer); id++) {
         const struct gguf_str a = text_token_raw(model->tokenizer, (int32_t)id);
@@ -20,7 +20,7 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
                                       : (struct gguf_str){0};
         if (a.size != b.size || (a.size && memcmp(a.data, b.data, a.size) != 0))
             return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                                "%s has another vocabulary than the model: token %u differs",
+                                "%s has a different vocabulary from the model: token %u differs",
                                 gguf_path(draft->file), id);
     }
     return true;
@@ -31,7 +31,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 {
     struct cli_values v = *values;
     v.model = values->draft;
-    memset(&v.override_kv, 0, sizeof v.override_kv); /* they are the model's */
+    memset(&v.override_kv, 0, sizeof v.override_kv); /* these apply to the main model */
     if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
     d->model.model = model_open(d->model.file, model->engine, err);
@@ -42,8 +42,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 
 bool cli_draft_is_wanted(const struct cli_values *values)
 {
-    return !values->blas && strcmp(values->draft, "off") != 0; /* with BLAS logits depend on the
-                                                                * batch */
+    return !values->blas && strcmp(values->draft, "off") != 0; /* BLAS: bits depend on the batch */
 }
 
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,

@@ -1,7 +1,7 @@
-/* cli/draft_model.h: --draft: guesses at tokens, from the text or by a smaller model.
+/* cli/draft_model.h: --draft: draft tokens from the text or from a smaller model.
  *
- * Owns: the smaller model's file, its session, and the check that both have one vocabulary.
- * Refuses: guessing (generate/draft.h). */
+ * Owns: the smaller model's file, its session, and the check that both models have the same
+ * vocabulary. Refuses: drafting (generate/draft.h). */
 #ifndef CLI_DRAFT_MODEL_H
 #define CLI_DRAFT_MODEL_H
 
@@ -9,18 +9,18 @@
 #include "generate/draft.h"
 
 struct cli_draft {
-    struct cli_model model; /* of --draft FILE, on the engine of the model that it guesses for */
+    struct cli_model model;       /* of --draft FILE, on the same engine */
     struct generate_draft *draft; /* NULL: --draft off */
 };
 
 bool cli_draft_is_wanted(const struct cli_values *values);
 
-/* For an open session of `model`, which must outlive it. BASE_USAGE for another vocabulary. Call
- * cli_draft_close on failure too. */
+/* For an open session of `model`, which must outlive it. BASE_USAGE for a different vocabulary.
+ * cli_draft_close is to be called on failure too. */
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err);
 void cli_draft_close(struct cli_draft *d); /* a zeroed one is fine */
 void cli_draft_note(
-    const struct cli_draft *d); /* -v: guesses, if there were any, and how many were right */
+    const struct cli_draft *d); /* -v: the numbers of draft tokens and of right ones, if any */
 
 #endif

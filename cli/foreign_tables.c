@@ -1,5 +1,5 @@
-/* cli/foreign_tables.c: the rows: names of other programs' options and commands in this program.
- * Order is the order of `infer help coming-from`. */
+/* cli/foreign_tables.c: options and commands of other programs, and their names in this program, in
+ * the order of `infer help coming-from`. */
 #include "cli/options.h"
 
 #define NO_GPU     "not needed: everything runs on the processor"

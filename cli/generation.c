@@ -1,4 +1,4 @@
-/* cli/generation.c: from the options to a request. See cli/generation.h. */
+/* cli/generation.c: makes a request from the options. See cli/generation.h. */
 #include "cli/generation.h"
 #include "cli/constrain.h"
 #include "cli/input.h"

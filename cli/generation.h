@@ -1,7 +1,8 @@
-/* cli/generation.h: from the options to a request of generate/, for every command that generates.
+/* cli/generation.h: makes a request of generate/ from the options, for every command that
+ * generates.
  *
  * Owns: the objects that the request's options point to, and the command line's additions to its
- * errors. Refuses: generating (generate/), where the text goes. */
+ * errors. Refuses: generating (generate/), output of text. */
 #ifndef CLI_GENERATION_H
 #define CLI_GENERATION_H
 
@@ -13,7 +14,7 @@ struct cli_generation {
     struct generate_options options; /* options.sample.seed: the seed in use */
     struct generate_request *request;
     struct cli_draft draft;
-    /* The objects that the options point to. */
+    /* Objects that the options point to. */
     struct cli_sampler_parts parts;
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
@@ -21,18 +22,18 @@ struct cli_generation {
     struct base_buffer marks;      /* of options.marks */
 };
 
-/* Checks the options, compiles the constraint and draws the seed; called before the model is
+/* Checks the options, compiles the constraint and draws the seed; to be called before the model is
  * loaded. `show_special`: control tokens are part of the text. */
 bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *values,
                             bool show_special, struct base_error *err);
-/* Makes the request, on sequence 0 of an open session. */
+/* Creates the request, on sequence 0 of an open session. */
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
                          const struct cli_model *model, struct base_error *err);
 /* The seed of --seed: -1 draws one. */
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);
 void cli_generation_close(struct cli_generation *g); /* a zeroed one is fine */
 
-/* BASE_CUT when the text ended before its constraint was satisfied. */
+/* BASE_CUT if the text ended before its constraint was satisfied. */
 bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err);
 
 #endif

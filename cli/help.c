@@ -1,4 +1,5 @@
-/* cli/help.c: --help and -h from the options table. 80 columns, one line per option. */
+/* cli/help.c: makes the texts of --help and -h from the options table, in 80 columns, one line per
+ * option. */
 #include "cli/options.h"
 #include "cli/quantize_types.h"
 #include <stdio.h>
@@ -7,11 +8,11 @@
 enum {
     WIDTH = 80,
     LEFT = 30,          /* width of the column of names */
-    SCREEN = 20,        /* lines, without those that follow the options */
-    BRIEF_COMMANDS = 13 /* those that -h describes; it names the others */
+    SCREEN = 20,        /* lines, not counting those after the options */
+    BRIEF_COMMANDS = 13 /* that -h describes; it lists the names of the others */
 };
 
-/* The names of the commands from number `first` on. */
+/* Adds the names of the commands from number `first` on. */
 static void add_names(int first, struct base_buffer *out)
 {
     size_t column = WIDTH;
@@ -67,7 +68,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                                cli_status_table[i].meaning);
 }
 
-/* As docs/coming-from.md has it, which a test compares. */
+/* A test compares the text with docs/coming-from.md. */
 void cli_help_foreign(struct base_buffer *out)
 {
     const char *program = "";

@@ -1,4 +1,4 @@
-/* cli/hwinfo.c: /proc and /sys. See cli/hwinfo.h. */
+/* cli/hwinfo.c: reads /proc and /sys. See cli/hwinfo.h. */
 #include "cli/hwinfo.h"
 #include "engine/engine.h"
 #include "engine/threads.h"
@@ -15,7 +15,7 @@ static const char *const known_features[] = {
 };
 _Static_assert(sizeof known_features / sizeof *known_features <= CLI_FEATURE_MAX, "room");
 
-/* The first line of a file, without its end; "" when there is none. */
+/* Reads the first line of a file, without its end; "" if there is none. */
 static void read_line(const char *path, char *out, size_t size)
 {
     *out = '\0';
@@ -34,7 +34,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Reads processor 0: the others have the same lines. */
+/* Reads processor 0; the others have the same lines. */
 static void read_cpu(struct cli_machine *m)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -71,12 +71,13 @@ static void take_limit(struct cli_machine *m, const char *path)
     char line[64], *end;
     read_line(path, line, sizeof line);
     const unsigned long long limit = strtoull(line, &end, 10);
-    /* In version 1 a number near the largest means "no limit". */
+    /* In version 1 a number near the maximum means "no limit". */
     if (end == line || *end != '\0' || limit >= 1ull << 60) return;
     if (m->memory_limit == 0 || limit < m->memory_limit) m->memory_limit = limit;
 }
 
-/* The group at the mount itself, as in a container, and the process's own (version 2). */
+/* Reads the limits of the group at the mount itself, as in a container, and of the process's own
+ * group (version 2). */
 static void read_limit(struct cli_machine *m)
 {
     char line[1024], path[1200];
@@ -91,7 +92,7 @@ static void read_limit(struct cli_machine *m)
     }
 }
 
-/* "always [madvise] never": returns the word in brackets. */
+/* Reads the word in brackets, as in "always [madvise] never". */
 static void read_huge_pages(struct cli_machine *m)
 {
     char line[128];

@@ -1,7 +1,7 @@
-/* cli/hwinfo.h: the operating system's facts about this machine, for `infer doctor`.
+/* cli/hwinfo.h: facts about this machine from the operating system, for `infer doctor`.
  *
  * Owns the reading of /proc and /sys beyond what the engine itself needs. Any fact may be missing:
- * then text is "" and numbers are 0 (or -1 where 0 is a valid value). */
+ * text is then "", a number 0 (or -1 if 0 is a valid value). */
 #ifndef CLI_HWINFO_H
 #define CLI_HWINFO_H
 
@@ -12,8 +12,8 @@ enum { CLI_FEATURE_MAX = 16 };
 
 struct cli_machine {
     char cpu[128];                        /* "AMD EPYC 9R14" */
-    const char *feature[CLI_FEATURE_MAX]; /* those that kernels use, by the system's names */
-    int n_features;                       /* them */
+    const char *feature[CLI_FEATURE_MAX]; /* used by kernels; the system's names */
+    int n_features;                       /* their number */
     int online, allowed, cores;           /* processors; in the affinity mask; cores among these */
     int quota;                            /* processors by control groups; 0: no limit */
     int threads;                          /* infer's default */

@@ -1,4 +1,4 @@
-/* cli/imatrix.c: files of importance matrices. See cli/imatrix.h. */
+/* cli/imatrix.c: reads and writes files of importance matrices. See cli/imatrix.h. */
 #include "cli/imatrix.h"
 #include "base/size.h"
 #include "cli/system.h"
@@ -29,7 +29,7 @@ const struct cli_imatrix_entry *cli_imatrix_find(const struct cli_imatrix *m, st
     return m->n_entries ? bsearch(&key, m->entry, m->n_entries, sizeof key, by_name) : NULL;
 }
 
-/* values[i] = in[i] / count, or 1 where nothing was counted; `in` at any alignment. */
+/* values[i] = in[i] / count, or 1 if the count is 0; `in` has any alignment. */
 static bool set_means(float *values, const void *in, uint64_t n, float count)
 {
     bool sound = isfinite(count) && count >= 0.0f;
@@ -43,7 +43,7 @@ static bool set_means(float *values, const void *in, uint64_t n, float count)
 
 static bool fail_value(struct gguf_str name, struct base_error *err)
 {
-    return base_fail(err, BASE_USAGE, "importance matrix: %.*s: values that are no squares",
+    return base_fail(err, BASE_USAGE, "importance matrix: %.*s: values that are not mean squares",
                      (int)name.size, name.data);
 }
 
@@ -60,7 +60,7 @@ static bool allocate(struct cli_imatrix *m, uint64_t entries, uint64_t values,
 
 static uint64_t elements_of(const struct gguf_tensor *t)
 {
-    return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; /* the reader has checked the product */
+    return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; /* the reader checked the product */
 }
 
 static bool ends_with(struct gguf_str s, const char *end)
@@ -117,10 +117,11 @@ static bool read_gguf(struct cli_imatrix *m, struct base_error *err)
     return gguf_get_u32(m->file, "imatrix.chunk_count", &m->n_chunks, err);
 }
 
-/* ---- The older form ----
+/* ---- The legacy form ----
  *
- * i32 entries; for each: i32 length, its name, i32 calls, i32 values, the values (mean squares
- * times calls); then, perhaps, i32 chunks, i32 length, the text's name. */
+ * i32 number of entries; for each: i32 length and name, i32 calls, i32 number of values and the
+ * values (mean squares times calls); then, optionally, i32 chunks, i32 length and the text's
+ * name. */
 
 struct reader {
     const char *at;
@@ -161,7 +162,7 @@ static bool read_older(struct cli_imatrix *m, struct base_error *err)
     struct reader r = {m->bytes.data, m->bytes.size};
     int32_t n, calls, chunks = 0, size;
     const char *values, *name;
-    /* An entry has 12 bytes at least: no count of entries takes more memory than the file. */
+    /* An entry has at least 12 bytes, so the count bounds memory by the size of the file. */
     if (!take_i32(&r, &n) || n == 0 || r.left / 12 < (uint64_t)n)
         return base_fail(err, BASE_USAGE, "not an importance matrix");
     if (!allocate(m, (uint64_t)n, m->bytes.size / sizeof(float), err)) return false;
@@ -204,7 +205,7 @@ bool cli_imatrix_read(struct cli_imatrix *m, const char *path, struct base_error
     if (ok && m->data_set.failed)
         ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for an importance matrix");
     if (ok) qsort(m->entry, m->n_entries, sizeof *m->entry, by_name);
-    if (!ok && err->code == BASE_MODEL) err->code = BASE_USAGE; /* no model, but a file */
+    if (!ok && err->code == BASE_MODEL) err->code = BASE_USAGE; /* the file is not a model */
     if (!ok) base_error_set_file(err, path);
     return ok;
 }
@@ -255,8 +256,8 @@ static bool write_item(struct gguf_writer *w, const struct cli_imatrix_sums *s, 
         finite &= isfinite(room[i]) != 0;
     }
     if (!finite)
-        return base_fail(err, BASE_FAILED, "%.*s: its inputs are no finite numbers",
-                         (int)s->name.size, s->name.data);
+        return base_fail(err, BASE_FAILED, "%.*s: its inputs are not finite", (int)s->name.size,
+                         s->name.data);
     if (!gguf_writer_data(w, room, n * sizeof *room, err)) return false;
     for (uint64_t i = 0; i < s->n_counts; i++) room[i] = (float)s->count[i];
     return gguf_writer_data(w, room, s->n_counts * sizeof *room, err);

@@ -1,4 +1,4 @@
-/* cli/input.c: prompts and lists of ids. See cli/input.h. */
+/* cli/input.c: reads prompts and lists of ids. See cli/input.h. */
 #include "cli/input.h"
 #include "cli/system.h"
 #include <fcntl.h>
@@ -32,7 +32,7 @@ void cli_input_unescape(const char *text, struct base_buffer *out)
     }
 }
 
-/* Whether the file is the one that standard input reads, such as /dev/stdin. */
+/* Whether the file is the one that standard input reads, for example /dev/stdin. */
 static bool is_stdin(const char *path)
 {
     struct stat file, input;
@@ -41,13 +41,13 @@ static bool is_stdin(const char *path)
            file.st_dev == input.st_dev && file.st_ino == input.st_ino;
 }
 
-/* A standard input that was closed is replaced by one for writing only, which gives no text. */
+/* A closed standard input was replaced by a descriptor that is only writable: it gives no text. */
 static bool is_readable(void)
 {
     return (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY;
 }
 
-/* The text of the options: -f or -p. */
+/* Reads the text of -f or -p. */
 static bool read_given(const struct cli_values *values, struct base_buffer *out,
                        struct base_error *err)
 {
@@ -67,7 +67,7 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     if (!has_given && cli_stdin_is_terminal())
         return base_fail(err, BASE_USAGE,
                          "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
-    /* First, so that a wrong name is reported without waiting for a pipe. */
+    /* First, so that a wrong file name is reported without waiting for a pipe. */
     bool ok = !has_given || read_given(values, &given, err);
     if (ok && (has_given ? is_piped && !(values->file && is_stdin(values->file)) : is_readable()))
         ok = cli_file_read("-", out, err);
@@ -176,8 +176,7 @@ bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
         base_buffer_add_text(each, values->each);
     if (!cli_buffer_check(each, err)) return false;
     return strstr(values->each, "{}") ||
-           base_fail_at(err, BASE_USAGE, "--each", -1,
-                        "has no {} where the text of a line would stand");
+           base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");
 }
 
 void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
@@ -201,7 +200,7 @@ bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids,
 {
     if (ids->count < *chunk) *chunk = (uint32_t)ids->count;
     if (*chunk < 4)
-        return base_fail(err, BASE_USAGE, "the text has %zu tokens; it takes 4 at least",
+        return base_fail(err, BASE_USAGE, "the text has %zu tokens; at least 4 are needed",
                          ids->count);
     *n_chunks = ids->count / *chunk;
     if (values->chunks > 0 && *n_chunks > (uint64_t)values->chunks)

@@ -1,4 +1,4 @@
-/* cli/load.c: opening a model. See cli/load.h. */
+/* cli/load.c: opens a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
 #include "cli/hwinfo.h"
@@ -12,7 +12,7 @@
 static void find_name(struct cli_model *m)
 {
     struct gguf_str name = {0};
-    struct base_error ignored = BASE_ERROR_INIT; /* a name of another kind counts as absent */
+    struct base_error ignored = BASE_ERROR_INIT; /* a name of a wrong kind counts as absent */
     if (gguf_get_str(m->file, "general.name", &name, &ignored) && name.size > 0) {
         base_buffer_add(&m->name, name.data, name.size);
         return;
@@ -91,8 +91,8 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-/* The factor by which positions are stretched for a longer context; 1: none; infinite where the
- * user gives a base. */
+/* The factor of position scaling for a longer context; 1: none; infinite if the user gives a
+ * base. */
 static double scaling(const struct gguf_file *file, const char *arch)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
@@ -116,7 +116,7 @@ static double scaling(const struct gguf_file *file, const char *arch)
     return factor > 1 ? factor : 1;
 }
 
-/* Past its training context a model writes nonsense, without any other sign. */
+/* Beyond its training context a model writes nonsense without any error. */
 static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
 {
     const struct model_facts *f = model_facts(m->model);

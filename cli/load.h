@@ -13,11 +13,11 @@ struct cli_model {
     struct engine *engine;
     struct model *model;
     struct model_session *session;
-    struct base_buffer name; /* general.name, else the file's name */
+    struct base_buffer name; /* general.name, else the file name */
 };
 
-/* Opens the file; with --plan its header only. On failure of this or the following call
- * cli_model_close. */
+/* Opens the file; with --plan only its header. cli_model_close is to be called if this or a
+ * following call fails. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
@@ -26,18 +26,18 @@ bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on standard
- * error when that is more than the training context and the file does not stretch positions. */
+/* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
+ * standard error if that exceeds the training context and the file does not scale positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
-/* A session of many texts, of --ctx-size: *n_slots sequences and n_more. *n_slots is that of -np,
- * else `usual`, or as many as fit into half of the memory that is free, at least one. */
+/* Opens a session for many texts, with --ctx-size: *n_slots sequences and n_more. *n_slots is the
+ * number of -np, else `usual`, or as many as fit into half of the free memory, at least one. */
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
                           uint32_t n_more, uint32_t *n_slots, struct base_error *err);
 void cli_model_close(struct cli_model *m);
 
-/* Whether a file contains a model that can run, from its header alone; otherwise BASE_MODEL with
- * the reason. */
+/* Whether a file contains a model that can run, judged by its header; otherwise BASE_MODEL with the
+ * reason. */
 bool cli_model_check(const struct gguf_file *file, struct base_error *err);
 
 /* The default context for `need` tokens: at least 4096, at most the training context. */

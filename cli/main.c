@@ -41,7 +41,7 @@ bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
     return ok;
 }
 
-/* --help and -h among a command's options. */
+/* Handles --help and -h among a command's options. */
 static bool help_of(enum cli_command_id command, bool brief, struct base_error *err)
 {
     struct cli_values values = {
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     cli_system_init();
     if (run(argc, argv, &err)) return BASE_OK;
-    /* The user pressed Ctrl-C, or what was found is no failure (diff): no message. */
+    /* No message after Ctrl-C, or for a result that is not a failure (diff). */
     if (err.code != BASE_INTERRUPTED && err.code != BASE_OK) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;
 }

@@ -1,4 +1,4 @@
-/* cli/model_copy.c: copying tensor data. See cli/model_copy.h. */
+/* cli/model_copy.c: copies tensor data. See cli/model_copy.h. */
 #include "cli/model_copy.h"
 #include "cli/system.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cli/model_copy.h: the data of a model into another file of it, for commands that change no
+/* cli/model_copy.h: copies the data of a model into another file, for commands that change no
  * weight: split, merge, edit. */
 #ifndef CLI_MODEL_COPY_H
 #define CLI_MODEL_COPY_H
@@ -8,11 +8,12 @@
 
 /* Copies the data of the tensors of part `part` (-1: of all parts) of `in`, which the writer
  * expects in this order, and ends the output. A terminal shows the progress. BASE_INTERRUPTED;
- * BASE_MODEL if the file changed meanwhile. */
+ * BASE_MODEL if the file changed during the copy. */
 bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
                     struct base_error *err);
 
-/* The prefix of a split model's parts: the name without ".gguf", as llama-quantize has it. */
+/* The prefix of the names of a split model's parts: the name without ".gguf", as in
+ * llama-quantize. */
 bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_error *err);
 
 #endif

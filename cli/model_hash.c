@@ -1,4 +1,4 @@
-/* cli/model_hash.c: the hash of a model and its cache. See cli/model_hash.h. */
+/* cli/model_hash.c: computes the hash of a model and caches it. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
 #include "base/output.h"
@@ -13,7 +13,7 @@
 
 enum { STEP = 1 << 20 /* bytes between two checks for Ctrl-C */, YOUNG_SECONDS = 2 };
 
-/* The folder of the cache, or the name of the file's entry in it; creates the folder if `make`. */
+/* The path of the cache folder, or of the file's entry in it; creates the folder if `make`. */
 static bool entry_path(const struct gguf_file *file, bool make, struct base_buffer *path)
 {
     struct base_buffer key = BASE_BUFFER_INIT;
@@ -69,7 +69,7 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     return ok;
 }
 
-/* A file that changed just now may change again within the resolution of its time stamp. */
+/* A file that changed recently may change again within the resolution of its time stamp. */
 static bool is_young(const struct gguf_file *file)
 {
     for (int i = 0; i < gguf_part_count(file); i++)

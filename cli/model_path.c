@@ -1,4 +1,4 @@
-/* cli/model_path.c: from a model's name to its file. See cli/model_path.h. */
+/* cli/model_path.c: finds a model's file by name. See cli/model_path.h. */
 #include "cli/model_path.h"
 #include "cli/system.h"
 #include <dirent.h>
@@ -35,8 +35,8 @@ bool cli_model_is_listed(const char *name)
 
 /* ---- Names in the user's folder ---- */
 
-/* How a name matches a file: 3: it is the file's; 2: without the suffix, or but for capitals; 1: as
- * a prefix; 0: not at all. */
+/* How a name matches a file: 3: exactly; 2: without the suffix, or ignoring case; 1: as a prefix;
+ * 0: not at all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);

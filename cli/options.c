@@ -1,8 +1,7 @@
-/* cli/options.c: parses the command line and the environment by the table.
+/* cli/options.c: parses the command line and the environment.
  *
- * Owns nothing but the rules: --name VALUE, --name=VALUE, aliases exactly as the table spells them
- * (short options are not joined), -- ends options, numbers are decimal and complete. Unknown
- * options are errors. */
+ * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
+ * joined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -61,7 +60,8 @@ enum cli_command_id cli_command_find(const char *name)
 
 /* ---- Suggestions ---- */
 
-/* Edit distance (insert, delete, replace, swap of neighbours), up to NAME_MAX_SIZE characters. */
+/* Edit distance (insert, delete, replace, swap of adjacent characters), up to NAME_MAX_SIZE
+ * characters. */
 static int distance(const char *a, const char *b)
 {
     int row[3][NAME_MAX_SIZE + 1];
@@ -98,7 +98,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t n)
     return nearest;
 }
 
-/* Whether a list of words separated by spaces has this one. */
+/* Whether a list of words separated by spaces contains the word. */
 static bool has_word(const char *list, const char *word, size_t n)
 {
     for (const char *c = list; c && *c; c += strspn(c, " ")) {
@@ -272,7 +272,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* Of two texts one would be ignored silently. */
+    /* If there were two texts, one would be ignored silently. */
     if (p->origin[o - cli_option_table] == FROM_LINE &&
         (o->at == offsetof(struct cli_values, file) ||
          o->at == offsetof(struct cli_values, prompt)))
@@ -339,7 +339,7 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     return NULL;
 }
 
-/* A switch must be on; other options must have a value other than the default. */
+/* Whether a switch is on, or another option has a value other than its default. */
 static bool is_given(const struct parser *p, size_t i)
 {
     const struct cli_option *o = &cli_option_table[i];
@@ -347,8 +347,8 @@ static bool is_given(const struct parser *p, size_t i)
     return p->origin[i] != FROM_DEFAULT;
 }
 
-/* Whether row `o` needs other options of this command and none of them is given; *names gets them
- * as text for an error. */
+/* Whether row `o` needs other options of this command and none of them is given; *names lists them
+ * for an error. */
 static bool lacks_need(const struct parser *p, const struct cli_option *o, char *names, size_t room)
 {
     size_t used = 0;
@@ -366,8 +366,8 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
     return used > 0;
 }
 
-/* After the environment, because it may supply the option that one on the line needs. A variable
- * without the option that it needs is ignored. */
+/* To be called after reading the environment, which may supply the option that one on the line
+ * needs. A variable without the option that it needs is ignored. */
 static bool check_needs(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -395,8 +395,8 @@ static bool check_line(const struct parser *p, struct base_error *err)
     return true;
 }
 
-/* A variable yields to the option itself and to any option on the line that contradicts it. An
- * empty variable counts as absent. */
+/* The option itself, and any option on the line that contradicts it, override a variable. An empty
+ * variable counts as absent. */
 static bool read_environment(struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -446,7 +446,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     return true;
 }
 
-/* ---- One text among many ---- */
+/* ---- Options of one of many texts ---- */
 
 const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
                                                bool *known)

@@ -1,9 +1,8 @@
 /* cli/options.h: the options of every subcommand, from one table (options_tables.c).
  *
- * Parsing, defaults, environment variables, --help, the man page, completions and suggestions all
- * come from its rows; nothing else in the program names an option's spelling but error messages. An
- * option's value comes from the command line, else from INFER_<NAME>, else from the row's
- * default. */
+ * Parsing, defaults, environment variables, --help, the man page, completions and suggestions use
+ * its rows; outside the table only error messages contain spellings of options. An option's value
+ * comes from the command line, else from INFER_<NAME>, else from the row's default. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -48,23 +47,23 @@ enum {
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
     CLI_OPTION_MAX = 192,
-    CLI_CLAUSE_SIZE = 256 /* of the text about a foreign word */
+    CLI_CLAUSE_SIZE = 256 /* of the text about a word of another program */
 };
 
-/* The values of an option that may be given several times. */
+/* Values of an option that may be given several times. */
 struct cli_list {
     const char *item[CLI_LIST_MAX];
     size_t count;
 };
 
-/* "128,512": whole numbers separated by commas. */
+/* Whole numbers separated by commas: "128,512". */
 struct cli_integers {
     int64_t item[CLI_INTEGERS_MAX];
     size_t count;
 };
 
-/* One member per row of the table. Text members are NULL when absent; strings belong to the command
- * line or the environment. */
+/* One member per row of the table. Texts are NULL if absent; they belong to the command line or the
+ * environment. */
 struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
@@ -95,12 +94,12 @@ struct cli_values {
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short spelling of help */
 
-    const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */
+    const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order */
     size_t n_arguments;
 
     bool given[CLI_OPTION_MAX]; /* per row of the table: on the line or in the environment */
-    bool from_environment[CLI_OPTION_MAX]; /* the latter */
-    bool texts_only; /* grammars and schemas are texts, and never names of files */
+    bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
+    bool texts_only; /* grammars and schemas are texts, never names of files */
 };
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
@@ -127,13 +126,13 @@ struct cli_option {
     const char *standard;  /* the default as it would be typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
     const char *choices;   /* CLI_CHOICE: "md|json|csv" */
-    const char *excludes;  /* names of options that contradict this one, separated by spaces */
-    const char *needs;     /* names of options; without one of them this one has no effect */
-    const char *implies;   /* name of a switch that this one on the line turns on */
+    const char *excludes;  /* names of contradicting options, separated by spaces */
+    const char *needs;     /* names of options, one of which this one needs to have an effect */
+    const char *implies;   /* name of a switch that this option, on the line, turns on */
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
-    bool request;          /* may differ from text to text; so may all options of two groups */
+    bool request;          /* may differ between texts, as may all options of two groups */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
 };
@@ -147,7 +146,7 @@ struct cli_command {
     const char *name;
     const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
     const char *effect; /* one line for the list of commands */
-    const char *about;  /* some lines for its own --help */
+    const char *about;  /* lines for its own --help */
     size_t min_arguments, max_arguments;
 };
 
@@ -165,9 +164,10 @@ struct cli_status {
 extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
-/* Options and commands of other programs: their names here, or the reason why there is none. */
+/* Options and commands of other programs: their names in this program, or the reason why there is
+ * none. */
 struct cli_foreign {
-    const char *program; /* where they come from */
+    const char *program; /* the other program */
     const char *words;   /* options with their dashes or commands, separated by spaces */
     const char *here;    /* the replacement; NULL: none */
     const char *note;    /* a further note; NULL: none */
@@ -180,7 +180,7 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help, --version and --remove count on the line only. */
+/* --help, --version and --remove have no variable. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
@@ -188,13 +188,13 @@ static inline bool cli_option_has_variable(const struct cli_option *o)
            o->at != offsetof(struct cli_values, remove);
 }
 
-/* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are valid too. */
+/* Whether its value is a file name: "FILE", or "FILE|..." if other texts are valid too. */
 bool cli_option_takes_file(const struct cli_option *o);
 
-/* "top-k": INFER_TOP_K. */
+/* The name of the variable: INFER_TOP_K for "top-k". */
 void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]);
 
-/* The command of that name; CLI_COMMAND_COUNT when there is none. */
+/* The command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
 /* Parses argv[first..argc) for a command. BASE_USAGE names the option and a remedy. With --help or
@@ -202,40 +202,40 @@ enum cli_command_id cli_command_find(const char *name);
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
 
-/* An option of one text among many, for values that differ from those of the command. */
+/* An option of one of many texts, whose value differs from the command's. */
 struct cli_setting {
     const struct cli_option *option;
     const char *text; /* as on the command line */
 };
 
-/* The option that one of many texts may have of its own, called by its long name or a long alias
- * with - or _ in it ("top_k"); or NULL. *known says whether the command has it for all. */
+/* The option that one of many texts may set, by its long name or a long alias with - or _ in it
+ * ("top_k"); or NULL. *known: the command has the option for all texts. */
 const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
                                                bool *known);
-/* *values becomes `base` with other settings; options of `base` that contradict a setting are as if
- * they had not been given, and a setting of a list replaces it. The texts must outlive *values. */
+/* Sets *values to `base` with the settings applied. Options of `base` that contradict a setting
+ * count as not given; a setting of a list replaces the list. The texts must outlive *values. */
 bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
                           const struct cli_setting *settings, size_t n, struct cli_values *values,
                           struct base_error *err);
 
-/* In an error about an option, names the variable that its value came from. */
+/* Adds to an error about an option the name of the variable that its value came from. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
-/* The text of `infer help`, and of `infer COMMAND --help`; `brief`: no more than a screen of it. */
+/* The text of `infer help`, and of `infer COMMAND --help`; `brief`: at most one screen. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
-/* A command's `about`, and the values of its TYPE. */
+/* A command's `about`, and the possible values of its TYPE. */
 void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
-/* The table of other programs' options, for their users. */
+/* The table of options of other programs. */
 void cli_help_foreign(struct base_buffer *out);
 
-/* The row of another program's word[0..n), or NULL; and a clause about it. */
+/* The row of the word word[0..n) of another program, or NULL; and a clause about it. */
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is similar, or when it has three
- * letters or fewer: these are always similar to some other. */
+/* The most similar of names[n] to a misspelt word; NULL if none is similar, or if the word has
+ * three letters or fewer, which are always similar to some name. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

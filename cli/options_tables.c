@@ -1,4 +1,4 @@
-/* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
+/* cli/options_tables.c: the tables of commands and options, in the order of --help. */
 #include "base/cpu.h"
 #include "cli/options.h"
 
@@ -51,16 +51,16 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
-                  "stops the answer, and /help lists what else can be done; a backslash at the end\n"
-                  "of a line or lines between two \"\"\" make a message of several lines. From a pipe\n"
-                  "the answers alone are written, each ending with a line end, and /commands are\n"
-                  "text unless --commands is given. What was read of the conversation stays in the\n"
-                  "cache: each turn reads only what is new.",
+                  "stops the answer, and /help lists the commands; a backslash at the end of a\n"
+                  "line or lines between two \"\"\" make a message of several lines. From a pipe\n"
+                  "only the answers are written, each ending with a line end, and /commands are\n"
+                  "text unless --commands is given. The conversation stays in the cache: each turn\n"
+                  "evaluates only new text.",
                   0, 0},
     [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
                    "answer many texts together: JSON lines in, JSON lines out",
                    "Each line is an object with a `prompt` or `messages`, and options of its own;\n"
-                   "what lines have in common is read once. Answers are those of `infer run`.",
+                   "a prefix that lines share is read once. Answers are those of `infer run`.",
                    0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
@@ -81,48 +81,48 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                         "print how many the model solves.",
                         0, 0},
     [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
-                   "how probable given continuations of a prompt are",
+                   "probabilities of given continuations of a prompt",
                    "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
-                   "list of texts. The answer gives for each the logarithm of its probability, in\n"
-                   "all and token by token. With --continuation a single prompt (-p, -f or standard\n"
-                   "input) is scored, as a table; with --each too, each of many plain lines.",
+                   "list of texts. The answer has the log-probability of each, in total and for\n"
+                   "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
+                   "scored, as a table; with --each too, each of many plain lines.",
                    0, 0},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
-                   "tokens per second beside the limits of this machine",
+                   "measure tokens per second and the machine's limits",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
                    "Beside each figure: its share of the machine's int8 multiply rate and of its\n"
                    "streaming read bandwidth, both measured in the same run.\n"
                    "Of -p, -n, -d and -np with several numbers (-p 128,512) every combination is\n"
                    "measured. With -np N each step evaluates one token of each of N sequences, and\n"
-                   "tokens/s counts all of them; each has its own cells after a common beginning\n"
-                   "of -d tokens, whose cells they share. Prompts are read one at a time.",
+                   "tokens/s counts all of them; they share the KV slots of a common prefix of -d\n"
+                   "tokens. Prompts are read one at a time.",
                    0, 0},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
-                     "show what a GGUF file holds",
+                     "show the content of a GGUF file",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
                      0, 1},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
                       "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: a mix that gives more bits to what\n"
-                      "needs them most, with --pure one type throughout; COPY converts nothing. Norms\n"
-                      "and other vectors stay as they are. A row that is no multiple of a type's\n"
-                      "block takes the nearest type that fits, with -v saying so. Without OUT.gguf\n"
-                      "(--dry-run) only says what the file would be.",
+                      "Converts the matrices of a model to TYPE: a mix that gives more bits to\n"
+                      "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
+                      "Norms and other vectors are unchanged. If a type's block does not divide a\n"
+                      "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
+                      "(--dry-run) only prints types and sizes.",
                       2, 3},
     [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
-                     "what weights are multiplied by in a text, for quantize",
-                     "Evaluates a text in chunks and writes for each matrix of the model the sums of\n"
-                     "the squares of its inputs, of experts one by one: the importance matrix of\n"
+                     "collect an importance matrix from a text, for quantize",
+                     "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
+                     "matrix of the model, with experts separately: the importance matrix of\n"
                      "quantize --imatrix, as GGUF.",
                      0, 0},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
-                   "say whether a grammar, schema or expression accepts a text",
-                   "Reads a text (-p, -f or standard input) and says by its status whether the\n"
-                   "constraint accepts it: 0 accepted, 1 not, with the place. Needs no model. A\n"
+                   "test whether a grammar, schema or expression accepts a text",
+                   "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
+                   "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
                    0, 0},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
-                    "list the model files that are there, or remove one",
+                    "list the model files, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
                     "the model that is used without -m. --remove NAME removes a model of that folder\n"
@@ -137,22 +137,22 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_PULL] = {"pull", "infer pull USER/REPO[:QUANT] | URL [options]",
                   "fetch a model from the hub, or from an address",
                   "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
-                  "models` lists, checks its sum, and prints its path. QUANT is a part of the\n"
-                  "file's name, as Q4_K_M, or all of it; without one Q4_K_M, Q8_0 or the first\n"
-                  "file is taken. What was interrupted goes on when it is called again. A token is\n"
-                  "taken from HF_TOKEN, and sent to the hub alone.",
+                  "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
+                  "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
+                  "first file. An interrupted download continues at the next call. A token is\n"
+                  "read from HF_TOKEN, and sent only to the hub.",
                   1, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
-                    "look at this machine: what limits speed here",
-                    "Shows what this machine offers, what infer makes of it and why, and measures for\n"
-                    "about a second how fast it can be at most. Lines that begin with -> say what\n"
-                    "would make it faster. Always ends with status 0.",
+                    "report what limits speed on this machine",
+                    "Shows the features of this machine and the settings that infer chooses, with\n"
+                    "reasons, and measures the limits of its speed for about a second. Lines that\n"
+                    "begin with -> are advice for more speed. Always ends with status 0.",
                     0, 0},
     [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
                    "cut a model file into parts",
                    "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
-                   "--max-tensors each; a tensor that is larger has a part of its own. All metadata\n"
-                   "is in the first part. Any part's name opens the whole, as here for IN.gguf.",
+                   "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
+                   "the first part. Any part's name opens the model, also as IN.gguf.",
                    1, 2},
     [CLI_MERGE] = {"merge", "infer merge FIRST-PART.gguf OUT.gguf [options]",
                    "join the parts of a model into one file",
@@ -164,11 +164,11 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
                   "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
                   "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
-                  "keeps the key's kind), or u8 to f64; with [] behind it VALUE is a JSON array. A\n"
-                  "model that could not be opened afterwards is refused.",
+                  "keeps the key's kind), or u8 to f64; with [] after it VALUE is a JSON array. An\n"
+                  "edit after which the model could not be opened is refused.",
                   1, 1},
     [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
-                  "say how two model files differ",
+                  "show how two model files differ",
                   "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
                   "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
                   "bytes differ the error of B from A once both are decoded: the root mean square\n"
@@ -177,9 +177,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   2, 2},
     [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
                     "check a model file: structure, values, hashes",
-                    "Checks all that opening a model checks, then padding, order, gaps and what\n"
-                    "follows the data, and decodes every tensor in search of values that are NaN or\n"
-                    "infinite. Status 0: nothing is wrong; 3: something is.",
+                    "Checks everything that opening a model checks, then padding, order, gaps and\n"
+                    "bytes after the data, and decodes every tensor to find values that are NaN or\n"
+                    "infinite. Status 0: no problem; 3: there are problems.",
                     1, 1},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
@@ -191,7 +191,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
                  "Prints the manual page as roff source: infer man | man -l -", 0, 0},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also what it was made from and with.", 0, 0},
+                     "Prints the version; with --json also the source and the tools of the build.", 0, 0},
     [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
                   "Prints the list of commands, or a command's options.", 0, 1},
 };
@@ -213,11 +213,11 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
 const struct cli_status cli_status_table[] = {
     {0, "done"},
     {1, "failed while running; of check: not accepted; of diff: different"},
-    {2, "wrong options, or a file that they name cannot be used"},
+    {2, "wrong options, or a file that they name is unusable"},
     {3, "model file missing, damaged or unsupported"},
     {4, "not enough memory"},
     {5, "input longer than the context"},
-    {6, "output cut while a constraint was open"},
+    {6, "output ended before its constraint was satisfied"},
     {130, "interrupted"},
 };
 const size_t cli_status_count = sizeof cli_status_table / sizeof cli_status_table[0];
@@ -241,7 +241,7 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
-     .value = "FILE", .help = "lines from a file in place of standard input", .common = true, .at = AT(file)},
+     .value = "FILE", .help = "lines from a file instead of standard input", .common = true, .at = AT(file)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = SCORE,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file", .needs = "continuation",
      .help = "the prompt; piped input comes before it", .common = true, .at = AT(prompt)},
@@ -260,7 +260,7 @@ const struct cli_option cli_option_table[] = {
      .value = "I/N", .help = "part I of N of the lines, from 1", .at = AT(shard)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
      .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
-     .help = "token ids in place of a text", .common = true, .at = AT(ids)},
+     .help = "token ids instead of a text", .common = true, .at = AT(ids)},
     {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
@@ -275,21 +275,21 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "names of special tokens in the text are text",
+     .group = CLI_GROUP_INPUT, .request = true, .help = "treat names of special tokens as text",
      .at = AT(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
-     .value = "SUM", .help = "what the file of an address must have", .common = true, .at = AT(sha256)},
+     .value = "SUM", .help = "SHA-256 that the file of an address must have", .common = true, .at = AT(sha256)},
     {.name = "hub", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT, .value = "URL",
-     .standard = "https://huggingface.co", .help = "where USER/REPO is", .common = true, .at = AT(hub)},
+     .standard = "https://huggingface.co", .help = "address of the hub", .common = true, .at = AT(hub)},
     {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
-     .help = "http to other machines too", .at = AT(insecure)},
+     .help = "allow http to other machines", .at = AT(insecure)},
     {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "leave out bytes without a token",
+     .group = CLI_GROUP_INPUT, .request = true, .help = "skip bytes without a token",
      .at = AT(lossy)},
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT, .request = true,
-     .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
+     .excludes = "no-special echo special", .help = "the text is a question; apply the chat template",
      .common = true, .at = AT(chat)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .needs = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
@@ -302,10 +302,10 @@ const struct cli_option cli_option_table[] = {
      .value = "WHICH", .needs = "tools", .excludes = "grammar json-schema json-object regex choices",
      .help = "auto, required or a tool to call", .at = AT(tool_choice)},
     {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "TEXT", .needs = "chat", .implies = "chat", .help = "a beginning of the answer to go on with",
+     .value = "TEXT", .needs = "chat", .implies = "chat", .help = "beginning of the answer, to be continued",
      .at = AT(continues)},
     {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
-     .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template other than the model's",
+     .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template instead of the model's",
      .at = AT(template)},
     {.name = "template-var", .kind = CLI_LIST, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "NAME=JSON", .needs = "chat", .help = "a variable of the template; repeatable",
@@ -315,20 +315,20 @@ const struct cli_option cli_option_table[] = {
      .value = "WHAT", .standard = "stop", .choices = "stop|shift|error",
      .help = "full context: stop, shift or error", .at = AT(on_full)},
     {.name = "commands", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
-     .help = "obey /save and the like from a pipe too", .at = AT(commands)},
+     .help = "accept /commands from a pipe too", .at = AT(commands)},
     {.name = "no-history", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
-     .help = "leave no record of what was typed", .at = AT(no_history)},
+     .help = "do not save typed lines", .at = AT(no_history)},
 
     /* ---- Generation ---- */
     {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
-     .value = "WHAT", .standard = "auto", .excludes = "blas", .help = "guesses: auto, ngram, off, FILE",
+     .value = "WHAT", .standard = "auto", .excludes = "blas", .help = "draft tokens: auto, ngram, off, FILE",
      .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "tokens at most; -1: to end or full context", .common = true, .at = AT(n_predict)},
+     .help = "at most N tokens; -1: to end or full context", .common = true, .at = AT(n_predict)},
     {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "0", .low = -1, .high = 0x1p62,
-     .help = "of the random numbers; -1: another each time", .common = true, .at = AT(seed)},
+     .help = "random seed; -1: a new one each time", .common = true, .at = AT(seed)},
     {.name = "temp", .alias = {"--temperature"}, .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "temperature; 0: always the best token",
      .common = true, SAMPLER(temp)},
@@ -336,10 +336,10 @@ const struct cli_option cli_option_table[] = {
      .value = "N", .help = "draw from the N best tokens; 0: off",
      SAMPLER(top_k)},
     {.name = "top-p", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "draw from the best with X together; 1: off",
+     .value = "X", .help = "best tokens of total probability X; 1: off",
      SAMPLER(top_p)},
     {.name = "min-p", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "drop what is X times less likely; 0: off",
+     .value = "X", .help = "drop tokens below X times the best; 0: off",
      SAMPLER(min_p)},
     {.name = "repeat-penalty", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "divides logits of recent tokens; 1: off",
@@ -351,28 +351,28 @@ const struct cli_option cli_option_table[] = {
      .value = "X", .help = "subtracted once when recent",
      SAMPLER(presence_penalty)},
     {.name = "repeat-last-n", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "N", .help = "how many tokens are recent; -1: all",
+     .value = "N", .help = "number of recent tokens; -1: all",
      SAMPLER(repeat_last_n)},
     {.name = "samplers", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "A;B;..", .help = "which act, in which order: docs/sampling.md", .parameter = "samplers",
+     .value = "A;B;..", .help = "samplers and order: docs/sampling.md", .parameter = "samplers",
      .at = AT(sample.samplers)},
     {.name = "dynatemp-range", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "temperature +- X by the entropy; 0: off",
      SAMPLER(dynatemp_range)},
     {.name = "dynatemp-exp", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "exponent of the entropy in that",
+     .value = "X", .help = "exponent of the entropy for it",
      SAMPLER(dynatemp_exponent)},
     {.name = "typical", .alias = {"--typical-p"}, .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "draw from the typical with X together; 1: off",
+     .value = "X", .help = "typical tokens with total X; 1: off",
      SAMPLER(typical_p)},
     {.name = "top-n-sigma", .alias = {"--top-nsigma"}, .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "drop what is X deviations below; 0: off",
+     .value = "X", .help = "drop logits X deviations below; 0: off",
      SAMPLER(top_n_sigma)},
     {.name = "xtc-probability", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "how often to drop the top choices; 0: off",
+     .value = "X", .help = "probability to drop top choices; 0: off",
      SAMPLER(xtc_probability)},
     {.name = "xtc-threshold", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "what a top choice is; above 0.5: off",
+     .value = "X", .help = "least probability of those; above 0.5: off",
      SAMPLER(xtc_threshold)},
     {.name = "dry-multiplier", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "penalty of continued repetitions; 0: off",
@@ -384,26 +384,26 @@ const struct cli_option cli_option_table[] = {
      .value = "N", .help = "repetitions of N tokens are free",
      SAMPLER(dry_allowed_length)},
     {.name = "dry-penalty-last-n", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "N", .help = "how many tokens DRY sees; -1: all",
+     .value = "N", .help = "number of tokens for DRY; -1: all",
      SAMPLER(dry_last_n)},
     {.name = "dry-sequence-breaker", .kind = CLI_LIST, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "S",
      .help = "text that ends a repetition; repeatable", .parameter = "dry_breaker",
      .at = AT(dry_sequence_breaker)},
     {.name = "mirostat", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "N", .help = "steers the surprise: version 1 or 2; 0: off",
+     .value = "N", .help = "mirostat version 1 or 2; 0: off",
      SAMPLER(mirostat)},
     {.name = "mirostat-ent", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "surprise to aim at, in bits",
+     .value = "X", .help = "target surprise in bits",
      SAMPLER(mirostat_tau)},
     {.name = "mirostat-lr", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "how fast it steers",
+     .value = "X", .help = "learning rate",
      SAMPLER(mirostat_eta)},
     {.name = "adaptive-target", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "probability to aim at; below 0: off",
+     .value = "X", .help = "target probability; below 0: off",
      SAMPLER(adaptive_target)},
     {.name = "adaptive-decay", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "X", .help = "how slowly its past fades",
+     .value = "X", .help = "decay of its mean",
      SAMPLER(adaptive_decay)},
     {.name = "logit-bias", .alias = {"-l"}, .kind = CLI_LIST, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "T+X",
@@ -422,10 +422,10 @@ const struct cli_option cli_option_table[] = {
      .help = "a JSON schema, draft 2020-12 (a file or the text)", .common = true, .at = AT(json_schema)},
     {.name = "schema-open", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .needs = "json-schema",
-     .help = "let names come that the schema does not know", .at = AT(schema_open)},
+     .help = "allow names that the schema does not mention", .at = AT(schema_open)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
-     .help = "a keyword that may go unenforced; repeatable",
+     .help = "a keyword that may be unenforced; repeatable",
      .at = AT(schema_lenient)},
     {.name = "json-object", .kind = CLI_FLAG, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .excludes = "grammar json-schema regex choices", .help = "any JSON object",
@@ -446,16 +446,16 @@ const struct cli_option cli_option_table[] = {
      .help = "tokens to generate; 0: skip", .common = true, .at = AT(n_gen)},
     {.name = "n-depth", .alias = {"-d"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "0", .low = 0, .high = INT32_MAX,
-     .help = "tokens that are in the context before", .common = true, .at = AT(n_depth)},
+     .help = "tokens in the context before the test", .common = true, .at = AT(n_depth)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "1", .low = 1, .high = 256,
      .help = "sequences that generate together", .common = true, .at = AT(n_parallel)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = BATCH,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
-     .help = "texts made together; 0: by memory, up to 16", .at = AT(n_slots)},
+     .help = "texts at once; 0: by memory, up to 16", .at = AT(n_slots)},
     {.name = "draft", .kind = CLI_CHOICE, .commands = BATCH, .group = CLI_GROUP_ENGINE, .value = "WHAT",
      .standard = "auto", .choices = "auto|ngram|off", .excludes = "blas",
-     .help = "guesses at a lone text: auto, ngram, off", .at = AT(draft)},
+     .help = "drafts for a single text: auto, ngram, off", .at = AT(draft)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
@@ -463,17 +463,17 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
     {.name = "profile", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
-     .help = "after each test, on stderr: where its time goes", .at = AT(profile)},
+     .help = "time profile of each test on stderr", .at = AT(profile)},
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
      .commands = CHUNKING, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
     {.name = "chunks", .kind = CLI_INTEGER, .commands = CHUNKING, .group = CLI_GROUP_MEASURE,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "no more than N chunks; -1: all", .at = AT(chunks)},
+     .help = "at most N chunks; -1: all", .at = AT(chunks)},
     {.name = "stride", .alias = {"--ppl-stride"}, .kind = CLI_INTEGER, .commands = PERPLEXITY,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .excludes = "kl save-logits",
-     .help = "chunks N tokens apart, N of each count; 0: off", .at = AT(stride)},
+     .help = "chunks N tokens apart, N scored each; 0: off", .at = AT(stride)},
     {.name = "hellaswag", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .excludes = "winogrande multiple-choice ids kl save-logits stride chunk chunks",
      .help = "the file has tasks of six lines: the accuracy", .at = AT(hellaswag)},
@@ -489,14 +489,14 @@ const struct cli_option cli_option_table[] = {
      .standard = "0", .low = 0, .high = INT32_MAX, .needs = "hellaswag winogrande multiple-choice",
      .help = "a selection of N tasks; 0: all", .at = AT(n_tasks)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
+     .value = "FILE", .help = "save ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "logits-format", .kind = CLI_CHOICE, .commands = PERPLEXITY,
      .group = CLI_GROUP_MEASURE, .value = "FORM", .standard = "f32", .choices = "f32|u16",
      .needs = "save-logits", .help = "f32, or u16 as llama-perplexity saves them",
      .at = AT(logits_format)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .excludes = "file ids chunk no-bos no-special lossy save-logits",
-     .help = "compare with logits that were saved", .common = true, .at = AT(kl)},
+     .help = "compare with saved logits", .common = true, .at = AT(kl)},
 
     /* ---- Output ---- */
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
@@ -517,7 +517,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "a new file; a split model becomes one (-: stdout)", .writes = true,
      .common = true, .at = AT(output)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
-     .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
+     .help = "include the output matrix", .at = AT(process_output)},
     {.name = "as", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_OUTPUT, .value = "NAME",
      .help = "another name for the file", .common = true, .at = AT(as)},
     {.name = "remove", .kind = CLI_TEXT, .commands = MODELS, .group = CLI_GROUP_OUTPUT,
@@ -539,7 +539,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
     {.name = "keep-split", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
-     .help = "the parts of IN.gguf; OUT.gguf is their prefix", .at = AT(keep_split)},
+     .help = "keep the parts of IN.gguf; OUT.gguf is the prefix", .at = AT(keep_split)},
     {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print types and sizes", .common = true, .at = AT(dry_run)},
     {.name = "max-size", .alias = {"--split-max-size"}, .kind = CLI_TEXT, .commands = SPLIT,
@@ -549,25 +549,25 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_OUTPUT, .value = "N", .standard = "128", .low = 1, .high = INT32_MAX,
      .help = "tensors in a part", .common = true, .at = AT(max_tensors)},
     {.name = "no-tensor-first-split", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
-     .help = "metadata alone in the first part", .at = AT(no_tensor_first)},
+     .help = "only metadata in the first part", .at = AT(no_tensor_first)},
     {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
-     .help = "write nothing, print what parts would be", .common = true, .at = AT(dry_run)},
+     .help = "write nothing, print the parts", .common = true, .at = AT(dry_run)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "the tensors only", .at = AT(tensors)},
     {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .choices = "show|hide|only", .needs = "chat",
-     .help = "show, hide [as run does] or only: thoughts", .at = AT(reasoning)},
+     .help = "reasoning: show, hide (default of run) or only", .at = AT(reasoning)},
     {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX, .needs = "chat",
-     .help = "tokens of a thought at most; -1: no limit", .at = AT(reasoning_budget)},
+     .help = "maximum of reasoning tokens; -1: no limit", .at = AT(reasoning_budget)},
     {.name = "unordered", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
-     .help = "answers as they come, not as the lines stand", .at = AT(unordered)},
+     .help = "write answers when done, not in line order", .at = AT(unordered)},
     {.name = "resume", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "append to FILE what it lacks", .writes = true, .common = true, .at = AT(resume)},
+     .value = "FILE", .help = "append missing answers to FILE", .writes = true, .common = true, .at = AT(resume)},
     {.name = "show-prompt", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
-     .excludes = "echo", .help = "print the text that would be read, and its ids",
+     .excludes = "echo", .help = "print the prompt as the model reads it, and ids",
      .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl", .help = "write the prompt before the completion", .at = AT(echo)},
@@ -579,7 +579,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
                  VERIFY | VERSION,
-     .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
+     .group = CLI_GROUP_OUTPUT, .help = "one JSON object instead of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
      .at = AT(jsonl)},
@@ -598,7 +598,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FORMAT", .standard = "text", .choices = "text|json",
      .help = "text, or json as --json", .common = true, .at = AT(format)},
     {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
-     .excludes = "jsonl echo hash token-ids", .help = "run nothing, say what memory it would need",
+     .excludes = "jsonl echo hash token-ids", .help = "run nothing, print the memory it would need",
      .at = AT(plan)},
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
@@ -606,7 +606,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .help = "bars below the table: shares of the limits", .at = AT(plot)},
     {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "the bars as a picture too (-: in place of text)", .writes = true, .at = AT(svg)},
+     .value = "FILE", .help = "the bars as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE,
@@ -617,7 +617,7 @@ const struct cli_option cli_option_table[] = {
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
     {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
-     .help = "worker threads; 0: what this process may use", .common = true, .at = AT(threads)},
+     .help = "worker threads; 0: all allowed processors", .common = true, .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached keys: f32, f16, q8_0, ...", .at = AT(cache_type_k)},
@@ -625,17 +625,17 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
     {.name = "cache", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
-     .value = "DIR", .help = "store in DIR what was read, read it once; auto", .at = AT(cache)},
+     .value = "DIR", .help = "store evaluated prompts in DIR; auto", .at = AT(cache)},
     {.name = "cache", .kind = CLI_TEXT, .commands = CACHE, .group = CLI_GROUP_GENERAL,
      .value = "DIR", .help = "the folder, if not the one of `auto`", .common = true, .at = AT(cache)},
     {.name = "cache-size", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
      .value = "MIB", .standard = "1024", .low = 0, .high = 1 << 30, .needs = "cache",
-     .help = "what --cache may take; the oldest goes", .at = AT(cache_size)},
+     .help = "limit of --cache; least recent are evicted", .at = AT(cache_size)},
     {.name = "clear", .kind = CLI_FLAG, .commands = CACHE, .group = CLI_GROUP_GENERAL,
-     .help = "remove in place of listing", .common = true, .at = AT(clear)},
+     .help = "remove instead of listing", .common = true, .at = AT(clear)},
     {.name = "older", .kind = CLI_INTEGER, .commands = CACHE, .group = CLI_GROUP_GENERAL,
      .value = "DAYS", .standard = "0", .low = 0, .high = 1 << 20,
-     .help = "only what was not used for DAYS", .common = true, .at = AT(older)},
+     .help = "only entries not used for DAYS", .common = true, .at = AT(older)},
     {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
      .value = "LEVEL", .choices = CPU_LEVEL_NAMES,
      .help = "instructions of at most this level; see version", .at = AT(isa)},
@@ -645,7 +645,7 @@ const struct cli_option cli_option_table[] = {
      .value = "KEY=TYPE:V", .help = "metadata; int, float, bool, str; repeatable",
      .at = AT(override_kv)},
     {.name = "rope-scaling", .kind = CLI_CHOICE, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
-     .value = "WHAT", .choices = "none|linear|yarn", .help = "how positions are stretched: none, linear, yarn",
+     .value = "WHAT", .choices = "none|linear|yarn", .help = "RoPE scaling: none, linear, yarn",
      .at = AT(rope_scaling)},
     {.name = "rope-scale", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "0", .low = 0, .high = 1e6, .excludes = "rope-freq-scale",
@@ -655,42 +655,42 @@ const struct cli_option cli_option_table[] = {
      .help = "the same as 1/X; 0: the file's", .at = AT(rope_freq_scale)},
     {.name = "rope-freq-base", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "0", .low = 0, .high = 1e30,
-     .help = "base of the frequencies; 0: the file's", .at = AT(rope_freq_base)},
+     .help = "RoPE base frequency; 0: the file's", .at = AT(rope_freq_base)},
     {.name = "yarn-orig-ctx", .kind = CLI_INTEGER, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "N", .standard = "0", .low = 0, .high = 1 << 28,
-     .help = "context before stretching; 0: the file's", .at = AT(yarn_orig_ctx)},
+     .help = "context before scaling; 0: the file's", .at = AT(yarn_orig_ctx)},
     {.name = "yarn-ext-factor", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
      .help = "share of extrapolation; -1: 1 with yarn", .at = AT(yarn_ext_factor)},
     {.name = "yarn-attn-factor", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
-     .help = "magnitude where that is 0; -1: the file's", .at = AT(yarn_attn_factor)},
+     .help = "magnitude if that is 0; -1: the file's", .at = AT(yarn_attn_factor)},
     {.name = "yarn-beta-fast", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
-     .help = "more turns are not stretched; -1: file's", .at = AT(yarn_beta_fast)},
+     .help = "more turns are not scaled; -1: file's", .at = AT(yarn_beta_fast)},
     {.name = "yarn-beta-slow", .kind = CLI_REAL, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .value = "X", .standard = "-1", .low = -1, .high = 1e6,
-     .help = "fewer turns are all stretched; -1: file's", .at = AT(yarn_beta_slow)},
+     .help = "fewer turns are fully scaled; -1: file's", .at = AT(yarn_beta_slow)},
     {.name = "connections", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
      .value = "N", .standard = "4", .low = 1, .high = 16, .help = "pieces of a file fetched at once",
      .common = true, .at = AT(connections)},
     {.name = "retries", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
-     .value = "N", .standard = "5", .low = 0, .high = 100, .help = "times that a broken piece is tried again",
+     .value = "N", .standard = "5", .low = 0, .high = 100, .help = "retries of a broken piece",
      .at = AT(retries)},
     {.name = "timeout", .kind = CLI_INTEGER, .commands = PULL, .group = CLI_GROUP_ENGINE,
-     .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds of less than 1 kB/s that break it off",
+     .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds below 1 kB/s before a retry",
      .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
      .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK |
                  PULL,
      .group = CLI_GROUP_ENGINE,
-     .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
+     .help = "no sandbox (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},
 
     /* ---- General ---- */
     {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = EVALUATING | QUANTIZE,
-     .group = CLI_GROUP_GENERAL, .help = "tell on standard error what is done and how fast",
+     .group = CLI_GROUP_GENERAL, .help = "print progress and speed to standard error",
      .common = true, .at = AT(verbose)},
     {.name = "help", .alias = {"-h"}, .kind = CLI_FLAG, .commands = ALL,
      .group = CLI_GROUP_GENERAL, .help = "-h: the main options; --help: all of them", .common = true, .at = AT(help)},

@@ -1,4 +1,4 @@
-/* cli/output_files.c: files that are written. See cli/output_files.h. */
+/* cli/output_files.c: opens files for writing. See cli/output_files.h. */
 #include "cli/output_files.h"
 #include "cli/signals.h"
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool is_model(const struct stat *file, const struct gguf_file *model)
     return false;
 }
 
-/* The option through which the file is also read ("-": standard input), or NULL. */
+/* The option by which the command also reads the file ("-": standard input), or NULL. */
 static const char *use_of(const struct stat *file, const struct cli_values *values,
                           const struct gguf_file *model)
 {

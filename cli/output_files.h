@@ -1,7 +1,7 @@
-/* cli/output_files.h: the files that a command writes where an option says so.
+/* cli/output_files.h: opens the files that a command writes by its options.
  *
- * None of them may be a file that the command reads, under any name: BASE_USAGE, and it is not
- * changed. A signal that ends the process leaves no part of one. */
+ * A file that the command also reads, under any name, is BASE_USAGE and is not changed. A signal
+ * that ends the process removes incomplete files. */
 #ifndef CLI_OUTPUT_FILES_H
 #define CLI_OUTPUT_FILES_H
 
@@ -9,19 +9,19 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* Opens base/output.h's output. The files that are read: those that `values` names, standard input,
- * and all of `model` (NULL: none). The output must not move until cli_output_close. */
+/* Opens an output of base/output.h. Files that are read are those that `values` names, standard
+ * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* The same for an output that its writer opens, without opening it. */
+/* The same for an output that its writer opens; does not open it. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
-/* The same for a model that its writer has been told all parts of; `path` as gguf_writer_begin
- * takes it. */
+/* The same for a model whose parts have all been declared to the writer; `path` as for
+ * gguf_writer_begin. */
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             const struct cli_values *values, const struct gguf_file *model,
                             struct base_error *err);
-/* Only the question: BASE_USAGE if the file is read too. */
+/* Only checks: BASE_USAGE if the file is read too. */
 bool cli_output_check(const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
 /* base_output_close. */

@@ -1,4 +1,4 @@
-/* cli/overrides.c: metadata that the command line gives. See cli/overrides.h. */
+/* cli/overrides.c: metadata overrides of the command line. See cli/overrides.h. */
 #include "cli/overrides.h"
 #include "models/model.h"
 #include <errno.h>

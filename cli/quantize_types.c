@@ -1,4 +1,4 @@
-/* cli/quantize_types.c: the names of types and mixes. See cli/quantize_types.h. */
+/* cli/quantize_types.c: names and rules of types and mixes. See cli/quantize_types.h. */
 #include "cli/quantize_types.h"
 #include <stddef.h>
 #include <strings.h>
@@ -22,14 +22,14 @@
 #define FALCON     CLI_WHEN_FALCON
 #define NOT_FALCON CLI_WHEN_NOT_FALCON
 
-/* The output matrix of most mixes: Q8_0 where a row does not fit the base, else `type`. */
+/* The output matrix of most mixes: Q8_0 if a row does not fit the base's block, else `type`. */
 #define OUTPUT_AS(type)                                                                            \
     {OUTPUT, FALCON, QUANT_Q8_0}, {OUTPUT, CLI_WHEN_UNFIT, QUANT_Q8_0},                            \
     {                                                                                              \
         OUTPUT, 0, type                                                                            \
     }
 #define OUTPUT_Q6_K OUTPUT_AS(QUANT_Q6_K)
-/* Keys and values are a small part of a model of eight experts. */
+/* Keys and values are a small part of a model with eight experts. */
 #define EIGHT_EXPERTS                                                                              \
     {                                                                                              \
         KEY | VALUE, EXPERTS_8, QUANT_Q8_0                                                         \
@@ -39,7 +39,7 @@
         VALUE, CLI_WHEN_80_LAYERS, QUANT_Q5_K                                                      \
     }
 
-/* The mixes of about one and two bits; `more` takes the more sensitive parts. */
+/* The mixes of about one and two bits; `more` is for the more sensitive parts. */
 #define SMALL_MIX(embedding, more)                                                                 \
     OUTPUT_AS(QUANT_Q5_K), {EMBEDDING, 0, embedding}, {VALUE, GQA_4, QUANT_Q4_K},                  \
         {VALUE, EXPERTS_4, QUANT_Q4_K}, {VALUE, 0, more}, {KEY, EXPERTS_8, QUANT_Q4_K},            \

@@ -1,31 +1,31 @@
-/* cli/quantize_types.h: what `infer quantize` can write: the names of types and of mixes of them.
- * Help, manual, completion and the command itself go by these.
+/* cli/quantize_types.h: the types that `infer quantize` can write, and mixes of them, by name.
+ * Help, manual, completion and the command use these tables.
  *
- * A mix is a row of rules. The first rule whose roles hold the tensor and whose conditions hold
- * all together gives its type; a tensor without a rule becomes the mix's base. The rules are those
- * by which llama-quantize makes a file of that name, so that a name means the same size. */
+ * A mix is a row of rules. The first rule whose roles include the tensor's and whose conditions all
+ * hold gives its type; a tensor without a rule gets the mix's base. The rules are those of
+ * llama-quantize for a file of that name, so a name means the same size. */
 #ifndef CLI_QUANTIZE_TYPES_H
 #define CLI_QUANTIZE_TYPES_H
 
 #include "quant/quant.h"
 
-/* What a matrix is for, by its name. */
+/* The role of a matrix, by its name. */
 enum cli_quantize_role {
-    CLI_ROLE_OUTPUT = 1 << 0, /* output.weight; without one, the embeddings */
+    CLI_ROLE_OUTPUT = 1 << 0, /* output.weight; if missing, the embeddings */
     CLI_ROLE_EMBEDDING = 1 << 1,
     CLI_ROLE_QUERY = 1 << 2,
     CLI_ROLE_KEY = 1 << 3,
     CLI_ROLE_VALUE = 1 << 4, /* attn_v, fused QKV, MLA's kv_b */
     CLI_ROLE_ATTENTION_OUTPUT = 1 << 5,
-    CLI_ROLE_UP = 1 << 6, /* of experts too, as the two below */
+    CLI_ROLE_UP = 1 << 6, /* also of experts, as are the next two */
     CLI_ROLE_GATE = 1 << 7,
     CLI_ROLE_DOWN = 1 << 8,
     CLI_ROLE_OTHER = 1 << 9,
     CLI_ROLE_ANY = (1 << 10) - 1
 };
 
-/* What must hold for a rule. Of a layer: its number among those of the model, for VALUE among those
- * that have one. */
+/* Conditions of a rule. The number of a layer counts all layers of the model, for VALUE only those
+ * with such a tensor. */
 enum cli_quantize_condition {
     CLI_WHEN_FIRST_2 = 1 << 0, /* layers 0 and 1 */
     CLI_WHEN_FIRST_4 = 1 << 1,
@@ -33,7 +33,7 @@ enum cli_quantize_condition {
     CLI_WHEN_FIRST_8TH = 1 << 3,
     CLI_WHEN_MIDDLE = 1 << 4, /* neither the first eighth nor the last */
     CLI_WHEN_SPREAD = 1 << 5, /* the first eighth, the last, and every third between */
-    CLI_WHEN_GQA_4 = 1 << 6,  /* four query heads or more to a key head */
+    CLI_WHEN_GQA_4 = 1 << 6,  /* four or more query heads per key head */
     CLI_WHEN_EXPERTS_4 = 1 << 7,
     CLI_WHEN_EXPERTS_8 = 1 << 8, /* exactly 8 */
     CLI_WHEN_80_LAYERS = 1 << 9, /* llama with 80 layers and shared key heads */
@@ -42,11 +42,11 @@ enum cli_quantize_condition {
     CLI_WHEN_MATRIX = 1 << 12, /* there is an importance matrix */
     CLI_WHEN_NO_MATRIX = 1 << 13,
     CLI_WHEN_STACKED = 1 << 14, /* a stack of matrices: experts */
-    CLI_WHEN_UNFIT = 1 << 15    /* its rows are no multiple of the base's block */
+    CLI_WHEN_UNFIT = 1 << 15    /* the base's block does not divide its rows */
 };
 
 struct cli_quantize_rule {
-    unsigned roles; /* 0: past the last rule */
+    unsigned roles; /* 0: end of the rules */
     unsigned when;
     enum quant_id type;
 };
@@ -58,15 +58,15 @@ struct cli_quantize_mix {
     const char *alias; /* a second name; NULL: none */
     enum quant_id base;
     uint32_t file_type; /* general.file_type */
-    bool copies;        /* converts nothing */
+    bool copies;        /* copies tensors unchanged */
     struct cli_quantize_rule rule[CLI_QUANTIZE_RULES];
 };
 
 /* Mix i; NULL past the last one. */
 const struct cli_quantize_mix *cli_quantize_mix_at(size_t i);
-/* The mix of a name or a second name (any case); NULL when there is none. */
+/* The mix with this name or alias (ignoring case); NULL if there is none. */
 const struct cli_quantize_mix *cli_quantize_mix_find(const char *name);
-/* Name i of all that can be written, mixes before types that are none; NULL past the last one. */
+/* Name i of all types that can be written, mixes before other types; NULL past the last one. */
 const char *cli_quantize_type_name(size_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* cli/sampler.c: from the options to those of a sampler. See cli/sampler.h. */
+/* cli/sampler.c: sets a sampler's options. See cli/sampler.h. */
 #include "cli/sampler.h"
 #include "cli/input.h"
 #include <math.h>
@@ -36,11 +36,11 @@ static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *
 
 /* ---- Biases ---- */
 
-/* TOKEN+BIAS or TOKEN-BIAS: divided at the first sign that only a number follows. */
+/* TOKEN+BIAS or TOKEN-BIAS, split at the first sign that only a number follows. */
 struct bias_text {
     const char *token;
     size_t size;
-    int64_t id; /* -1: the token is named by its text */
+    int64_t id; /* -1: the token is given by its text */
     float bias;
 };
 
@@ -93,8 +93,8 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
     return true;
 }
 
-/* Every token with exactly this text: a byte may have a token of its own in addition to that of the
- * text. */
+/* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
+ * that of the text. */
 static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
                           const struct bias_text *b, struct cli_sampler_parts *p,
                           struct base_error *err)
@@ -139,7 +139,7 @@ static bool read_biases(const struct cli_values *v, const struct text_tokenizer 
     return true;
 }
 
-/* ---- The whole ---- */
+/* ---- Options ---- */
 
 /* The option that sets a parameter of the sampler. */
 static void option_of(const char *parameter, struct sample_name *out)

@@ -1,14 +1,14 @@
-/* cli/sampler.h: from the options to those of a sampler.
+/* cli/sampler.h: sets a sampler's options from those of the command line.
  *
  * Owns the command line's part: escapes in sequence breakers, biases given as text, the engine's
- * level. Refuses: sampling, the end-of-text tokens (generate/). */
+ * level. Refuses: sampling, end-of-text tokens (generate/). */
 #ifndef CLI_SAMPLER_H
 #define CLI_SAMPLER_H
 
 #include "cli/load.h"
 #include "sample/sample.h"
 
-/* The objects that the options point to. */
+/* Objects that the options point to. */
 struct cli_sampler_parts {
     struct base_buffer breaker[CLI_LIST_MAX];
     struct sample_text breakers[CLI_LIST_MAX];
@@ -16,11 +16,11 @@ struct cli_sampler_parts {
     size_t n_biases, max_biases;
 };
 
-/* All but the biases; called before the model is loaded. BASE_USAGE names the option: ranges,
- * names, contradictions, the form of biases. */
+/* Sets all but the biases; to be called before the model is loaded. BASE_USAGE names the option:
+ * ranges, names, contradictions, the form of biases. */
 bool cli_sampler_prepare(const struct cli_values *values, struct cli_sampler_parts *parts,
                          struct sample_options *options, struct base_error *err);
-/* The biases, and the level; needs the tokenizer and the engine. */
+/* Sets the biases and the level; needs the tokenizer and the engine. */
 bool cli_sampler_finish(const struct cli_values *values, const struct cli_model *model,
                         struct cli_sampler_parts *parts, struct sample_options *options,
                         struct base_error *err);

@@ -90,7 +90,7 @@ static void allow_folder_of(int rules, const char *file, uint64_t allowed)
     allow_folder(rules, slash ? path : ".", allowed);
 }
 
-/* Writes go to the folder of `file`, or to `folder`; NULL: none. */
+/* Restricts writes to the folder of `file`, or to `folder`; NULL: none. */
 static void limit(const char *file, const char *folder, bool has_network)
 {
     const int version = cli_sandbox_facts().landlock;
@@ -125,10 +125,9 @@ void cli_sandbox_limit_to(const char *folder)
 
 /* ---- seccomp ---- */
 
-/* Calls that are allowed whatever their arguments. Those that only some processors have are left
- * out on the others. */
+/* Calls that are allowed with any arguments. Calls that a processor lacks are omitted there. */
 static const int always[] = {
-    /* open files: reading and writing; of paths only stat */
+    /* open files: read, write; of paths only stat */
     SYS_read,
     SYS_write,
     SYS_readv,
@@ -156,7 +155,7 @@ static const int always[] = {
     SYS_madvise,
     SYS_brk,
     SYS_membarrier,
-    /* threads and signals of its own */
+    /* threads and signals of the process */
     SYS_futex,
     SYS_set_robust_list,
     SYS_get_robust_list,
@@ -175,7 +174,7 @@ static const int always[] = {
     SYS_restart_syscall,
     SYS_exit,
     SYS_exit_group,
-    /* time and facts */
+    /* time and system information */
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_clock_nanosleep,
@@ -219,8 +218,8 @@ static const int files[] = {
 #endif
 };
 
-/* Calls that depend on the low half of one argument. Other values of ioctl could insert input into
- * the terminal; of prctl, change the process's rights. */
+/* Calls that depend on the low half of one argument. Other values could insert input into the
+ * terminal (ioctl) or change the rights of the process (prctl). */
 struct argument {
     int call, index;
     uint32_t value;
@@ -238,12 +237,12 @@ static const struct argument some[] = {
     {SYS_ioctl, 1, TIOCGWINSZ},
     {SYS_ioctl, 1, FIONREAD},
     {SYS_prctl, 0, PR_SET_NAME},
-    {SYS_prctl, 0, 0x53564d41}, /* PR_SET_VMA: names for regions of memory */
-    {SYS_prlimit64, 0, 0},      /* limits of its own */
+    {SYS_prctl, 0, 0x53564d41}, /* PR_SET_VMA: names for memory regions */
+    {SYS_prlimit64, 0, 0},      /* its own limits */
     {SYS_kill, 0, 0},           /* its own job, for Ctrl-Z */
 };
 
-enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on the same on all architectures */
+enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on equal on all architectures */
 
 struct filter {
     struct sock_filter line[FILTER_MAX];
@@ -273,7 +272,8 @@ static void allow(struct filter *f, const int *call, size_t n)
     }
 }
 
-/* The number of the call is loaded before and after. `test`: BPF_JEQ, or BPF_JSET for any bit. */
+/* The number of the call is loaded before and after. `test`: BPF_JEQ, or BPF_JSET for any of the
+ * bits. */
 static void allow_if(struct filter *f, struct argument a, unsigned short test)
 {
     add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)a.call, 0, 4);
@@ -283,7 +283,8 @@ static void allow_if(struct filter *f, struct argument a, unsigned short test)
     load(f, offsetof(struct seccomp_data, nr));
 }
 
-/* The times of an open file, without a path: both halves of the second argument are 0. */
+/* Allows setting the times of an open file, without a path: both halves of the second argument are
+ * 0. */
 static void allow_times(struct filter *f)
 {
     const size_t path = offsetof(struct seccomp_data, args[1]);

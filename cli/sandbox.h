@@ -1,6 +1,6 @@
 /* cli/sandbox.h: restricts the system calls of the process once its inputs and outputs are open.
  *
- * Two steps, because threads inherit only restrictions that precede them:
+ * It has two steps, because threads inherit only restrictions that precede them:
  *
  *     cli_sandbox_limit    before threads start (Landlock): from here on files are written, made,
  *                          renamed and removed in one folder only, no program is
@@ -11,7 +11,7 @@
  *
  * Refused calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
  * lacks one of the two, only the other is used; cli_sandbox_facts reports which exist. Owns: the
- * lists of allowed calls and files. Refuses: when to call it, options. */
+ * lists of allowed calls and files. Refuses: options. */
 #ifndef CLI_SANDBOX_H
 #define CLI_SANDBOX_H
 
@@ -19,13 +19,13 @@
 
 enum {
     CLI_SANDBOX_RENAME = 1, /* an open output can still be renamed or removed */
-    CLI_SANDBOX_FILES = 3   /* files may be opened, too: for commands that name files */
+    CLI_SANDBOX_FILES = 3   /* files may also be opened, for commands that name files */
 };
 
-/* `file`: the output, in its folder; NULL and "-": none. */
+/* `file`: the output, whose folder stays writable; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
-/* The same for a command that uses the network and writes below one folder: TCP stays. */
+/* The same for a command that uses the network and writes below one folder: TCP stays allowed. */
 void cli_sandbox_limit_to(const char *folder);
 
 /* `allowed`: 0, or one of the above. */

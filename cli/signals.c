@@ -1,5 +1,5 @@
-/* cli/signals.c: signal handlers. See cli/signals.h. Everything below the first rule runs in a
- * handler and calls async-signal-safe functions only. */
+/* cli/signals.c: signal handlers. See cli/signals.h. The functions of the first section run in a
+ * handler and call async-signal-safe functions only. */
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include <fcntl.h>
@@ -12,7 +12,7 @@ enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 
 /* Global: a signal handler takes no argument that could point to it. */
 static struct {
-    volatile sig_atomic_t patient; /* Ctrl-C never kills */
+    volatile sig_atomic_t patient; /* Ctrl-C never ends the process */
     int ending;                    /* a thread has begun to end the process */
     int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
@@ -28,7 +28,7 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends with the signal's own status: the signal is blocked until the handler returns, then it kills
+/* Ends with the signal's own status: the signal is blocked until the handler returns, and then ends
  * the process. */
 static void on_end(int number)
 {
@@ -58,8 +58,8 @@ static size_t hexadecimal(const char *text, uintptr_t *out)
     return n;
 }
 
-/* In a line "start-end r--s offset device inode /path" of /proc/self/maps: the path, if the
- * address is between. Only model files are mapped shared. */
+/* The path in a line "start-end r--s offset device inode /path" of /proc/self/maps, if the address
+ * is in its range. Only model files are mapped shared. */
 static const char *path_at(const char *line, uintptr_t address)
 {
     uintptr_t start, end;
@@ -71,7 +71,7 @@ static const char *path_at(const char *line, uintptr_t address)
     return strchr(line + n, '/');
 }
 
-/* The name of the model file that is mapped there, or false. */
+/* Finds the name of the model file mapped at the address; false if there is none. */
 static bool find_model(uintptr_t address, char name[LINE_SIZE])
 {
     char piece[LINE_SIZE];
@@ -94,7 +94,7 @@ static bool find_model(uintptr_t address, char name[LINE_SIZE])
     return false;
 }
 
-/* A page of a mapped file that was truncated, or that the disk cannot read. */
+/* Handles an access to a page of a mapped file that was truncated, or that the disk cannot read. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char begin[] = "infer: ",
@@ -102,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
                               "was in use, or the disk failed\n";
     char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
-    /* All threads read the model: only the first one prints. */
+    /* All threads may fail here: only the first prints. */
     while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
@@ -123,7 +123,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 
 static void install(int number, void (*handler)(int))
 {
-    /* No SA_RESTART: a read from a silent pipe ends too. */
+    /* Without SA_RESTART, so that a read from a silent pipe ends too. */
     struct sigaction action = {.sa_handler = handler}, old;
     sigemptyset(&action.sa_mask);
     sigaction(number, NULL, &old);
@@ -137,7 +137,7 @@ void cli_signals_init(void)
     struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&bus.sa_mask);
     signal_state.maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    signal(SIGPIPE, SIG_DFL); /* as shells expect, even if another action was inherited */
+    signal(SIGPIPE, SIG_DFL); /* as shells expect, even if the process inherited another action */
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) install(ends[i], on_end);
     install(SIGINT, on_interrupt);

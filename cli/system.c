@@ -65,8 +65,8 @@ bool cli_stdout_is_terminal(void)
     return isatty(STDOUT_FILENO);
 }
 
-/* Allocates nothing, so that a lack of memory can be reported too. Text that does not fit is left
- * out. */
+/* Allocates nothing, so that a lack of memory can be reported too. Text that does not fit is
+ * truncated. */
 static size_t show_in(char *out, size_t room, const char *text, bool lines)
 {
     const size_t size = strlen(text);
@@ -107,7 +107,8 @@ void cli_tell(const char *text)
 
 enum { TEXT_MAX = INT_MAX / 4 /* as text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
 
-/* Returns the bytes read, up to STEP; -1 and an error. Waits for a non-blocking descriptor. */
+/* Reads up to STEP bytes and returns their number; -1 and an error. Waits if the descriptor is
+ * non-blocking. */
 static ssize_t read_some(int fd, char *piece, struct base_error *err)
 {
     for (;;) {
@@ -117,7 +118,7 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
         if (n >= 0) return n;
         if (n == -1 && errno == EINTR && !base_goes_on(err)) return -1;
         if (n == -1 && errno != EINTR) {
-            /* A wrong name is BASE_USAGE; an error while reading is BASE_FAILED. */
+            /* A wrong name is BASE_USAGE, an error while reading BASE_FAILED. */
             base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
                       strerror(errno));
             return -1;
@@ -136,7 +137,7 @@ bool cli_is_utf16(const char *bytes, size_t size)
     return size > 1 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
 }
 
-/* Checks limits while reading: /dev/zero has no end. */
+/* Checks limits while reading, because /dev/zero has no end. */
 static bool read_all(int fd, bool is_source, struct base_buffer *out, struct base_error *err)
 {
     char piece[STEP];

@@ -1,4 +1,4 @@
-/* cli/terminal.c: untrusted text on a terminal. See cli/terminal.h. */
+/* cli/terminal.c: shows untrusted text on a terminal. See cli/terminal.h. */
 #include "cli/terminal.h"
 #include "base/utf8.h"
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_harmless(int32_t code, bool lines)
     return (lines && (code == '\n' || code == '\t')) || (!is_control && !is_bidi);
 }
 
-/* The last `digits` hexadecimal digits of a number; printf is not async-signal-safe. */
+/* Writes the last `digits` hexadecimal digits of a number; printf is not async-signal-safe. */
 static void write_hex(unsigned number, size_t digits, char *out)
 {
     for (size_t i = digits; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];

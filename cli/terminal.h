@@ -1,4 +1,4 @@
-/* cli/terminal.h: untrusted text on a terminal: model names, prompts, the output of models.
+/* cli/terminal.h: shows untrusted text on a terminal: model names, prompts, the output of models.
  *
  * Control characters that a terminal would interpret (ESC and others, also C1) and bidirectional
  * controls, which change the displayed order, are shown as \u001b and so on, as in JSON; bytes that
@@ -10,11 +10,11 @@
 
 enum { CLI_SHOWN_MAX = 8 };
 
-/* The first character of bytes[0..size), size > 0, as it is shown: *n bytes of out. `lines`: LF and
- * TAB are kept. Returns the bytes used. Async-signal-safe. */
+/* Converts the first character of bytes[0..size), size > 0, to its shown form: *n bytes of out.
+ * `lines`: LF and TAB are kept. Returns the bytes used. Async-signal-safe. */
 size_t cli_show_character(const char *bytes, size_t size, bool lines, char out[CLI_SHOWN_MAX],
                           size_t *n);
-/* Appends a text as it is shown. */
+/* Appends a text in its shown form. */
 void cli_show(struct base_buffer *out, const char *bytes, size_t size, bool lines);
 
 #endif

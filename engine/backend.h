@@ -1,7 +1,7 @@
-/* engine/backend.h: the seam between a planned graph and the device that runs it.
+/* engine/backend.h: the interface between a planned graph and the device that runs it.
  *
- * A backend is one row of functions. Whatever is above plan.c reaches tensor memory only through
- * `data` of inputs and outputs, which a backend makes valid on the host. The CPU is the first. */
+ * A backend is one row of functions. Callers of the engine access tensor memory only through `data`
+ * of inputs and outputs, which a backend makes valid on the host. */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
 
@@ -20,7 +20,7 @@ struct engine_buffer {
 
 struct engine_backend {
     const char *name;
-    /* `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
+    /* Allocates `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
     bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
     void (*buffer_free)(struct engine_buffer *buffer); /* an empty buffer is fine */
     bool (*supports)(const struct engine_tensor *node);
@@ -30,6 +30,6 @@ struct engine_backend {
 };
 
 extern const struct engine_backend engine_backend_cpu;
-extern const struct engine_backend engine_backend_plan; /* lays out and runs nothing */
+extern const struct engine_backend engine_backend_plan; /* computes layouts only; cannot run */
 
 #endif

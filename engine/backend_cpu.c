@@ -1,7 +1,7 @@
 /* engine/backend_cpu.c: runs a planned graph on the engine's thread pool.
  *
- * One pool job runs the whole graph: each worker goes through the list of steps and computes its
- * share of each; the plan says where barriers are. Nothing here allocates after buffer_new. */
+ * One pool job runs the whole graph: each worker executes the list of steps and computes its share
+ * of each; the plan determines where barriers are. Nothing here allocates after buffer_new. */
 #include "base/interrupt.h"
 #include "base/size.h"
 #include "engine/backend.h"
@@ -45,7 +45,7 @@ struct cpu_run {
     const struct engine_plan *plan;
     const struct engine *engine;
     /* The step at which all workers stop. Worker 0 sets it before the barrier of that step, so that
-     * a worker that is still at an earlier step stops at the same one. */
+     * workers at an earlier step stop at the same one. */
     atomic_int stop_at;
 };
 

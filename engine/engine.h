@@ -13,23 +13,24 @@
 struct engine_options {
     int n_threads;        /* 0: engine_threads_default() */
     enum cpu_level level; /* a cap; cpu_level_best() for no cap */
-    bool use_blas;        /* large F32 products through OpenBLAS (then bits may differ) */
+    bool use_blas;        /* large F32 products by OpenBLAS (results may differ in the last bits) */
     bool pin_threads;     /* bind thread i to the i-th allowed processor */
-    bool plan_only;       /* graphs get addresses and no memory, and cannot run */
+    bool plan_only;       /* graphs get addresses but no memory, and cannot run */
 };
 struct engine_options engine_options_default(void);
 
 struct engine_tensor;
 
-/* The inputs of one matrix of weights in a product: w[n][k], x[T][k] with batches, and ids[T][U] of
- * experts (NULL without); shapes as of engine_mul_mat and engine_mul_mat_id (engine/graph.h). */
+/* The inputs of one weight matrix in a product: w[n][k], x[T][k] with batches, and ids[T][U] of
+ * experts (NULL without experts); shapes as in engine_mul_mat and engine_mul_mat_id
+ * (engine/graph.h). */
 struct engine_product_inputs {
     const struct engine_tensor *w, *x, *ids;
 };
 
-/* Looks at the inputs of all products of an engine's runs. `product` is called on each worker that
- * takes part in the product, before it runs, for each of its matrices; workers call at the same
- * time, and share out the work by ith and nth. */
+/* Observes the inputs of all products of an engine's runs. Each worker that takes part in a product
+ * calls `product` before it, once for each of its matrices; the calls are concurrent, and ith and
+ * nth divide the work. */
 struct engine_observer {
     void (*product)(void *user, const struct engine_worker *worker,
                     const struct engine_product_inputs *inputs);
@@ -42,7 +43,7 @@ struct engine {
     struct engine_vec vec;
     struct engine_pool *pool;
     struct engine_blas *blas;               /* NULL unless use_blas */
-    struct engine_profile *profile;         /* engine_set_profile; NULL: nothing is counted */
+    struct engine_profile *profile;         /* engine_set_profile; NULL: off */
     const struct engine_observer *observer; /* engine_set_observer; NULL: none */
 };
 
@@ -51,8 +52,7 @@ struct engine {
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* NULL is fine */
 
-/* *observer is called in all later runs; NULL: nothing is. The caller owns it. Results do not
- * change. */
+/* Sets the observer of all later runs; NULL: none. The caller owns it. Results do not change. */
 void engine_set_observer(struct engine *e, const struct engine_observer *observer);
 
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,

@@ -1,4 +1,4 @@
-/* engine/graph.c: the graph object: its life, planning and running it.
+/* engine/graph.c: the graph object: creating, planning, running and freeing it.
  *
  * Owns: the memory of the tensors that builders append (one arena, sized when the graph is made).
  * Refuses: appending (graph_build.c), memory layout and order (plan.c), rewriting (simplify.c). */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Life ---- */
+/* ---- Creating and freeing ---- */
 
 struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
                                       struct base_error *err)

@@ -2,10 +2,10 @@
  *
  * Build: the functions below append tensors to the graph. The first error sticks in the graph
  * (engine_graph_plan returns it); after an error, or given a NULL tensor, builders return NULL, so
- * a model's code has no check after each line. Plan: keeps what the outputs need, in the order of
- * building (what writes into a leaf is always kept), simplifies, gives every intermediate an offset
- * by liveness and allocates one buffer. Run: no allocation, no rebuild; a decode step writes new
- * inputs and runs again.
+ * a model's code has no check after each line. Plan: keeps the nodes that outputs depend on and
+ * those that write into leaves, in the order of building, simplifies, gives every intermediate an
+ * offset by liveness and allocates one buffer. Run: no allocation, no rebuild; a decode step writes
+ * new inputs and runs again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
 #ifndef ENGINE_GRAPH_H
@@ -30,22 +30,23 @@ struct engine_tensor *engine_input(struct engine_graph *g, enum quant_id type, i
                                    const int64_t *ne, const char *name);
 void engine_output(struct engine_graph *g, struct engine_tensor *t);
 
-/* Simplifies if `simplify` (tests compare both), plans, allocates. `simplify` changes speed
+/* Simplifies if `simplify` (tests compare both), plans, allocates. `simplify` affects speed
  * only. */
 bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err);
 bool engine_graph_run(struct engine_graph *g, struct base_error *err);
 
 int64_t engine_graph_bytes(const struct engine_graph *g); /* buffer + scratch, after the plan */
 int engine_graph_nodes(const struct engine_graph *g);     /* nodes that run, after the plan */
-/* Any tensor by name (the first), for dumps; NULL if absent. Valid data only for outputs. */
+/* The first tensor of that name, for dumps; NULL if absent. Only outputs have valid data. */
 struct engine_tensor *engine_graph_find(struct engine_graph *g, const char *name);
 
 /* ---- Views: no work, no memory ---- */
-/* ne and nb (bytes; NULL: contiguous) of n_dims dimensions, at `offset` bytes from a's first. */
+/* A view with ne and nb (bytes; NULL: contiguous) of n_dims dimensions, `offset` bytes after the
+ * start of a. */
 struct engine_tensor *engine_view(struct engine_graph *g, struct engine_tensor *a, int n_dims,
                                   const int64_t *ne, const int64_t *nb, int64_t offset);
-/* Splits or joins dimensions; every dimension that is joined must be contiguous with the next.
- * Strided rows may be split along ne[0]: [T][H*D] (any row stride) to [T][H][D]. */
+/* Splits or joins dimensions; joined dimensions must be contiguous. Strided rows may be split along
+ * ne[0]: [T][H*D] (any row stride) to [T][H][D]. */
 struct engine_tensor *engine_reshape(struct engine_graph *g, struct engine_tensor *a, int n_dims,
                                      const int64_t *ne);
 struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tensor *a, int d0,
@@ -58,7 +59,7 @@ struct engine_tensor *engine_cols(struct engine_graph *g, struct engine_tensor *
 
 /* ---- Moving data ---- */
 struct engine_tensor *engine_cont(struct engine_graph *g, struct engine_tensor *a); /* contiguous */
-/* Converts and copies a into dst's memory (same element count); returns a view of dst. */
+/* Converts and copies a into dst's memory (same number of elements); returns a view of dst. */
 struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *a,
                                   struct engine_tensor *dst);
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
@@ -67,9 +68,9 @@ struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *
  * range gives a row of NaN and never an access out of bounds. */
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids);
-/* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, a negative
- * or too large one is skipped. Returns a view of table; nodes that read this view run after the
- * write. */
+/* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, and rows
+ * with an id out of range are skipped. Returns a view of table; nodes that read this view run after
+ * the write. */
 struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *a, struct engine_tensor *ids);
 struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor *a,
@@ -79,7 +80,7 @@ struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor
 struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
                                  const int64_t *after); /* zeros after each dimension */
 
-/* ---- Arithmetic; b is repeated over a where its dimensions divide a's ---- */
+/* ---- Arithmetic; b is repeated over a if its dimensions divide a's ---- */
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
                                  struct engine_tensor *b);
 struct engine_tensor *engine_sub(struct engine_graph *g, struct engine_tensor *a,
@@ -98,12 +99,12 @@ struct engine_tensor *engine_softcap(struct engine_graph *g, struct engine_tenso
                                      float cap); /* cap * tanh(a / cap) */
 struct engine_tensor *engine_unary(struct engine_graph *g, struct engine_tensor *a,
                                    enum engine_unary f);
-/* unary(gate) * up, same shapes, rows may be strided: [T][F]. */
+/* unary(gate) * up, both [T][F]; rows may be strided. */
 struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,
                                  struct engine_tensor *up, enum engine_unary f);
 
-/* f(min(gate, limit)) * (clamp(up, -limit, limit) + offset): clamped SwiGLU (SILU, offset 0), and
- * that of gpt-oss (GELU_QUICK, limit 7, offset 1). */
+/* f(min(gate, limit)) * (clamp(up, -limit, limit) + offset): clamped SwiGLU (SILU, offset 0) and
+ * the variant of gpt-oss (GELU_QUICK, limit 7, offset 1). */
 struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_tensor *gate,
                                        struct engine_tensor *up, enum engine_unary f, float limit,
                                        float offset);
@@ -117,25 +118,25 @@ struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_te
                                         int n_groups, float eps);
 struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a);
 /* softmax(a * scale + slope(head) * mask) over rows; a [N][H][T][K]; mask [T][K] F32 or F16 or
- * NULL; sinks [H] or NULL (an extra logit per head that takes part in the sum only); max_bias > 0:
+ * NULL; sinks [H] or NULL (an extra logit per head that is only added to the sum); max_bias > 0:
  * ALiBi slopes. */
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *mask, struct engine_tensor *sinks,
                                       float scale, float max_bias);
-/* I32 indexes of each row in descending (or ascending) order; equal values keep their order, NaN
- * comes last. */
+/* I32 indexes that sort each row in descending (or ascending) order; the sort is stable, NaN comes
+ * last. */
 struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
                                      bool descending);
 struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k);
 
 /* ---- Products ---- */
 /* w[n][k] (any type with arithmetic) and x[T][k] F32 give [T][n] F32. x's ne2 and ne3 are multiples
- * of w's, which are repeated (grouped-query attention, expert stacks). Arithmetic:
+ * of w's, which are broadcast (grouped-query attention, expert stacks). Arithmetic:
  * quant/quant.h. */
 struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
                                      struct engine_tensor *x);
-/* Several weights with one input, as one parallel region that quantizes x once: the results side by
- * side, [T][n_0 + n_1 + ...], for engine_cols. n_w <= 4; types may differ. */
+/* Several weights with one input, as one parallel region that quantizes x once. The results are
+ * adjacent, [T][n_0 + n_1 + ...], for engine_cols. n_w <= 4; types may differ. */
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x);
 /* Experts: w[X][n][k], x[T][1 or U][k], ids I32 [T][U] give [T][U][n]: row (t, u) of x times expert
@@ -146,22 +147,22 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */
 /* The U experts with the largest probs[T][X] + bias[X] (NULL: probs alone), best first: I32 [T][U].
- * Of n_groups groups of consecutive experts only those in the n_groups_used best (by the sum of
- * their two largest) are chosen from; 1 and 1: no groups. */
+ * Only experts in the n_groups_used best of n_groups groups of consecutive experts qualify (groups
+ * are rated by the sum of their two largest values); 1 and 1: no groups. */
 struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *bias, int n_used, int n_groups,
                                             int n_groups_used);
-/* The same without bias and groups, and in place of each expert's id that of its chunk of so many
- * consecutive experts, id / chunk: one chunk may occur several times. */
+/* The same without bias and groups; the result is id / chunk, the number of the expert's chunk of
+ * `chunk` consecutive experts. A number may occur several times. */
 struct engine_tensor *engine_choose_expert_chunks(struct engine_graph *g,
                                                   struct engine_tensor *probs, int n_used,
                                                   int chunk);
-/* Weights of the chosen, F32 [T][U]: probs of ids[T][U], then a softmax over them if `softmax`,
- * divided by their sum (at least 2^-14) if `normalize`, times scale. */
+/* Weights of the chosen experts, F32 [T][U]: probs of ids[T][U], then a softmax over them if
+ * `softmax`, divided by their sum (at least 2^-14) if `normalize`, times scale. */
 struct engine_tensor *engine_expert_weights(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *ids, bool softmax, bool normalize,
                                             float scale);
-/* The sum over u of y[T][U][E] * weights[T][U], ascending: [T][E]. */
+/* The sum over ascending u of y[T][U][E] * weights[T][U]: [T][E]. */
 struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_tensor *y,
                                         struct engine_tensor *weights);
 
@@ -170,8 +171,8 @@ enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
     ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
     ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
-    ENGINE_ROPE_INTERLEAVED /* the same; pairs take the first three rows in turn, as long as the
-                               row's section lasts, then the fourth (Qwen3-VL) */
+    ENGINE_ROPE_INTERLEAVED /* the same; pairs use the first three rows in turn while the
+                               row's section is not exhausted, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {
     enum engine_rope_kind kind;
@@ -184,9 +185,9 @@ struct engine_rope {
     float beta_fast, beta_slow; /* YaRN: 32, 1 */
     int section[4];             /* MULTI, INTERLEAVED */
 };
-/* x[T][H][D] (strided rows are fine) by positions I32 [T] (kinds with sections: [4][T], or [T] for
- * text, whose first three rows are that and the fourth 0); factors F32 [n_rot/2] (per frequency
- * divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
+/* Rotates x[T][H][D] (rows may be strided) by positions I32 [T]. Kinds with sections: [4][T], or
+ * [T] for text, which stands for three such rows and a fourth of zeros. factors: F32 [n_rot/2]
+ * (divisors per frequency: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
  * double and rounded once. Elements from n_rot on are copied. */
 struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
                                   struct engine_tensor *positions, struct engine_tensor *factors,
@@ -207,7 +208,7 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
 enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
-/* Row `from` of one group becomes row `to` of another; rows of `size` elements. */
+/* Copies row `from` of one group to row `to` of another; rows have `size` elements. */
 void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
                         void *group, uint32_t to);
 struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q16 what,
@@ -216,9 +217,9 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
 
 struct engine_attention {
     float scale;     /* of q . k */
-    float softcap;   /* 0: off; else cap * tanh(s / cap) */
+    float softcap;   /* 0: off; otherwise cap * tanh(s / cap) */
     int dv;          /* elements of a value in an int16-quantized cache */
-    float max_alibi; /* 0: off; else the exponent of ALiBi's largest slope */
+    float max_alibi; /* 0: off; otherwise the exponent of ALiBi's largest slope */
 };
 /* clang-format off */
 /* Attention of T tokens over cached keys and values. There is no mask: ranges are data.
@@ -233,8 +234,8 @@ struct engine_attention {
  *   sinks    F32 [H] or NULL         for each head a logit that has weight and no value
  *   result   F32 [T][H * DV]
  *
- * Tables may name the same slots (common prefixes); a sliding window is `first`, an encoder's look
- * ahead is `end`.
+ * Tables may share slots (common prefixes); `first` implements sliding windows, `end` the
+ * bidirectional attention of encoders.
  *
  * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
  * position 0, in ascending order; j runs over the chunk's keys in the token's range:
@@ -252,7 +253,7 @@ struct engine_attention {
  *   merge    chunks in ascending order: M = max(m0, m1), each side times exp(m - M), or the power
  *            of two;  result = o / l
  *
- * engine/isa/attn.h specifies codes and roundings of all that is not F32. */
+ * engine/isa/attn.h specifies the codes and roundings of types other than F32. */
 /* clang-format on */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,

@@ -1,5 +1,5 @@
-/* engine/graph_build.c: building a graph: nodes, views, inputs and outputs are appended, names
- * given, and the first error sticks.
+/* engine/graph_build.c: building a graph: appends nodes, views, inputs and outputs, and names them;
+ * the first error sticks.
  *
  * Owns: the checks that every builder shares. Refuses: arithmetic and the builders of single ops
  * (op_*.c, matmul/, attention/), planning and running (graph.c). */
@@ -38,7 +38,7 @@ bool engine_shape_fail(const struct engine_tensor *dst, struct base_error *err, 
 
 /* ---- Appending ---- */
 
-/* The next free tensor, zeroed; it becomes part of the graph with tensor_commit. */
+/* The next free tensor, zeroed; tensor_commit adds it to the graph. */
 static struct engine_tensor *tensor_begin(struct engine_graph *g)
 {
     if (g->err.code) return NULL;
@@ -56,7 +56,8 @@ static struct engine_tensor *tensor_commit(struct engine_graph *g, struct engine
     return t;
 }
 
-/* A source must be a leaf or a node of this graph: another graph's nodes have no lasting data. */
+/* A source must be a leaf or a node of this graph: data of another graph's nodes is not
+ * persistent. */
 static bool source_ok(struct engine_graph *g, const struct engine_op *op,
                       const struct engine_tensor *s)
 {
@@ -111,7 +112,7 @@ static bool view_fits(const struct engine_tensor *t)
     const struct quant_type *type = t->type;
     if (t->view_offset < 0 || t->ne[0] <= 0 || t->ne[0] % type->block_len != 0) return false;
     if (type->block_len > 1 && t->nb[0] != (int64_t)type->block_bytes) return false;
-    /* A row's header precedes its blocks: a view has whole rows. */
+    /* A row's header precedes its blocks, so a view must have whole rows. */
     if (type->header_bytes && t->ne[0] != t->view_of->ne[0]) return false;
     uint64_t reach = (uint64_t)t->view_offset;
     if (!base_add(reach, type->header_bytes + (uint64_t)type->block_bytes, &reach)) return false;
@@ -138,8 +139,8 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
     dst->view_of = engine_tensor_root(a);
     for (int d = 0; d < ENGINE_DIMS; d++) dst->ne[d] = d < n_dims ? ne[d] : 1;
     bool fits = engine_tensor_layout(dst);
-    /* Dimensions beyond n_dims have one element: any stride is valid, that of the joined dimensions
-     * is kept. */
+    /* Dimensions beyond n_dims have one element, so any stride is valid; the stride of the joined
+     * dimensions is kept. */
     if (nb)
         for (int d = 0; d < n_dims; d++) dst->nb[d] = nb[d];
     if (!fits || __builtin_add_overflow(a->view_offset, offset, &dst->view_offset) || offset < 0 ||

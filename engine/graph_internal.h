@@ -1,5 +1,5 @@
-/* engine/graph_internal.h: what the files of engine/ share about graphs: how a builder appends a
- * node (graph_build.c), and the graph that plan.c and simplify.c work on. Private to engine/.
+/* engine/graph_internal.h: private to engine/: how a builder appends a node (graph_build.c), and
+ * the graph struct for plan.c and simplify.c.
  *
  * A builder is three lines:
  *
@@ -23,27 +23,28 @@
 
 /* Appends the node op(src...). The first op->n_src sources are required, later ones may be NULL.
  * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
- * dst->view_of (the result lies in a source's memory: see engine_dst_over). NULL when the graph has
- * an error, or gets one here: a missing source, a shape that does not fit, no room. */
+ * dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when the graph has
+ * an error or this call records one: a missing source, a shape that does not fit, no room. */
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
                                         const union engine_param *param, int n_param);
 
-/* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions at `offset` bytes from
- * a's first. Fails if the view would reach outside the memory of `a`. */
+/* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions, `offset` bytes after
+ * the start of a. Fails if the view exceeds the memory of `a`. */
 struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *a, int n_dims, const int64_t *ne,
                                         const int64_t *nb, int64_t offset);
 
-/* Where builders that check something themselves record an error (the first one sticks). Returns
- * NULL, so that `return engine_graph_fail(...)` ends a builder. */
+/* Records an error of a builder's own check (the first one sticks). Returns NULL, so that `return
+ * engine_graph_fail(...)` ends a builder. */
 struct engine_tensor *engine_graph_fail(struct engine_graph *g, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For shape rules: BASE_MODEL "op: what (types and shapes of all sources)"; returns false. */
+/* For shape rules: records BASE_MODEL "op: what (types and shapes of all sources)"; returns
+ * false. */
 bool engine_shape_fail(const struct engine_tensor *dst, struct base_error *err, const char *what);
 
-/* For shape rules: dst becomes `type` with the shape given, or with the shape of `like`. */
+/* For shape rules: set the type of dst, and the given shape or the shape of `like`. */
 void engine_dst_shape(struct engine_tensor *dst, enum quant_id type, int64_t ne0, int64_t ne1,
                       int64_t ne2, int64_t ne3);
 void engine_dst_like(struct engine_tensor *dst, enum quant_id type,
@@ -66,7 +67,7 @@ static inline bool engine_tensor_is(const struct engine_tensor *t, enum quant_id
     return t->type->id == type;
 }
 
-/* The tensor that owns the memory t lies in (t itself where it is no view). */
+/* The tensor that owns t's memory (t itself if it is not a view). */
 static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 {
     return t->view_of ? t->view_of : t;
@@ -84,7 +85,7 @@ struct engine_graph {
     struct engine_plan plan;
 };
 
-/* The index of a tensor of this graph, or -1 for a weight (a leaf outside of it). */
+/* The index of a tensor of this graph, or -1 for a leaf outside of it (a weight). */
 static inline int engine_graph_index(const struct engine_graph *g, const struct engine_tensor *t)
 {
     const uintptr_t first = (uintptr_t)g->tensors, at = (uintptr_t)t;
@@ -92,8 +93,8 @@ static inline int engine_graph_index(const struct engine_graph *g, const struct 
     return (int)((at - first) / sizeof *t);
 }
 
-/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits, in time that
- * grows as the graph does. BASE_NO_MEMORY when the arena is full. */
+/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits, in time linear
+ * in the size of the graph. BASE_NO_MEMORY when the arena is full. */
 bool engine_graph_simplify(struct engine_graph *g, struct base_error *err);
 
 #endif

@@ -1,15 +1,15 @@
 /* engine/graph_recurrent.h: builders of the ops that carry a state from token to token (Mamba,
- * RWKV, gated delta rule). The same rules as in engine/graph.h.
+ * RWKV, gated delta rule). The rules of engine/graph.h apply.
  *
- * T tokens of S spans, H heads, D head size, N state size. A span is the consecutive tokens of one
- * sequence; its state before them is in one slot of a table, and that after them goes into another
- * one. `spans` says which: I32 [S][4], each {first token, tokens, slot before, slot after}. The two
- * may be the same slot; otherwise no span's slot after is a slot of another span. Spans cover all
- * tokens and do not overlap; outputs of tokens in none have no defined value. A span whose slots do
- * not exist gives NaN and writes no state; tokens that do not exist are left out.
+ * T tokens of S spans, H heads, D head size, N state size. A span is consecutive tokens of one
+ * sequence; it reads the state before them from one slot of a table and writes the state after them
+ * to another. `spans`: I32 [S][4], each {first token, tokens, slot before, slot after}. Both may be
+ * the same slot; otherwise no span's slot after is a slot of another span. Spans cover all tokens
+ * and do not overlap; outputs of tokens outside of all spans are undefined. A span whose slots do
+ * not exist gives NaN and writes no state; tokens that do not exist are skipped.
  *
- * `table`: F32 [slots][..], contiguous, a leaf; a run writes into it, and nodes that are built
- * later read the new states. Other sources may have any strides and be of any type with arithmetic.
+ * `table`: F32 [slots][..], contiguous, a leaf; a run writes into it, and nodes built later read
+ * the new states. Other sources may have any strides and be of any type with arithmetic.
  * Arithmetic: op_recurrent.c. */
 #ifndef ENGINE_GRAPH_RECURRENT_H
 #define ENGINE_GRAPH_RECURRENT_H
@@ -18,7 +18,7 @@
 
 /* Causal convolution, channel by channel: x[T][C] and taps[K][C] give [T][C]:
  *     out[t][c] = sum over k of x[t - K + 1 + k][c] taps[k][c],
- * where the K - 1 inputs before a span are its state, table[slots][1][K - 1][C]. Fastest where the
+ * where the K - 1 inputs before a span are its state, table[slots][1][K - 1][C]. Fastest if the
  * channels of both are contiguous. */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *x, struct engine_tensor *taps,
@@ -42,8 +42,8 @@ struct engine_tensor *engine_wkv6(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *bonus, struct engine_tensor *decay,
                                   struct engine_tensor *table, struct engine_tensor *spans);
 
-/* RWKV 7. All but the table are [T][H][D], and so is the result; table[slots][H][D][D], value by
- * key:
+/* RWKV 7. The result and all sources except the table are [T][H][D]; table[slots][H][D][D], value
+ * by key:
  *     state[i][j] = state[i][j] decay[j] + v[i] k[j] + b[j] sum over l of a[l] state[i][l]
  *     out[i] = sum over j of state[i][j] r[j]. */
 struct engine_tensor *engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
@@ -52,9 +52,9 @@ struct engine_tensor *engine_wkv7(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *b, struct engine_tensor *table,
                                   struct engine_tensor *spans);
 
-/* Gated delta rule. q and k [T][QH][DK], where head h takes head h % QH; v[T][H][D]; gate
- * [T][H][1], or [T][H][DK] for a decay per key element; beta [T][H][1]; table [slots][H][D][DK],
- * value by key; gives [T][H][D]:
+/* Gated delta rule. q and k [T][QH][DK], where head h uses head h % QH; v[T][H][D]; gate [T][H][1],
+ * or [T][H][DK] for a decay per key element; beta [T][H][1]; table [slots][H][D][DK], value by key;
+ * gives [T][H][D]:
  *     state[i][j] = state[i][j] exp(gate[j]);
  *     state[i][j] += beta (v[i] - sum over l of state[i][l] k[l]) k[j]
  *     out[i] = sum over j of state[i][j] q[j] / sqrt(DK). */

@@ -1,6 +1,6 @@
-/* engine/op.h: an op is one row: name, shape rule, scratch rule, split rule, run.
+/* engine/op.h: an op is one row of a table: name, shape rule, scratch rule, split rule, run.
  *
- * A run function is called on each worker that the split rule names, with its task and the
+ * A run function is called on each worker that the split rule selects, with its task and the
  * destination. Each row is in the file that implements it; engine/ops.h lists all. */
 #ifndef ENGINE_OP_H
 #define ENGINE_OP_H
@@ -18,8 +18,8 @@ struct engine_task {
 };
 
 enum engine_split {
-    ENGINE_SPLIT_ONE,  /* worker 0 alone: too small to divide */
-    ENGINE_SPLIT_ROWS, /* workers share out rows (engine_task_rows), without barriers or claims; */
+    ENGINE_SPLIT_ONE,  /* only worker 0: too small to divide */
+    ENGINE_SPLIT_ROWS, /* workers divide rows (engine_task_rows), without barriers or claims; */
                        /* small nodes run on worker 0 with nth = 1; scratch: op_rows.h */
     ENGINE_SPLIT_OWN   /* the op claims chunks and waits at barriers itself */
 };
@@ -27,19 +27,19 @@ enum engine_split {
 struct engine_op {
     const char *name;
     bool is_view;  /* shares its source's memory; nothing to run */
-    bool in_place; /* may overwrite src[0] when no other node reads it */
+    bool in_place; /* may overwrite src[0] if no other node reads it */
     enum engine_split split;
     int n_src;   /* required sources */
-    int updates; /* 1 + the source, a leaf, that a run writes into beside dst; 0: none */
+    int updates; /* 1 + index of the source, a leaf, that a run writes into besides dst; 0: none */
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
      * come from files) when they do not fit. */
     bool (*shape)(struct engine_tensor *dst, struct base_error *err);
     /* Bytes of shared scratch for n_threads workers; NULL: none. */
     int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
-    /* The work of a run, for profiles; NULL: it reads its sources and writes dst. */
+    /* The work of a run, for profiles; NULL: reads its sources and writes dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
-    /* The name of the route by which e computes dst, for profiles; NULL: the op has only one. */
+    /* The name of the route by which e computes dst, for profiles; NULL if the op has only one. */
     const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
 };
 

@@ -1,16 +1,16 @@
-/* engine/plan.c: from a built graph to steps, offsets and barriers. Done once for each graph.
+/* engine/plan.c: plans a built graph, once: steps, offsets and barriers.
  *
  * Owns: which nodes run and in which order, the layout of the buffer, which nodes one worker runs
  * alone, where barriers are. Refuses: arithmetic, and running (backend_*.c).
  *
  * Order: nodes run in the order in which they were built. Builders take existing tensors, so
  * sources always precede users, and a node that writes into a tensor precedes nodes that were built
- * later to read it. Nodes that no output needs are left out. A node that writes into the memory of
- * a leaf is always needed, because its effect outlives the run.
+ * later to read it. Nodes that no output depends on are dropped. A node that writes into the memory
+ * of a leaf is always kept, because its effect outlasts the run.
  *
- * Layout: a tensor holds its memory from the step that makes it to the last step that names it or a
- * view of it; inputs and outputs hold theirs for the whole run. Free memory is a list of holes; the
- * smallest hole that fits is used. */
+ * Layout: a tensor occupies memory from the step that computes it to the last step that uses it or
+ * a view of it, inputs and outputs for the whole run. Free memory is a list of holes; the smallest
+ * hole that fits is used. */
 #include "engine/plan.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"
@@ -27,8 +27,8 @@ struct hole {
 
 struct life { /* lifetime of a tensor that owns memory of the buffer */
     uint64_t offset, size;
-    int last_use; /* step; INT_MAX: kept for the whole run */
-    bool placed;  /* holds memory now */
+    int last_use; /* last step that uses it; INT_MAX: the whole run */
+    bool placed;  /* currently has memory */
     bool needed;  /* an output depends on the tensor */
 };
 
@@ -36,12 +36,12 @@ struct planner {
     struct engine_graph *g;
     struct engine_plan *plan;
     struct life *life;  /* [n_tensors] */
-    struct hole *holes; /* [n_holes], by offset, never touching each other */
+    struct hole *holes; /* [n_holes], sorted by offset, never adjacent */
     int n_holes;
-    uint64_t end; /* bytes of the buffer so far */
+    uint64_t end; /* size of the buffer so far */
 };
 
-/* Sizes of what engine_plan_make takes from the arena, for n tensors. */
+/* Sizes of the arrays that engine_plan_make takes from the arena, for n tensors. */
 static uint64_t steps_bytes(int n)
 {
     return (uint64_t)n * sizeof(struct engine_step);
@@ -65,15 +65,15 @@ uint64_t engine_plan_arena_bytes(int max_tensors)
 
 /* ---- Which nodes run ---- */
 
-/* The record of the tensor that owns t's memory, or NULL if that is not in the buffer. */
+/* The lifetime of the tensor that owns t's memory, or NULL if that is not in the buffer. */
 static struct life *life_of(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, engine_tensor_root(t));
     return i < 0 ? NULL : &p->life[i];
 }
 
-/* Marks the result as needed, and the owner of its memory: then every earlier node that writes
- * there is needed too. */
+/* Marks the result and the owner of its memory as needed: every earlier node that writes there is
+ * then needed, too. */
 static void need(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, t), root = engine_graph_index(p->g, engine_tensor_root(t));
@@ -81,7 +81,7 @@ static void need(struct planner *p, struct engine_tensor *t)
     if (root >= 0) p->life[root].needed = true;
 }
 
-/* What a run of t writes into beside its result, or NULL. */
+/* The tensor that a run of t writes into besides its result, or NULL. */
 static struct engine_tensor *updated(const struct engine_tensor *t)
 {
     return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
@@ -182,8 +182,8 @@ static void hole_give(struct planner *p, uint64_t offset, uint64_t size)
     }
 }
 
-/* True when the node of step s may write over src[0]: no later step reads that memory, and
- * within the op each element is read before it is written. */
+/* True if the node of step s may overwrite src[0]: no later step reads that memory, and the op
+ * reads each element before it writes it. */
 static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int s)
 {
     struct engine_tensor *a = t->src[0];
@@ -295,8 +295,8 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
 {
     const struct engine_tensor *a = x->node, *b = y->node;
     bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
-    /* Ops with ENGINE_SPLIT_OWN share the chunk counter and the whole scratch; the others use the
-     * buffers of their worker only (op_rows.c). */
+    /* Ops with ENGINE_SPLIT_OWN share the chunk counter and the whole scratch; other ops use only
+     * buffers of their worker (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
     if (overlap(a, b) || overlap(updated(a), updated(b))) return true;
@@ -313,11 +313,12 @@ static bool runs_alone(const struct engine_tensor *t)
     if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
     const struct engine_tensor *table = updated(t);
     if (table && table->ne[0] * table->ne[1] * table->ne[2] > PLAN_ALONE_ELEMENTS) return false;
-    /* The work of an op that writes into a table is that of its source's rows, not of the table. */
+    /* An op that writes into a table processes as many rows as its source has, not the whole
+     * table. */
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
 }
 
-/* Consecutive steps of worker 0 alone need no barrier; otherwise there is one before a step that
+/* Consecutive steps of worker 0 alone need no barrier; otherwise a barrier precedes a step that
  * clashes with one that may still be running. */
 static void lay_barriers(struct engine_plan *plan)
 {

@@ -1,5 +1,5 @@
-/* engine/plan.h: a planned graph: steps, their order, memory and barriers. Made by plan.c, run by a
- * backend. Private to engine/. */
+/* engine/plan.h: a planned graph: steps, their order, memory and barriers. Created by plan.c, run
+ * by a backend. Private to engine/. */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
@@ -10,7 +10,7 @@ struct engine_graph;
 
 struct engine_step {
     struct engine_tensor *node;
-    bool barrier; /* all workers wait for each other before this step */
+    bool barrier; /* a barrier of all workers precedes this step */
     bool alone;   /* only worker 0 runs it */
 };
 
@@ -18,7 +18,7 @@ struct engine_plan {
     struct engine_step *steps; /* [n_steps], sources before users */
     int n_steps;
     uint64_t buffer_bytes;  /* inputs, intermediates and outputs */
-    uint64_t scratch_bytes; /* the largest step's; follows them in the same buffer */
+    uint64_t scratch_bytes; /* of the step that needs most; follows them in the same buffer */
     const struct engine_backend *backend;
     struct engine_buffer buffer;
     char *scratch;

@@ -3,12 +3,12 @@
  * Owns: threads, and how they wait. Refuses: the work of jobs. Called by engine.c (creation),
  * backend_cpu.c (run) and by ops (barrier, claim, take).
  *
- * Every wait is for one counter to change: spin for a while with the processor's pause hint (a node
- * of a graph takes microseconds, a sleep and a wake-up more than that), then sleep in the kernel.
- * The length of the spin adapts, for each thread and kind of wait: a spin that saw the change makes
- * the next one longer, a timeout halves it. On idle processors spins become long; where other
- * programs run (or more threads than processors), spins become short, because the awaited thread
- * may need the processor that a long spin occupies. */
+ * A thread waits for a counter to change: it spins with the processor's pause hint (a graph node
+ * takes microseconds; sleeping and waking up takes longer), then sleeps in the kernel. The length
+ * of the spin adapts for each thread and kind of wait: a spin in which the counter changed makes
+ * the next one longer, a timeout halves it. On idle processors spins become long. If other programs
+ * run (or more threads than processors) they become short, because the awaited thread may need the
+ * processor that a long spin occupies. */
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
@@ -28,13 +28,13 @@ enum {
     POOL_MIN_SPINS = 32, /* pauses; one takes 15 to 50 nanoseconds */
     POOL_FIRST_SPINS = 256,
     POOL_MAX_SPINS = 2048,
-    POOL_LINE = 64 /* bytes of a cache line: different threads write to different ones */
+    POOL_LINE = 64 /* bytes of a cache line: threads write to different lines */
 };
 
 /* A counter that threads wait on. */
 struct event {
     _Alignas(POOL_LINE) _Atomic uint32_t count;
-    atomic_int sleepers; /* in the kernel, or about to be */
+    atomic_int sleepers; /* in the kernel or about to enter it */
 };
 
 enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };
@@ -42,9 +42,9 @@ enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };
 struct slot {
     _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
-    int spins[WAIT_KINDS]; /* pauses of the next wait of a kind */
-    /* Units taken from this worker's share, in the low half; the high half is the phase that they
-     * belong to, so that shares need no reset at a barrier. */
+    int spins[WAIT_KINDS]; /* pauses of the next wait, by kind */
+    /* Low half: units taken from this worker's share; high half: the phase that they belong to, so
+     * that a barrier need not reset shares. */
     _Alignas(POOL_LINE) _Atomic uint64_t taken;
 };
 
@@ -82,8 +82,8 @@ static void event_raise(struct event *s)
     }
 }
 
-/* True when the counter changed from `old` within *spins pauses; adapts *spins. If hurry is not
- * NULL, the spin ends when *hurry becomes true. */
+/* True if the counter changed from `old` within *spins pauses; adapts *spins. If hurry is not NULL,
+ * the spin ends when *hurry becomes true. */
 static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
 {
     for (int i = 0; i < *spins; ++i) {
@@ -128,7 +128,7 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
     return atomic_fetch_add_explicit(&w->pool->next_chunk, n, memory_order_relaxed);
 }
 
-/* Takes the next unit of worker i's share of n units; n when none is left. */
+/* Takes the next unit of worker i's share of n units; returns n when none is left. */
 static int64_t share_take(struct engine_pool *pool, int i, uint32_t phase, int64_t n)
 {
     _Atomic uint64_t *taken = &pool->slot[i].taken;
@@ -156,8 +156,8 @@ int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
     return total;
 }
 
-/* A worker's life: wait for a start, run the job, wait for the others. No start can be missed: the
- * next one comes only after this worker has reached the job's final barrier. */
+/* Thread function of a worker: waits for a start, runs the job, waits for the others. No start can
+ * be missed: the next one follows this worker's arrival at the job's final barrier. */
 static void *worker_main(void *arg)
 {
     struct slot *slot = arg;
@@ -171,7 +171,7 @@ static void *worker_main(void *arg)
     }
 }
 
-/* The i-th allowed processor, cyclically, for a thread; failure is harmless and ignored. */
+/* Binds a thread to the i-th allowed processor, cyclically; failure is harmless and ignored. */
 static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int i)
 {
     const int n = engine_cpus_count(allowed);
@@ -185,8 +185,8 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
     }
 }
 
-/* Workers block signals: the program's own thread handles Ctrl-C and the like. SIGBUS, for a lost
- * page of a mapped file, goes to the thread that reads it. */
+/* Workers block signals: the program's own thread handles Ctrl-C and similar signals. SIGBUS, for
+ * an unreadable page of a mapped file, goes to the thread that reads it. */
 static int start_thread(struct slot *slot)
 {
     sigset_t all, old;
@@ -223,7 +223,7 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
         for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_FIRST_SPINS;
     }
-    /* The threads that were started do the work: they read n_threads after the first start. */
+    /* Only the threads that were started take part: they read n_threads after the first start. */
     int n_started = 1;
     while (n_started < n_threads && start_thread(&pool->slot[n_started]) == 0) ++n_started;
     pool->n_threads = n_threads = n_started;

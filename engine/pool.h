@@ -1,7 +1,7 @@
 /* engine/pool.h: persistent worker threads.
  *
- * The calling thread is worker 0. Between jobs workers spin for a short while, then sleep, so that
- * a burst of small graph nodes costs no system call and an idle program no processor. */
+ * The calling thread is worker 0. Between jobs workers spin for a short time, then sleep, so that a
+ * burst of small graph nodes costs no system calls and an idle program no processor time. */
 #ifndef ENGINE_POOL_H
 #define ENGINE_POOL_H
 
@@ -10,14 +10,14 @@
 
 struct engine_pool; /* opaque */
 
-/* A worker, for the job that it runs. */
+/* A worker, as its job receives it. */
 struct engine_worker {
-    int ith, nth; /* this worker and how many there are */
+    int ith, nth; /* this worker's number, and the number of workers */
     struct engine_pool *pool;
 };
 
-/* n_threads workers, or as many as the system can start: at least the caller. NULL and BASE_USAGE
- * for a number out of range, BASE_NO_MEMORY. */
+/* A pool of n_threads workers, or as many as the system can start: at least the caller. NULL and
+ * BASE_USAGE for a number out of range, or BASE_NO_MEMORY. */
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err);
 void engine_pool_free(struct engine_pool *pool); /* NULL is fine */
 int engine_pool_threads(const struct engine_pool *pool);
@@ -26,21 +26,21 @@ int engine_pool_threads(const struct engine_pool *pool);
 void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_worker *, void *),
                      void *data);
 
-/* Inside a job: waits until every worker is here. The last to arrive resets the chunk counter, so
- * each region between two barriers claims its work from 0. */
+/* Inside a job: waits until all workers have called it. The last caller resets the chunk counter,
+ * so each region between two barriers claims its work from 0. */
 void engine_pool_barrier(const struct engine_worker *w);
 
-/* Inside a job: claims the next `n` units of work; returns the first (work ends when it reaches the
- * caller's total). All workers of a region must share one total. */
+/* Inside a job: claims the next `n` units of work; returns the first. Work ends when that reaches
+ * the total, which must be the same for all workers of a region. */
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
 
-/* Inside a job, the other way to share out units 0 .. total - 1 (below 2^31) of a region: each
- * worker takes the units of its own share, which are consecutive, in ascending order, so that what
- * it prefetches is what it reads next, and when they are gone takes units of the next worker's
- * share. Returns total when nothing is left. */
+/* Inside a job, the other way to divide units 0 .. total - 1 (below 2^31) of a region: each worker
+ * takes the units of its own share, which are consecutive, in ascending order, so that it
+ * prefetches the data that it reads next; when its share is exhausted it takes units of the next
+ * worker's share. Returns total when no unit is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
-/* Makes idle workers sleep now (before a long wait for the user); the next run wakes them. */
+/* Makes idle workers sleep at once (before a long wait for user input); the next run wakes them. */
 void engine_pool_pause(struct engine_pool *pool);
 
 #endif

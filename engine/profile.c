@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "engine/op.h"
 
-/* Default rule: an op writes its result, and reads at most as many bytes of each source (of a table
- * it reads rows). An op that writes into a table writes the rows of its first source. */
+/* Default rule: an op writes its result and reads at most as many bytes of each source (only some
+ * rows of a table). An op that writes into a table writes the rows of its first source. */
 static struct engine_work work_of(const struct engine_tensor *node)
 {
     if (node->op->work) return node->op->work(node);

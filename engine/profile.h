@@ -1,9 +1,9 @@
 /* engine/profile.h: the time of graph runs per kind of node.
  *
  * Owns the counters and the rule by which time is charged: worker 0 takes a time stamp at the start
- * of every step and charges the time since the last one to the step before, so waiting for other
- * workers counts for the node that they were running. Refuses printing (cli/out/profile_report.c).
- * Off (the usual case) it costs one comparison per node. */
+ * of every step and charges the time since the last one to the previous step, so waiting for other
+ * workers is charged to the node that they run. Refuses: printing (cli/out/profile_report.c). When
+ * off, it costs one comparison per node. */
 #ifndef ENGINE_PROFILE_H
 #define ENGINE_PROFILE_H
 
@@ -12,13 +12,13 @@
 
 enum { ENGINE_PROFILE_ROWS = 96 };
 
-/* The minimum work of a node. */
+/* Lower bounds of a node's work. */
 struct engine_work {
     double bytes; /* read and written once */
     double macs;  /* multiply-adds of products */
 };
 
-/* Nodes of one op and route, with one weight type and shape where the op has weights. */
+/* Nodes with the same op and route and, if the op has weights, the same weight type and shape. */
 struct engine_profile_row {
     const struct engine_op *op;
     const char *name;              /* of the op */
@@ -31,20 +31,21 @@ struct engine_profile_row {
 };
 
 struct engine_profile {
-    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* kinds past the last share its row */
+    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* the last row collects further kinds */
     int n_rows;
     uint64_t runs, barriers;
-    double seconds; /* of all runs together */
-    /* The step under way; only for engine/. */
+    double seconds; /* total of all runs */
+    /* The current step; private to engine/. */
     struct engine_profile_row *now;
     double since;
 };
 
-/* Counts all later runs of e's graphs in *p; NULL: stops counting. The caller owns *p, which begins
- * as {0}, and must not read it during a run. */
+/* Counts all later runs of e's graphs in *p; NULL stops counting. The caller owns *p, initializes
+ * it to {0}, and must not read it during a run. */
 void engine_set_profile(struct engine *e, struct engine_profile *p);
 
-/* For backends, on worker 0: a step begins; the last one has ended. */
+/* For backends, on worker 0: called at the start of a run, before each step, and after the last
+ * one. */
 void engine_profile_start(struct engine_profile *p);
 void engine_profile_step(struct engine_profile *p, const struct engine *e,
                          const struct engine_tensor *node, bool barrier);

@@ -15,13 +15,13 @@ enum {
     PASSES = 6,
     CHUNK = 1 << 20,         /* bytes that a thread claims at once */
     STEPS = 2000,            /* rounds of the multiply loop per claim */
-    CHAINS = 12,             /* independent accumulators: hide the latency of any x86 so far */
+    CHAINS = 12,             /* independent accumulators: enough to hide the latency */
     CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
 };
 #define BUFFER_BYTES ((size_t)256 << 20)
 #define HUGE_PAGE    ((size_t)2 << 20)
 
-/* The best rate of PASSES runs, each of which does `work`; *pass is the number of the run. */
+/* The best rate of PASSES runs of `work` each; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
                         void (*job)(const struct engine_worker *, void *), void *data)
 {
@@ -71,7 +71,7 @@ CPU_TARGET_AVX2 static uint64_t read_avx2(const uint64_t *data, size_t bytes)
     return fold_avx2(sum);
 }
 
-/* Reads four address streams, which some processors read faster, some slower. */
+/* Reads four address streams: faster on some processors, slower on others. */
 CPU_TARGET_AVX2 static uint64_t read_strided_avx2(const uint64_t *data, size_t bytes)
 {
     __m256i sum[4] = {0};
@@ -108,7 +108,7 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
     }
     /* Huge pages are read fastest, and mapped weights may use them. */
     (void)madvise(data, job.bytes, MADV_HUGEPAGE);
-    memset(data, 0x5a, job.bytes); /* writes each page, so that it is not the shared zero page */
+    memset(data, 0x5a, job.bytes); /* writes each page: otherwise all are the zero page */
     job.data = data;
 #if defined(__x86_64__)
     if (cpu_has(e->quant.level, CPU_AVX2)) {
@@ -142,8 +142,9 @@ static int32_t multiply_scalar(int32_t seed)
 }
 
 #if defined(__x86_64__)
-/* The empty asm hides each accumulator from the compiler, so that steps cannot be merged; the loops
- * over them are unrolled to keep them in registers: in memory they halve the rate. */
+/* The empty asm hides each accumulator from the compiler, so that it cannot merge steps; the loops
+ * over accumulators are unrolled to keep them in registers, because in memory they halve the
+ * rate. */
 CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
 {
     __m256i sum[CHAINS];

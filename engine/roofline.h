@@ -3,19 +3,19 @@
  *
  * Generation reads every weight once per token, so streaming read bandwidth limits it; reading a
  * prompt multiplies 8-bit integers. Only ratios to figures of the same run are meaningful: on
- * shared machines both drift by the minute. */
+ * shared machines both drift within minutes. */
 #ifndef ENGINE_ROOFLINE_H
 #define ENGINE_ROOFLINE_H
 
 #include "engine/engine.h"
 
-/* Bytes per second that all threads of the engine read together from a buffer that is larger than
- * any cache (256 MiB), in huge pages if available: the best of several passes, with one address
- * stream per thread or four. 0 and BASE_NO_MEMORY when the buffer cannot be allocated. */
+/* Total bytes per second that all threads of the engine read from a buffer larger than any cache
+ * (256 MiB), in huge pages if available: the best of several passes, with one or four address
+ * streams per thread. 0 and BASE_NO_MEMORY when the buffer cannot be allocated. */
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
 
-/* 8-bit multiply-adds per second of all threads together, from registers, with the instruction of
- * the engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
+/* Total 8-bit multiply-adds per second of all threads, from registers, with the instructions of the
+ * engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
 double engine_roofline_int8(struct engine *e);
 
 #endif

@@ -5,8 +5,9 @@
  *     mul(unary(gate), up)                    glu(gate, up)
  *     glu(cols(product), cols(product))       the product with a gate
  *     glu(product by id, the same by id)      the product by id with a gate
- * The fused node takes the place and name of the last of its group; the others have no users then,
- * so the plan drops them. Refuses: any change of a rounding. Called by graph.c before the plan. */
+ * The fused node takes the place and name of the last node of its group; the others then have no
+ * users, so the plan drops them. Refuses: any change of a rounding. Called by graph.c before the
+ * plan. */
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 #include "engine/ops.h"
@@ -14,7 +15,7 @@
 
 struct simplifier {
     struct engine_graph *g;
-    int *users; /* [n_tensors] sources that name the tensor */
+    int *users; /* [n_tensors] number of sources that refer to the tensor */
 };
 
 /* Adds n to the users of each source of t that is in the graph. */
@@ -26,7 +27,7 @@ static void count_sources(struct simplifier *s, const struct engine_tensor *t, i
     }
 }
 
-/* Replaces what t computes from: src[ENGINE_MAX_SRC]; NULL: nothing. */
+/* Replaces the sources of t by src[ENGINE_MAX_SRC], or by none if src is NULL. */
 static void set_sources(struct simplifier *s, struct engine_tensor *t,
                         struct engine_tensor *const *src)
 {
@@ -36,8 +37,8 @@ static void set_sources(struct simplifier *s, struct engine_tensor *t,
     count_sources(s, t, 1);
 }
 
-/* True when `first` can run at the place of `last`: only its `users`, which are fused too, read its
- * result, and nothing in between writes into memory that it reads. */
+/* True if `first` can run at the place of `last`: only `users` nodes, which are fused too, read its
+ * result, and no node in between writes into memory that it reads. */
 static bool can_join(const struct simplifier *s, const struct engine_tensor *first, int users,
                      const struct engine_tensor *last)
 {
@@ -50,7 +51,7 @@ static bool can_join(const struct simplifier *s, const struct engine_tensor *fir
     return true;
 }
 
-/* `last` becomes the op of `first`, with `extra` as source number k. */
+/* Gives `last` the op and sources of `first`, with `extra` as source k. */
 static void join(struct simplifier *s, struct engine_tensor *first, struct engine_tensor *last,
                  int k, struct engine_tensor *extra, const struct engine_op *op)
 {
@@ -78,7 +79,7 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
 }
 
 /* t = glu(gate, up) becomes `op` of `src`, if one kernel computes both sides. Not for one or two
- * columns: gemv reads weights in file order, and fusing gains little. `left` are the nodes that t
+ * columns: gemv reads weights in file order, and fusing gains little. `left`: the nodes that t
  * replaces. */
 static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,
                       struct engine_tensor *const src[4], struct engine_tensor *const left[3])
@@ -97,8 +98,8 @@ static void join_gate(struct simplifier *s, struct engine_tensor *t, const struc
     for (int i = 0; i < 3 && left[i]; i++) set_sources(s, left[i], NULL);
 }
 
-/* Matches gate and up that are the columns of the two weights of a product p. Not where OpenBLAS
- * may compute it. */
+/* Matches gate and up that are the columns of the two weights of a product p, unless OpenBLAS may
+ * compute p. */
 static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];

@@ -1,4 +1,4 @@
-/* engine/tensor.c: shapes, strides and sizes of tensors, and the texts that name them in errors.
+/* engine/tensor.c: shapes, strides and sizes of tensors, and their text in errors.
  *
  * Owns no memory and computes no element. Called by every file of engine/ and by models/ for
  * weights. Sizes are checked once, when a tensor is made; the functions that return them rely on
@@ -21,7 +21,7 @@ bool engine_tensor_layout(struct engine_tensor *t)
         if (!fits || bytes > INT64_MAX) return false;
         if (d + 1 < ENGINE_DIMS) t->nb[d + 1] = (int64_t)bytes;
     }
-    /* The number of elements must fit too: some types store several in a byte. */
+    /* The number of elements must fit, too: some types store several elements per byte. */
     uint64_t elements = 1;
     for (int d = 0; d < ENGINE_DIMS; d++)
         if (!base_mul(elements, (uint64_t)t->ne[d], &elements)) return false;

@@ -1,8 +1,8 @@
 /* engine/tensor.h: a tensor: type, shape, byte strides, and the op and sources that compute it.
  *
  * Views, permutes, slices and reshapes share the memory of another tensor and cost nothing: every
- * op supports strides. Shapes are written [ne3][ne2][ne1][ne0] in comments, slowest first, as in a
- * C array; ne[0] is the contiguous one. */
+ * op supports strides. Comments write shapes as [ne3][ne2][ne1][ne0], slowest first, as in C
+ * arrays; ne[0] is contiguous. */
 #ifndef ENGINE_TENSOR_H
 #define ENGINE_TENSOR_H
 
@@ -13,7 +13,7 @@ enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_MAX_PARAMS = 16, ENGINE_NAME
 
 struct engine_op; /* engine/op.h: a row of the op table */
 
-union engine_param { /* a number that belongs to an op */
+union engine_param { /* a parameter of an op */
     int32_t i;
     float f;
 };
@@ -28,7 +28,7 @@ struct engine_tensor {
     struct engine_tensor *view_of; /* the owner of the memory, or NULL */
     int64_t view_offset;           /* bytes from that tensor's data */
     char *data;                    /* set by the planner, the model or the view */
-    bool is_output;                /* kept by the planner until the run ends */
+    bool is_output;                /* the planner keeps its memory until the run ends */
     char name[ENGINE_NAME_SIZE];
 };
 
@@ -39,7 +39,7 @@ bool engine_tensor_init(struct engine_tensor *t, const struct quant_type *type, 
 
 int64_t engine_tensor_elements(const struct engine_tensor *t);
 int64_t engine_tensor_rows(const struct engine_tensor *t);  /* ne1 * ne2 * ne3 */
-int64_t engine_tensor_bytes(const struct engine_tensor *t); /* first to one past the last byte */
+int64_t engine_tensor_bytes(const struct engine_tensor *t); /* from first byte to end of last */
 bool engine_tensor_contiguous(const struct engine_tensor *t);
 bool engine_tensor_row_contiguous(const struct engine_tensor *t); /* nb[0] is the element's size */
 bool engine_tensor_same_shape(const struct engine_tensor *a, const struct engine_tensor *b);

@@ -1,9 +1,9 @@
 /* engine/threads.c: processors, physical cores and CPU quotas, from the affinity mask, sysfs and
- * the control-group files. Owns the parsing of those files; content that does not parse counts as
- * "no limit". Called by engine.c and pool.c.
+ * the control-group files. Owns: parsing of those files; content that does not parse means "no
+ * limit". Called by engine.c and pool.c.
  *
- * With more threads than the quota, the kernel stops them for the rest of each period, also in the
- * middle of a barrier; a second thread on a core gains nothing, because one thread saturates the
+ * With more threads than the quota, the kernel suspends them for the rest of each period, even
+ * inside a barrier. A second thread per core gains nothing, because one thread saturates the
  * multiply units. */
 #include "engine/threads.h"
 #include <limits.h>
@@ -22,7 +22,8 @@ void engine_cpus_allowed(struct engine_cpus *set)
     }
 }
 
-/* A decimal number at *text, which is moved past it; -1 when there is none or it is too large. */
+/* Parses a decimal number at *text and advances *text past it; -1 if there is none or it is too
+ * large. */
 static int parse_cpu(const char **text)
 {
     if (**text < '0' || **text > '9') return -1;
@@ -51,7 +52,7 @@ bool engine_cpus_parse(const char *text, struct engine_cpus *set)
     return false;
 }
 
-/* The first line of root + path into text[TEXT_ROOM]. */
+/* Reads the first line of root + path into text[TEXT_ROOM]. */
 static bool read_line(const char *root, const char *path, char *text)
 {
     char name[PATH_ROOM];
@@ -72,7 +73,7 @@ int engine_threads_cores(const char *root, const struct engine_cpus *allowed)
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
                  cpu);
         struct engine_cpus siblings;
-        bool first = true; /* of the allowed processors on this core */
+        bool first = true; /* first allowed processor of this core */
         if (read_line(root, path, text) && engine_cpus_parse(text, &siblings)) {
             for (int other = 0; other < cpu && first; ++other) {
                 first = !(engine_cpus_has(&siblings, other) && engine_cpus_has(allowed, other));
@@ -83,7 +84,7 @@ int engine_threads_cores(const char *root, const struct engine_cpus *allowed)
     return n_cores;
 }
 
-/* quota / period in whole processors, at least 1; INT_MAX when the numbers mean "no limit". */
+/* quota / period in whole processors, at least 1; INT_MAX if the numbers mean "no limit". */
 static int whole_cpus(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0) return INT_MAX;
@@ -120,8 +121,8 @@ static int limit_v1(const char *root, const char *dir)
     return whole_cpus(quota, strtoll(text, NULL, 10));
 }
 
-/* The tightest limit of mount + group and of every group above it. Inside a container the group's
- * path may name directories that do not exist; then the mount itself is the container's group. */
+/* The tightest limit of mount + group and of every group above it. Inside a container the
+ * directories of the group's path may not exist; then the mount itself is the container's group. */
 static int limit_chain(const char *root, const char *mount, const char *group,
                        int (*limit)(const char *root, const char *dir))
 {

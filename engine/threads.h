@@ -1,4 +1,4 @@
-/* engine/threads.h: which processors this process may use, and how many threads are worth having.
+/* engine/threads.h: the processors that this process may use, and the best number of threads.
  *
  * Private to engine/, its tests and `infer doctor`. The functions that read system files take the
  * path of a root directory, "" for the real one, so that tests can simulate other machines. */
@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* A set of processors by number; room for machines beyond CPU_SETSIZE (1024). */
+/* A set of processors by number, larger than CPU_SETSIZE (1024) allows. */
 struct engine_cpus {
     cpu_set_t part[8];
 };
@@ -32,7 +32,7 @@ static inline int engine_cpus_count(const struct engine_cpus *set)
 /* The affinity mask of the calling thread; processor 0 alone when the call fails. */
 void engine_cpus_allowed(struct engine_cpus *set);
 
-/* Reads a list such as "0-3,8,10-11" into *set; false (set empty) when it is anything else. */
+/* Reads a list such as "0-3,8,10-11" into *set; otherwise false, and the set is empty. */
 bool engine_cpus_parse(const char *text, struct engine_cpus *set);
 
 /* The number of physical cores of the allowed processors; a processor with unknown siblings counts

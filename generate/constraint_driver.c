@@ -5,43 +5,43 @@
 
 enum {
     CACHE_BYTES = 64 << 20,
-    MAX_COMPLETION = 1 << 14, /* bytes: longer completions are not searched for */
-    MAX_ONLY = 1 << 10,       /* bytes: longer texts without a choice are not searched for */
-    FAR = MAX_COMPLETION * 2, /* tokens left: with more, any completion still fits */
-    TOKEN_BYTES = 1 << 12,    /* of one token: reserved beforehand */
-    TRIES = 16                /* tokens that are drawn before the completion is used */
+    MAX_COMPLETION = 1 << 14, /* bytes; longer completions are not searched for */
+    MAX_ONLY = 1 << 10,       /* bytes; longer determined texts are not searched for */
+    FAR = MAX_COMPLETION * 2, /* tokens left, from which on any completion fits */
+    TOKEN_BYTES = 1 << 12,    /* of one token; reserved beforehand */
+    TRIES = 16                /* tokens drawn before the completion is used */
 };
 
-/* What tokens spell. */
+/* The bytes of tokens. */
 struct spelling {
     const struct text_tokenizer *tokenizer;
-    const char *marks; /* control tokens that occur in it have text; NULL: none has */
+    const char *marks; /* control tokens whose letters occur in it have text; NULL: none has */
 };
 
 struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     struct spelling spelling;
-    struct constrain_names names; /* of tokens that a grammar names */
-    int32_t *named;               /* its ids */
-    uint64_t *any;                /* [words] its negated names */
+    struct constrain_names names; /* of tokens named by a grammar */
+    int32_t *named;               /* ids of the names */
+    uint64_t *any;                /* [words] tokens of negated names */
     uint32_t n_vocab, words;
-    struct constrain_token_trie *own_trie; /* NULL: it is another's */
+    struct constrain_token_trie *own_trie; /* NULL: another driver's trie is used */
     struct constrain_masker *masker;
     struct constrain_retokenizer *retokenizer;
     struct constrain_finisher *finisher;
-    struct constrain_state *state; /* of what was generated */
-    struct constrain_state *shown; /* of what was shown */
+    struct constrain_state *state; /* of the generated text */
+    struct constrain_state *shown; /* of the shown text */
     bool shown_refused;
-    bool bytewise; /* completions consist of bytes that are tokens: n bytes take at most n tokens */
+    bool bytewise; /* completions consist of single-byte tokens: n bytes are at most n tokens */
     bool unsatisfiable;   /* the text cannot be completed in time: masks are used unchanged */
-    uint64_t completable; /* tokens that are known to complete it; UINT64_MAX: not known */
+    uint64_t completable; /* tokens known to complete the text; UINT64_MAX: unknown */
     struct base_buffer completion; /* the bytes that would complete the text */
     int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
-    size_t n_only;  /* bytes that must come next, before a place with a choice */
-    uint64_t *mask; /* [words] of the token that is being chosen */
-    int32_t *end;   /* end-of-text tokens; empty when they may not be chosen */
+    size_t n_only;  /* determined bytes, up to a place with a choice */
+    uint64_t *mask; /* [words] for the token being chosen */
+    int32_t *end;   /* end-of-text tokens; empty if they may not be chosen */
     uint32_t n_end;
     bool at_start; /* the tokenizer drops a space before the first token */
     struct base_buffer bytes;
@@ -56,7 +56,7 @@ static bool is_mark(const struct spelling *s, int32_t id)
     return raw.size && memmem(s->marks, strlen(s->marks), raw.data, raw.size);
 }
 
-/* Leaves out end-of-text tokens and tokens without text. */
+/* The bytes of a token; none for end-of-text tokens and tokens without text. */
 static void token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct spelling *s = context;
@@ -88,7 +88,7 @@ static bool find_ends(struct generate_driver *d, struct base_error *err)
     return true;
 }
 
-/* The token that a grammar names. */
+/* Finds the token that a grammar names. */
 static bool find_token(const struct generate_driver *d, const struct constrain_token *name,
                        int32_t *id, struct base_error *err)
 {
@@ -112,8 +112,8 @@ static bool find_token(const struct generate_driver *d, const struct constrain_t
                                name->line, name->column, name->text, wrong);
 }
 
-/* What the names of tokens in a grammar stand for: a negated one for any other token, but those
- * that end a text. */
+/* Finds the tokens that names in a grammar denote; a negated name denotes any other token except
+ * those that end a text. */
 static bool find_names(struct generate_driver *d, struct base_error *err)
 {
     const uint32_t n = constraint_token_count(d->constraint), n_own = text_vocab_size(d->tokenizer);
@@ -143,7 +143,7 @@ static struct constrain_state *new_state(const struct generate_driver *d, struct
     return s;
 }
 
-/* Completions of single-byte tokens are preferred: their size bounds their tokens. Where a
+/* Prefers completions of single-byte tokens, whose size bounds the number of tokens. If a
  * vocabulary has too few of those, or the constraint needs others, completions may have any
  * bytes. */
 static bool open_finisher(struct generate_driver *d, struct base_error *err)
@@ -258,8 +258,8 @@ bool generate_driver_read(struct generate_driver *d, const char *bytes, size_t s
 
 /* -- choosing -- */
 
-/* The first token of a text without a prompt loses its space, so the constraint reads other bytes:
- * that token has a token trie of its own. */
+/* The first token of a text without a prompt loses its leading space, so the constraint reads other
+ * bytes: it has a token trie of its own. */
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =
@@ -267,7 +267,7 @@ static bool make_first_mask(struct generate_driver *d, struct base_error *err)
     struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
-    /* A lone space gives no text: a text that begins with a space can begin with it. */
+    /* A space alone gives no text, and can begin any text that begins with a space. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
         base_buffer_clear(&d->bytes);
         token_bytes(&d->spelling, (int32_t)id, &d->bytes);
@@ -287,7 +287,8 @@ static bool has_any(const struct generate_driver *d)
     return false;
 }
 
-/* *any: some token is allowed; end-of-text tokens and `extra` count. */
+/* Makes the mask of the next token. *any: some token is allowed; end-of-text tokens and `extra`
+ * count. */
 static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struct base_error *err)
 {
     if (d->at_start) {
@@ -305,7 +306,7 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     return true;
 }
 
-/* Puts the token's bytes at this place of the text into d->bytes. */
+/* Puts the token's bytes, as at this place of the text, into d->bytes. */
 static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
 {
     base_buffer_clear(&d->bytes);
@@ -333,7 +334,7 @@ static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
 
 /* -- completing a text in time -- */
 
-/* The tokens of the completion; *spelled false: some bytes have none. */
+/* Splits the completion into tokens; *spelled false if tokens cannot form it. */
 static bool split_completion(struct generate_driver *d, bool *spelled, struct base_error *err)
 {
     const char *at = d->completion.data, *const end = at + d->completion.size;
@@ -353,7 +354,7 @@ static bool split_completion(struct generate_driver *d, bool *spelled, struct ba
     return true;
 }
 
-/* Plans the shortest known completion after a token (id -1 and no bytes: now); *fits: it takes at
+/* Plans the shortest known completion after a token (id -1 and no bytes: now); *fits: it has at
  * most `left` tokens. */
 static bool plan_completion(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
                             uint64_t left, bool *fits, struct base_error *err)
@@ -369,13 +370,13 @@ static bool plan_completion(struct generate_driver *d, int32_t id, const char *b
     return true;
 }
 
-/* Tokens of a completion of `rest` bytes: an overestimate where bytes are not tokens. */
+/* The number of tokens of a completion of `rest` bytes; an overestimate if bytes are not tokens. */
 static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
 {
     return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
 }
 
-/* Whether the text can be completed by `left` tokens after a token (id -1 and no bytes: now). */
+/* Whether at most `left` tokens can complete the text after a token (id -1 and no bytes: now). */
 static bool can_complete(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
                          uint64_t left, bool *fits, struct base_error *err)
 {
@@ -389,7 +390,7 @@ static bool can_complete(struct generate_driver *d, int32_t id, const char *byte
     return ok;
 }
 
-/* Draws a token after which the text can be completed in time. *id -1: none was drawn. */
+/* Draws a token after which the text can be completed in time; *id -1 if there is none. */
 static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
                          uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
@@ -412,7 +413,7 @@ static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, con
     return true;
 }
 
-/* The first token of the completion, which is used from here on. */
+/* Starts the planned completion; *id is its first token. */
 static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *id,
                              struct base_error *err)
 {
@@ -422,7 +423,7 @@ static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *
     return true;
 }
 
-/* Chooses within the limit; *id -1: the text cannot be completed in time. */
+/* Chooses within the limit; *id -1 if the text cannot be completed in time. */
 static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
@@ -431,12 +432,12 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
     d->unsatisfiable = !fits;
     if (fits && !draw_in_time(d, sampler, logits, left, extra, id, err)) return false;
     if (fits && *id < 0 && !begin_completion(d, left, id, err)) return false;
-    return *id >= 0 || make_mask(d, extra, &any, err); /* draws have removed tokens from it */
+    return *id >= 0 || make_mask(d, extra, &any, err); /* drawing has removed tokens */
 }
 
-/* Plans the rest of a text that can go on in one way only, up to its end: the bytes are the same
- * whatever is chosen, so that no logits are needed. Where a choice comes first nothing is planned,
- * because what is chosen there depends on the tokens before it. */
+/* Plans the rest of a text that can continue in one way only up to its end: the bytes do not depend
+ * on the tokens chosen, so no logits are needed. If a choice comes first, nothing is planned,
+ * because the choice depends on the tokens before it. */
 static bool plan_only(struct generate_driver *d, uint64_t left, struct base_error *err)
 {
     bool ends = false;
@@ -488,7 +489,7 @@ bool generate_driver_has_plan(const struct generate_driver *d)
     return d->plan_at < d->n_plan;
 }
 
-/* -- what is known of the text -- */
+/* -- state of the text -- */
 
 bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err)
 {

@@ -1,4 +1,4 @@
-/* generate/constraint_source.c: compiling constraints by their kind. See
+/* generate/constraint_source.c: compiles constraints by their kind. See
  * generate/constraint_source.h. */
 #include "generate/constraint_source.h"
 

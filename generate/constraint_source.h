@@ -1,6 +1,6 @@
 /* generate/constraint_source.h: a constraint as the user gives it, and its compiled form.
  *
- * Owns: the kinds of constraints. Refuses: where the text of one comes from. */
+ * Owns: the kinds of constraints. Refuses: reading their text from files. */
 #ifndef GENERATE_CONSTRAINT_SOURCE_H
 #define GENERATE_CONSTRAINT_SOURCE_H
 
@@ -21,15 +21,15 @@ struct generate_constraint_source {
     size_t size;
     const char *const *choice; /* [n_choices] */
     size_t n_choices;
-    const char *const *lenient; /* [n_lenient] keywords of a schema that need not be enforced */
+    const char *const *lenient; /* [n_lenient] keywords of a schema that may be left unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
     bool open;                  /* of a schema: names that it does not mention may be generated */
-    bool generate; /* JSON: the subset that suits generation; false: all that is accepted */
+    bool generate; /* JSON: the subset that suits generation; false: all that the schema accepts */
 };
 
 /* *out: NULL for GENERATE_CONSTRAINT_NONE; the caller frees it. BASE_USAGE with line and column for
- * what is wrong or cannot be enforced. */
+ * errors and for constructs that cannot be enforced. */
 bool generate_constraint_compile(const struct generate_constraint_source *source,
                                  struct constraint **out, struct base_error *err);
 

@@ -1,12 +1,12 @@
-/* generate/draft.c: guesses at the next tokens. See generate/draft.h.
+/* generate/draft.c: draft tokens for speculative decoding. See generate/draft.h.
  *
- * A batch of one token and k guesses takes cost(k + 1) and gives 1 + p1 + p1 p2 + ... tokens, where
- * p_i is how likely guess i is right if those before it are. The k with the most tokens per second
- * is taken. Costs are measured for the sizes of batches in `sizes`, by the median-like step below,
- * which a pause of the machine moves little. Of looked up guesses p depends on how long the match
- * is; it is learnt where nothing is evaluated too, from the guess that would have been made. A
- * smaller model's guesses cost time themselves: where they did not pay they rest, longer each time.
- */
+ * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
+ * where p_i is the probability that draft token i is right if those before it are. The k with the
+ * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`, with steps
+ * of limited size, so that a pause of the machine changes them little. For looked-up tokens p
+ * depends on the length of the match; it is also learnt without a draft, from the token that a
+ * look-up would have drafted. Drafts of a smaller model take time themselves: if they do not pay,
+ * drafting pauses, longer each time. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -14,36 +14,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens of a batch: few sizes, because each has a graph of its own. */
+/* Tokens of a batch. There are few sizes, because each has a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
-/* Times of `sizes` before they are measured, relative to one token. */
+/* Times of `sizes` until they are measured, relative to one token. */
 static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* How often a smaller model's guesses are right, before that is known, and when they are tried
- * again. */
+/* The share of a smaller model's tokens that are right: assumed at first, and assumed when drafting
+ * is tried again. */
 static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
-static const double MIN_GAIN = 1.04; /* guesses that promise less are not evaluated */
+static const double MIN_GAIN = 1.04; /* drafts with a smaller expected gain are not evaluated */
 
 struct generate_draft {
     struct generate_draft_options options;
     struct generate_ngram ngram;
     double cost[N_SIZES];     /* seconds of a batch; 0: not measured */
     uint32_t n_cost[N_SIZES]; /* measurements */
-    double right[N_LENGTHS];  /* of looked up guesses: how often they were right */
-    uint32_t length;          /* of the match that the latest guesses come from; 0: none */
-    int32_t expected;         /* the id that a look-up would have guessed; -1: none */
+    double right[N_LENGTHS];  /* the share of looked-up tokens that are right */
+    uint32_t length;          /* of the match that the latest draft comes from; 0: none */
+    int32_t expected;         /* the id that a look-up would have drafted; -1: none */
 
     int32_t *held; /* [n_held] the ids of the smaller model's sequence */
     uint32_t n_held;
-    struct sampler *sampler; /* the likeliest id */
-    double guess_cost;       /* seconds of one of its guesses; 0: not measured */
+    struct sampler *sampler; /* greedy */
+    double guess_cost;       /* seconds of one draft token; 0: not measured */
     double model_right;
-    uint32_t rest, next_rest; /* steps without guesses: left; the next time */
+    uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
-    bool was_wrong; /* of the latest batch: a guess */
-    bool rereads;   /* after a wrong guess the state goes back to the beginning of the batch */
+    bool was_wrong; /* a draft token of the latest batch was wrong */
+    bool rereads; /* after a wrong draft token the state goes back to the beginning of the batch */
     struct generate_draft_counts counts;
 };
 
@@ -52,7 +52,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
 {
     struct generate_draft *d = calloc(1, sizeof *d);
     if (!d) {
-        base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
         return NULL;
     }
     d->options = *options;
@@ -65,7 +65,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
         struct sample_options greedy = sample_options_default();
         greedy.temp = 0;
         d->held = calloc(options->n_ctx, sizeof *d->held);
-        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+        if (!d->held) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
         if (ok) d->sampler = sample_new(&greedy, model_session_n_vocab(options->session), 1, err);
         ok = ok && d->sampler;
     }
@@ -92,7 +92,7 @@ void generate_draft_begin(struct generate_draft *d)
     d->next_rest = MIN_REST;
 }
 
-/* ---- How many pay ---- */
+/* ---- The number of draft tokens ---- */
 
 static uint32_t size_index(size_t n)
 {
@@ -104,7 +104,7 @@ static uint32_t size_index(size_t n)
 static double cost_of(const struct generate_draft *d, uint32_t i)
 {
     if (d->cost[i] > 0) return d->cost[i];
-    for (uint32_t k = i; k-- > 0;) /* by the nearest smaller one, of which the first is measured */
+    for (uint32_t k = i; k-- > 0;) /* from the nearest measured smaller size */
         if (d->cost[k] > 0) return d->cost[k] * usual_cost[i] / usual_cost[k];
     return usual_cost[i];
 }
@@ -121,17 +121,18 @@ static double right_of(const struct generate_draft *d, uint32_t i)
     return d->right[length_index(d->length + i)];
 }
 
-/* Seconds that wrong guesses cost later: `tokens` of the batch are evaluated again. */
+/* Seconds that wrong draft tokens cost later: `tokens` of the batch are evaluated again. */
 static double reread_cost(const struct generate_draft *d, double tokens, double all_right)
 {
     const uint32_t again = size_index((size_t)(tokens + 0.5));
     return d->rereads ? (1 - all_right) * (cost_of(d, again) - cost_of(d, 0)) : 0;
 }
 
-/* Guesses after n_new tokens, at most `most`, with the most tokens per second. */
+/* The number of draft tokens after n_new tokens, at most `most`, with the most tokens per
+ * second. */
 static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
 {
-    if (d->cost[0] == 0) return 0; /* nothing to compare with */
+    if (d->cost[0] == 0) return 0; /* no cost to compare with */
     double best = MIN_GAIN / cost_of(d, size_index(n_new)), tokens = 1, all = 1;
     size_t n = 0, picked = 0;
     for (uint32_t i = 1; i < N_SIZES && n < most; i++) {
@@ -149,7 +150,7 @@ static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
     return picked;
 }
 
-/* A size of a batch that has a graph, not above n_new + n. */
+/* Reduces n so that n_new + n is a batch size that has a graph. */
 static size_t round_down(size_t n_new, size_t n)
 {
     uint32_t i = size_index(n_new + n);
@@ -159,13 +160,13 @@ static size_t round_down(size_t n_new, size_t n)
 
 /* ---- Looking up ---- */
 
-/* One more that was right or wrong: the latest `span` count most. */
+/* Adds a result to a moving average over about `span` results. */
 static void hit(double *share, bool right, double span)
 {
     *share += ((right ? 1 : 0) - *share) / span;
 }
 
-/* The text's new ids; whether the look-up before the last of them was right. */
+/* Appends the text's new ids; learns whether the look-up before the last of them was right. */
 static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
 {
     if (d->expected >= 0 && d->ngram.n + 1 == n)
@@ -183,16 +184,16 @@ static size_t look_up(struct generate_draft *d, const int32_t *ids, size_t n, si
     size_t k = most;
     if (!d->options.always) k = pick(d, n_new, most);
     k = round_down(n_new, k);
-    /* What follows may reach the end: it continues with itself. */
+    /* A continuation that reaches the end of the text continues with itself. */
     for (size_t i = 0; i < k; i++)
         guess[i] = place + i < n ? d->ngram.id[place + i] : guess[place + i - n];
-    if (k) d->expected = -1; /* the batch shows it */
+    if (k) d->expected = -1; /* the batch decides it */
     return k;
 }
 
 /* ---- A smaller model ---- */
 
-/* Evaluates the ids that its sequence lacks; what it holds else is forgotten. */
+/* Evaluates the ids that the draft model's sequence lacks; its other ids are dropped. */
 static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, struct base_error *err)
 {
     struct model_session *s = d->options.session;
@@ -235,8 +236,7 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
         return 0;
     }
     const size_t k = round_down(n_new, pick(d, n_new, most));
-    if (k == 0 &&
-        d->cost[0] > 0) { /* tries again later, as if guesses were better than they were */
+    if (k == 0 && d->cost[0] > 0) { /* pauses, and assumes a higher share when it tries again */
         d->rest = d->next_rest;
         if (d->next_rest < MAX_REST) d->next_rest *= 2;
         if (d->model_right < TRIED_RIGHT) d->model_right = TRIED_RIGHT;

@@ -1,23 +1,23 @@
-/* generate/draft.h: guesses at the next tokens, so that several are evaluated in one batch.
+/* generate/draft.h: draft tokens, so that one batch evaluates several tokens of a text (speculative
+ * decoding).
  *
- * Owns: where guesses come from (the text itself, or a smaller model with the same vocabulary), and
- * how many are worth evaluating. Refuses: choosing tokens. A guess decides nothing: the request
- * chooses each token by the logits that plain evaluation gives, bit for bit, and what was evaluated
- * after a wrong guess is forgotten. So guesses, and the times that are measured to decide on their
- * number, change the speed of a text and never its bytes. */
+ * Owns: where draft tokens come from (the text itself, or a smaller model with the same
+ * vocabulary), and how many are worth evaluating. Refuses: choosing tokens. The request chooses
+ * each token by the logits that plain evaluation gives, bit for bit, and drops what was evaluated
+ * after a wrong draft token. So drafts, and the measured times that decide on their number, change
+ * the speed of a text and never its bytes. */
 #ifndef GENERATE_DRAFT_H
 #define GENERATE_DRAFT_H
 
 #include "models/model.h"
 
-enum { GENERATE_DRAFT_MAX = 16 }; /* guesses of a step */
+enum { GENERATE_DRAFT_MAX = 16 }; /* draft tokens of a step */
 
 struct generate_draft_options {
-    uint32_t n_ctx;                /* of the session whose tokens are guessed at */
-    struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx; its
-                                    * sequence 0 is the draft's. NULL: guesses are looked up in the
-                                    * text */
-    bool always; /* guess wherever a guess is known; otherwise only where it has paid */
+    uint32_t n_ctx;                /* of the session that evaluates the text */
+    struct model_session *session; /* of a smaller model with the same vocabulary and n_ctx:
+                                      sequence 0. NULL: drafts are looked up in the text */
+    bool always; /* draft whenever possible; otherwise only if it pays by the measured times */
 };
 
 struct generate_draft; /* opaque; the caller owns it */
@@ -26,20 +26,21 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
                                           struct base_error *err);
 void generate_draft_free(struct generate_draft *d); /* NULL is fine */
 
-/* Another text begins. */
+/* Begins another text. */
 void generate_draft_begin(struct generate_draft *d);
 
-/* Before a batch: of the text ids[0..n), the last `n_new` of which the batch evaluates, at most
- * `room` guesses at the following ids into guess[GENERATE_DRAFT_MAX]; *n_guess their number. Since
- * the last call ids were appended only. Errors are those of the smaller model's evaluation. */
+/* To be called before a batch. ids[0..n) is the text, of which the batch evaluates the last
+ * `n_new`. Writes at most `room` draft tokens that follow it to guess[GENERATE_DRAFT_MAX]; *n_guess
+ * is their number. Between two calls ids may only be appended. Errors are those of the smaller
+ * model's evaluation. */
 bool generate_draft_guess(struct generate_draft *d, const int32_t *ids, size_t n, size_t n_new,
                           uint64_t room, int32_t *guess, size_t *n_guess, struct base_error *err);
 
-/* After the batch: how long it took, and how many of its guesses were right. */
+/* To be called after the batch, with its time and the number of right draft tokens. */
 void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
                           double seconds);
 
-/* Adds the bytes of the graphs that batches with guesses have. */
+/* Adds the bytes of the graphs that batches with draft tokens use. */
 bool generate_draft_plan(struct model_session *session, uint64_t *bytes, struct base_error *err);
 
 struct generate_draft_counts {

@@ -1,13 +1,14 @@
-/* generate/generate.h: from the ids of a prompt to a text, token by token, until an end condition.
+/* generate/generate.h: generates a text from the ids of a prompt, token by token, until an end
+ * condition.
  *
  * Owns: the request, a state machine around one sequence of a session: which ids must be evaluated
  * next, which id its logits give, which part of the text can be shown, why it ended. A request
- * evaluates nothing, so that one step of many requests can be one batch; generate_run drives a
- * single one. Refuses: the command line, templates, where the text goes, printing.
+ * evaluates nothing itself, so that one batch can be a step of many requests; generate_run drives a
+ * single one. Refuses: the command line, templates, output of text.
  *
  *     generate_request_new        once for any number of texts
- *     generate_request_begin      a text: all ids of its prompt; what the sequence holds of them
- *                                 already is kept
+ *     generate_request_begin      a text: all ids of its prompt; those that the sequence holds
+ *                                 already are kept
  *     generate_request_next_ids   ids to evaluate; none: the text has ended
  *     generate_request_take       the logits of the last of them -> a piece of text
  *     generate_request_end        the text that was held back, and the outcome
@@ -32,35 +33,34 @@ enum generate_ending {
 };
 extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 
-/* The objects that it points to must outlive the requests. */
+/* The objects that pointers refer to must outlive the requests. */
 struct generate_options {
     struct sample_options sample; /* the request sets its token_bytes and end_id */
     uint64_t max_tokens;          /* per text; UINT64_MAX: up to the context */
     const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
     size_t n_stop;
     const struct constraint *constraint; /* of the answer; NULL: none */
-    const char *marks; /* under the constraint: control tokens whose letters occur in this text may
-                        * represent them; NULL: none may */
-    int64_t max_thought; /* tokens of a thought; -1: see struct
-                          * generate_thought_marks */
+    const char *marks;   /* control tokens whose letters occur in this text may represent them under
+                            the constraint; NULL: none may */
+    int64_t max_thought; /* limit of reasoning tokens; -1: see struct generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
-    bool all_logits;     /* pieces have logits also where these decide nothing */
+    bool all_logits;     /* pieces have logits also if no choice depends on them */
 };
 
-/* The objects that requests share; all must outlive them. */
+/* Objects that requests share; all must outlive them. */
 struct generate_model {
     const struct model *model;
     const struct text_tokenizer *tokenizer;
     struct model_session *session;
-    const struct constrain_token_trie *trie; /* for constraints; NULL: each request makes its own */
+    const struct constrain_token_trie *trie; /* NULL: each constrained request builds one */
 };
 
-/* The marks between which a model thinks before it answers. A constraint holds for the answer only.
- * A thought ends with the closing mark; the request writes that mark itself where the thought has
- * max_thought tokens and, under a constraint, where the model would end the text or where fewer
- * tokens would remain than are reserved for the answer: a quarter of those that may come, or those
- * of the shortest answer if that is more. */
+/* The marks around a model's reasoning before it answers. A constraint applies to the answer only.
+ * Reasoning ends with the closing mark. The request writes that mark itself after max_thought
+ * tokens and, under a constraint, if the model would end the text or if fewer tokens would remain
+ * than are reserved for the answer: a quarter of the tokens that may come, or those of the shortest
+ * answer if that is more. */
 struct generate_thought_marks {
     const char *open, *close;
     bool opened; /* by the prompt; otherwise the text may begin with the opening mark */
@@ -69,21 +69,22 @@ struct generate_thought_marks {
 struct generate_prompt {
     const int32_t *ids; /* [n] all ids before the text, n > 0 */
     size_t n;
-    size_t n_held;     /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
-                        * holds what the request's last text left */
-    const char *begun; /* [n_begun] the beginning of the answer, which the ids end with: the
-                        * constraint judges it too. NULL: none */
+    size_t n_held; /* ids that the sequence was made to hold by the caller (model_seq_fork); 0: it
+                      holds what the request's last text left */
+    const char *begun; /* [n_begun] the beginning of the answer, with which the ids end; the
+                          constraint applies to it too. NULL: none */
     size_t n_begun;
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
-    const struct generate_thought_marks *thought; /* NULL: the text is all answer */
+    const struct generate_thought_marks *thought; /* NULL: the whole text is the answer */
 };
 
-/* Pointers are valid until the next call for the request; the logits as long as the caller's. */
+/* Pointers are valid until the next call for the request, the logits as long as the caller keeps
+ * them. */
 struct generate_piece {
-    int32_t id;          /* the token; -1: none, only text that was held back, if any */
+    int32_t id;          /* the token; -1: no token, only text that was held back, if any */
     uint64_t index;      /* of the token, from 0 */
-    const char *text;    /* text to show now: whole UTF-8, no part of a stop text */
+    const char *text;    /* text to show: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
     const float *logits; /* [n_vocab] that the token was chosen from; NULL: none, or no token */
 };
@@ -92,28 +93,28 @@ struct generate_outcome {
     enum generate_ending ending;
     const char *stop_text;   /* the stop text that ended it, or NULL */
     uint64_t n_prompt;       /* ids of the prompt */
-    uint64_t n_cached;       /* of those: already in the sequence */
-    uint64_t n_read;         /* of those: evaluated; fewer than the others after an interruption */
+    uint64_t n_cached;       /* of those, already in the sequence */
+    uint64_t n_read;         /* of those, evaluated; the sum is smaller after an interruption */
     uint64_t n_generated;    /* including the one that ended the text */
-    double read_seconds;     /* the prompt's evaluation */
-    double generate_seconds; /* everything after it */
-    double choose_seconds;   /* of that: samplers and the constraint */
+    double read_seconds;     /* evaluating the prompt */
+    double generate_seconds; /* after that */
+    double choose_seconds;   /* of these: samplers and the constraint */
     bool complete;           /* the constraint accepts the answer; true without one */
 };
 
 struct generate_request; /* opaque; the caller owns it */
 
-/* A request on sequence `seq`, which must have no other user. NULL on failure: BASE_USAGE for
- * options out of range, BASE_FAILED, BASE_NO_MEMORY. */
+/* Creates a request on sequence `seq`, which must have no other user. NULL on failure: BASE_USAGE
+ * for options out of range, BASE_FAILED, BASE_NO_MEMORY. */
 struct generate_request *generate_request_new(const struct generate_options *options,
                                               const struct generate_model *model, uint32_t seq,
                                               struct base_error *err);
 void generate_request_free(struct generate_request *r); /* NULL is fine */
 
-/* Begins a text with a fresh sampler. The sequence keeps the ids that it has in common with the
- * prompt, but never the prompt's last, and drops the others; prompt->ids are copied. BASE_TOO_LONG
- * when the prompt exceeds the context, BASE_USAGE for one without ids and for a beginning that the
- * constraint does not allow. */
+/* Begins a text with a fresh sampler. The sequence keeps the common prefix of its ids and the
+ * prompt, without the prompt's last id, and drops other ids; prompt->ids are copied. BASE_TOO_LONG
+ * if the prompt exceeds the context, BASE_USAGE for a prompt without ids and for a beginning that
+ * the constraint does not allow. */
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *prompt,
                             struct base_error *err);
 
@@ -124,43 +125,42 @@ uint32_t generate_request_seq(const struct generate_request *r);
 const int32_t *generate_request_held(const struct generate_request *r, size_t *n);
 struct model_session *generate_request_session(const struct generate_request *r);
 
-/* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
- * that follow those may be evaluated; whether the prompt has been evaluated, and whether the text
- * has ended; and the sequence drops what it holds after the text, as if that had not been
- * evaluated. */
+/* For draft tokens: all ids [*n] of the text so far; the number of tokens after those that may be
+ * evaluated; whether the prompt has been evaluated; whether the text has ended; and a function that
+ * drops what the sequence holds after the text. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);
 bool generate_request_has_read(const struct generate_request *r);
 bool generate_request_is_over(const struct generate_request *r);
 void generate_request_cut(struct generate_request *r);
 
-/* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An
- * interruption or a constraint that allows no token gives a piece without a token. */
+/* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds.
+ * After an interruption, or if the constraint allows no token, the piece has no token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 
-/* The next token is determined: ..._take gets no logits (NULL) for it, and the ids before it need
- * not be evaluated yet. */
+/* The next token is determined: generate_request_take gets no logits (NULL) for it, and the ids
+ * before it need not be evaluated yet. */
 bool generate_request_is_forced(const struct generate_request *r);
 
-/* The evaluation was interrupted: the text ends. */
+/* To be called if the evaluation was interrupted: the text ends. */
 void generate_request_interrupt(struct generate_request *r);
 
-/* After the last token: the rest of the text, and how it ended. Neither an interruption nor a text
- * that ends before its constraint is satisfied (outcome->complete) is an error. */
+/* To be called after the last token: the rest of the text, and how it ended. An interruption is no
+ * error, nor is a text that ends before its constraint is satisfied (outcome->complete). */
 bool generate_request_end(struct generate_request *r, struct generate_piece *piece,
                           struct generate_outcome *outcome, struct base_error *err);
 
-/* Called for each token, and once more after the last when text is left. */
+/* Called for each token, and once more at the end if text is left. */
 typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
                               struct base_error *err);
 
-/* Drives one request to its end: evaluates, takes, calls the sink. */
+/* Drives one request to its end: evaluates, takes tokens, calls the sink. */
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
 
-/* The same with guesses at the tokens (generate/draft.h; NULL: none): the same pieces and outcome.
- * The sink must not use the session. */
+/* The same with draft tokens (generate/draft.h; NULL: none): the same pieces and outcome. The sink
+ * must not use the session. */
 struct generate_draft;
 bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
                        generate_sink_fn *sink, void *user, struct generate_outcome *outcome,

@@ -1,4 +1,4 @@
-/* generate/judge.c: figures about predictions. See generate/judge.h. */
+/* generate/judge.c: statistics of predictions. See generate/judge.h. */
 #include "generate/judge.h"
 #include "base/size.h"
 #include <math.h>
@@ -71,7 +71,7 @@ double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best)
     return highest + log(sum);
 }
 
-/* Below it lies what saved probabilities of 16 bits leave out. */
+/* Saved probabilities of 16 bits leave out those below this. */
 static const double least_log = -16;
 
 struct generate_row_score generate_row_compare(const float *logits, struct generate_base_row base,
@@ -162,7 +162,7 @@ struct generate_estimate generate_judge_base_perplexity(const struct generate_ju
     return perplexity_of(&j->base_nll);
 }
 
-/* Of the means of both nll. */
+/* The covariance of the means of both nll. */
 static double covariance(const struct generate_judge *j)
 {
     const double n = (double)j->nll.count;
@@ -170,7 +170,7 @@ static double covariance(const struct generate_judge *j)
     return (j->nll_product / n - (j->nll.sum / n) * (j->base_nll.sum / n)) / (n - 1);
 }
 
-/* The standard error of a difference of what has the errors a and b. */
+/* The standard error of the difference of two values with the errors a and b. */
 static double difference_error(double a, double b, double covariance)
 {
     const double variance = a * a + b * b - 2 * covariance;

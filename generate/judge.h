@@ -1,9 +1,9 @@
-/* generate/judge.h: figures about a model's predictions: how well they fit a text, how far they are
- * from those of another model, how many tasks they solve.
+/* generate/judge.h: statistics of a model's predictions: their fit to a text, their distance from
+ * those of another model, the share of tasks that they solve.
  *
  * Owns: the probability of a token from a row of logits, the divergence of two rows, means with
  * their standard errors, quantiles. Refuses: evaluating, files, printing. All sums are double
- * precision and in the order of the calls, so that figures do not depend on threads. */
+ * precision and in the order of the calls, so that results do not depend on threads. */
 #ifndef GENERATE_JUDGE_H
 #define GENERATE_JUDGE_H
 
@@ -17,33 +17,34 @@ struct generate_moments { /* zeroed: empty */
 };
 void generate_moments_add(struct generate_moments *m, double x);
 double generate_moments_mean(const struct generate_moments *m); /* NaN of none */
-/* The standard error of the mean, from the variance of a sample; 0 of fewer than two. */
+/* The standard error of the mean, from the sample variance; 0 for fewer than two values. */
 double generate_moments_error(const struct generate_moments *m);
 
-/* The same of a share of n: `share` of them are 1, the others 0. */
+/* The same for a mean of n values, of which a share `share` are 1 and the others 0. */
 double generate_share_error(double share, uint64_t n);
-/* Wilson's interval, which holds the true share with a probability of 95 %; n > 0. */
+/* Wilson's 95 % confidence interval of a share; n > 0. */
 void generate_share_interval(double share, uint64_t n, double *low, double *high);
 
-/* The value below which `fraction` (0 to 1) of the values lie: sorted[n], ascending, n > 0, with
- * linear interpolation between neighbours. */
+/* The value below which `fraction` (0 to 1) of sorted[n] lie: ascending, n > 0; interpolates
+ * linearly between adjacent values. */
 double generate_quantile(const double *sorted, uint64_t n, double fraction);
 
 /* ---- Rows of logits ---- */
 
-/* The logarithm of the sum of exp(logits[n]), n > 0; *best gets the first of the largest. */
+/* The logarithm of the sum of exp(logits[n]), n > 0; *best is the index of the first largest
+ * logit. */
 double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best);
 
-/* What a position is compared with. */
+/* The row of another model that a position is compared with. */
 struct generate_base_row {
     const float *value; /* [n_vocab]; NULL: nothing */
-    bool is_log; /* logarithms of probabilities, with those of 2^-23 and less cut off at about
-                  * -16, which are left out; otherwise logits */
+    bool is_log; /* log-probabilities; those of 2^-23 and less were cut off at about -16 and are
+                    left out. Otherwise logits */
 };
 
 struct generate_row_score {
     double nll;      /* minus the logarithm of the target's probability */
-    double base_nll; /* the same of the base; 0 without one, as the rest */
+    double base_nll; /* the same of the base row; this and the following are 0 without one */
     double kl;       /* divergence from the base: sum of p_base (log p_base - log p) */
     double shift;    /* the target's probability minus its probability in the base */
     bool same_top;   /* both have the same best token */
@@ -61,19 +62,19 @@ struct generate_judge {
     uint64_t room;
 };
 
-/* Room for `positions` comparisons. BASE_NO_MEMORY; free it in any case. */
+/* Allocates room for `positions` comparisons. BASE_NO_MEMORY; to be freed in any case. */
 bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err);
 void generate_judge_free(struct generate_judge *j); /* a zeroed one is fine */
-/* At most `positions` times. */
+/* To be called at most `positions` times. */
 void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score);
-void generate_judge_end(struct generate_judge *j); /* quantiles can be read */
+void generate_judge_end(struct generate_judge *j); /* sorts, so that quantiles can be read */
 
 struct generate_estimate {
     double value, error; /* error: its standard error */
 };
 struct generate_estimate generate_judge_perplexity(const struct generate_judge *j);
 struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j);
-/* Of the two perplexities, which are correlated: the logarithm of their ratio, their difference. */
+/* The logarithm of the ratio of the two perplexities, and their difference; they are correlated. */
 struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j);
 struct generate_estimate generate_judge_difference(const struct generate_judge *j);
 double generate_judge_correlation(const struct generate_judge *j); /* of both nll; NaN: undefined */

@@ -1,8 +1,8 @@
-/* generate/lone.c: a step of a request that is evaluated alone. See generate/lone.h. */
+/* generate/lone.c: one step of a request evaluated alone. See generate/lone.h. */
 #include "generate/lone.h"
 #include "base/clock.h"
 
-/* *id: the token; -1: none. */
+/* Takes a token; *id -1 if there is none. */
 static bool take(struct generate_lone *l, const float *logits, int32_t *id, struct base_error *err)
 {
     struct generate_piece piece;
@@ -11,8 +11,8 @@ static bool take(struct generate_lone *l, const float *logits, int32_t *id, stru
     return piece.id < 0 || l->sink(l->user, &piece, err);
 }
 
-/* The logits after the last new id and after each guess, in order: as long as the guesses are the
- * tokens that are chosen, the next logits are those of plain evaluation. */
+/* Receives the logits after the last new id and after each draft token, in order: while the draft
+ * tokens equal the chosen ones, the next logits are those of plain evaluation. */
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                       struct base_error *err)
 {
@@ -33,7 +33,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
     return true;
 }
 
-/* Evaluates the next ids and the guesses, in as many batches as the session needs. */
+/* Evaluates the next ids and the draft tokens, in as many batches as the session needs. */
 static bool evaluate(struct generate_lone *l, const int32_t *ids, size_t n, struct base_error *err)
 {
     for (size_t i = 0; i < n + l->n_guess; i++)

@@ -1,7 +1,7 @@
-/* generate/lone.h: a step of a request that is evaluated alone. Private to generate/.
+/* generate/lone.h: one step of a request evaluated alone. Private to generate/.
  *
- * Owns: a batch of the request's next ids and of guesses at those after them, and the tokens that
- * are taken by its logits. Refuses: other requests in the batch. */
+ * Owns: a batch of the request's next ids and of draft tokens, and the tokens chosen by its logits.
+ * Refuses: other requests in the batch. */
 #ifndef GENERATE_LONE_H
 #define GENERATE_LONE_H
 
@@ -11,20 +11,21 @@
 struct generate_lone {
     /* ---- Set by the caller ---- */
     struct generate_request *request;
-    struct generate_draft *draft; /* NULL: no guesses */
+    struct generate_draft *draft; /* NULL: no draft tokens */
     generate_sink_fn *sink;
     void *user;
-    struct model_token *tokens; /* of a batch: room for the next ids and GENERATE_DRAFT_MAX */
-    /* ---- Results, and what a step needs ---- */
+    struct model_token *tokens; /* of a batch: room for the next ids and GENERATE_DRAFT_MAX more */
+    /* ---- Results and state of a step ---- */
     bool failed; /* taking a token failed, not the evaluation */
     int32_t guess[GENERATE_DRAFT_MAX];
     size_t n_guess;
-    size_t n_right; /* of a batch: guesses that were right so far */
-    bool wrong;     /* of a batch: its further logits are after a wrong guess, or the end */
-    double taking;  /* of a batch: seconds spent on taking tokens */
+    size_t n_right; /* of a batch: draft tokens that were right so far */
+    bool wrong;     /* of a batch: its further logits follow a wrong draft token or the end */
+    double taking;  /* of a batch: seconds spent choosing tokens */
 };
 
-/* The next ids are ids[n], n > 0. False: an error, or an interruption. */
+/* Evaluates the next ids, ids[n], n > 0, and takes the tokens. False: an error, or an
+ * interruption. */
 bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,
                         struct base_error *err);
 

@@ -1,4 +1,4 @@
-/* generate/ngram.c: guesses by looking up the end of a text in it. See generate/ngram.h. */
+/* generate/ngram.c: finds earlier occurrences of the end of a text. See generate/ngram.h. */
 #include "generate/ngram.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ bool generate_ngram_init(struct generate_ngram *g, uint32_t room, struct base_er
     g->before = calloc((size_t)room + 1, sizeof *g->before);
     g->latest = calloc((size_t)1 << g->bits, sizeof *g->latest);
     return (g->id && g->before && g->latest) ||
-           base_fail(err, BASE_NO_MEMORY, "not enough memory to guess at tokens");
+           base_fail(err, BASE_NO_MEMORY, "not enough memory for draft tokens");
 }
 
 void generate_ngram_free(struct generate_ngram *g)
@@ -28,7 +28,7 @@ void generate_ngram_clear(struct generate_ngram *g)
     memset(g->latest, 0, ((size_t)1 << g->bits) * sizeof *g->latest);
 }
 
-/* Of the ids before `place`. */
+/* The hash of the ids before `place`. */
 static uint32_t hash_at(const struct generate_ngram *g, uint32_t place)
 {
     uint64_t h = 0;
@@ -46,7 +46,7 @@ void generate_ngram_add(struct generate_ngram *g, int32_t id)
     *latest = g->n;
 }
 
-/* How many ids before the two places are equal. */
+/* The number of equal ids before the two places. */
 static uint32_t match(const struct generate_ngram *g, uint32_t place)
 {
     uint32_t n = 0;
@@ -60,7 +60,7 @@ uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length)
     uint32_t best = 0;
     *length = 0;
     if (g->n < GENERATE_NGRAM) return 0;
-    uint32_t place = g->before[g->n]; /* the end itself is the latest of its hash */
+    uint32_t place = g->before[g->n]; /* the end of the text is the latest of its hash */
     for (int i = 0; i < MAX_TRIES && place; i++, place = g->before[place]) {
         const uint32_t n = match(g, place);
         if (n < GENERATE_NGRAM || n <= *length) continue;

@@ -1,8 +1,9 @@
-/* generate/ngram.h: what came after the same few ids before: guesses by looking them up in a text.
+/* generate/ngram.h: an index of the n-grams of a text, to draft tokens from what followed the same
+ * ids before.
  *
  * Owns: the ids of one text, and where each group of GENERATE_NGRAM consecutive ids occurs.
- * Refuses: how many guesses pay (draft.h). Adding and looking up take bounded time. Private to
- * generate/. */
+ * Refuses: the number of draft tokens (draft.h). Adding and looking up take bounded time. Private
+ * to generate/. */
 #ifndef GENERATE_NGRAM_H
 #define GENERATE_NGRAM_H
 
@@ -19,14 +20,15 @@ struct generate_ngram {
     uint32_t n, room, bits;
 };
 
-/* For texts of at most `room` ids. BASE_NO_MEMORY. generate_ngram_free on failure too. */
+/* For texts of at most `room` ids. BASE_NO_MEMORY; generate_ngram_free is to be called on failure
+ * too. */
 bool generate_ngram_init(struct generate_ngram *g, uint32_t room, struct base_error *err);
 void generate_ngram_free(struct generate_ngram *g);  /* a zeroed one is fine */
 void generate_ngram_clear(struct generate_ngram *g); /* for another text */
-/* Appends an id to the text, which has room for it. */
+/* Appends an id to the text, which must have room for it. */
 void generate_ngram_add(struct generate_ngram *g, int32_t id);
-/* The place in the text after the longest match of its end, the latest of several: what followed
- * there, id[place] on, is the guess. *length: ids that match, at most GENERATE_NGRAM_MATCH. 0: the
+/* The place after the longest earlier match of the text's end, the latest of several: id[place] and
+ * the ids after it are the draft. *length: ids that match, at most GENERATE_NGRAM_MATCH. 0 if the
  * end has not occurred before. */
 uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length);
 

@@ -1,8 +1,8 @@
-/* generate/request.c: one text, token by token. See generate/generate.h.
+/* generate/request.c: generates one text, token by token. See generate/generate.h.
  *
- * `held` are the ids of the sequence, followed by those that must be evaluated next: the length of
- * the session's sequence divides the two. Bytes become a piece as soon as they are whole UTF-8 and
- * cannot be part of a stop text. */
+ * `held` has the ids of the sequence, as many as the session's sequence is long, followed by the
+ * ids to evaluate next. Bytes become a piece as soon as they are whole UTF-8 and cannot be part of
+ * a stop text. */
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
@@ -21,7 +21,7 @@ struct generate_request {
     const struct generate_options *options;
     struct generate_model model;
     uint32_t seq, n_ctx;
-    int32_t *end_id; /* [n_ends] the end of a turn first, then that of the text */
+    int32_t *end_id; /* [n_ends] end-of-turn tokens first, then end-of-text tokens */
     size_t n_ends;
     struct sampler *sampler;
     uint64_t seed;                  /* of the sampler */
@@ -35,13 +35,13 @@ struct generate_request {
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
     uint64_t n_decoded, n_shown;      /* bytes of the text */
-    uint64_t answer_at; /* where the answer begins, in bytes of the text; UINT64_MAX: not yet */
+    uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not begun */
     struct generate_outcome outcome;
     bool over, has_read; /* has_read: the prompt has been evaluated */
     double start;
 };
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
 static void token_bytes(void *tokenizer, int32_t id, struct base_buffer *out)
 {
@@ -97,8 +97,7 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     if (!r->stop) return false;
     r->thought.tokenizer = r->model.tokenizer;
     if (!o->constraint) return true;
-    if (o->n_stop &&
-        constraint_token_count(o->constraint)) /* text cut within tokens is not judged */
+    if (o->n_stop && constraint_token_count(o->constraint)) /* for text cut within tokens */
         return base_fail(err, BASE_USAGE, "a grammar that names tokens excludes stop texts");
     r->driver = r->thought.driver =
         generate_driver_new(o->constraint, r->model.tokenizer, r->model.trie,
@@ -146,13 +145,13 @@ static uint32_t seq_length(const struct generate_request *r)
     return model_seq_length(r->model.session, r->seq);
 }
 
-/* The sequence keeps the ids that it shares with the prompt. At least the last id is evaluated: it
+/* Keeps the sequence's common prefix with the prompt. At least the last id is evaluated, because it
  * gives the first logits. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
     size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
     const size_t length = seq_length(r);
-    if (n > 0) r->n_held = 0;                   /* those of another text */
+    if (n > 0) r->n_held = 0;                   /* ids of another text */
     if (r->n_held > length) r->n_held = length; /* the last token, or interrupted ids */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
     r->outcome.n_cached = model_seq_truncate(r->model.session, r->seq, (uint32_t)n);
@@ -261,7 +260,7 @@ struct model_session *generate_request_session(const struct generate_request *r)
 
 /* ---- A token ---- */
 
-/* The prompt was evaluated, or its evaluation was interrupted. */
+/* Records the time of the prompt's evaluation, which may have been interrupted. */
 static void note_read(struct generate_request *r)
 {
     if (r->has_read) return;
@@ -276,7 +275,7 @@ void generate_request_interrupt(struct generate_request *r)
     stop_with(r, GENERATE_END_INTERRUPTED);
 }
 
-/* The next id; -1 when the constraint allows none. */
+/* Chooses the next id; -1 if the constraint allows none. */
 static bool choose(struct generate_request *r, const float *logits, int32_t *id,
                    struct base_error *err)
 {
@@ -294,7 +293,7 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
     return generate_thought_take(t, id, err);
 }
 
-/* Takes the decoder's bytes; true when a stop text is complete. */
+/* Passes the decoder's bytes to the stop texts; true if one is complete. */
 static bool feed_stop(struct generate_request *r)
 {
     const int index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
@@ -306,7 +305,7 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
-/* Passes the answer's part of the output to the constraint where a stop text may cut it. */
+/* Passes the answer's part of the output to the constraint if a stop text may cut it. */
 static bool give(struct generate_request *r, struct generate_piece *piece, struct base_error *err)
 {
     const struct base_buffer *out = &r->output;
@@ -320,14 +319,14 @@ static bool give(struct generate_request *r, struct generate_piece *piece, struc
     return generate_driver_show(r->driver, out->data + before, out->size - before, err);
 }
 
-/* The thought is over: the constraint begins. */
+/* Ends the reasoning: the constraint begins. */
 static bool begin_answer(struct generate_request *r, struct base_error *err)
 {
     r->answer_at = r->n_decoded;
     return !r->driver || generate_driver_begin(r->driver, true, err);
 }
 
-/* After a token that belongs to the text. */
+/* Continues after a token that belongs to the text. */
 static bool go_on(struct generate_request *r, int32_t id, enum generate_phase before,
                   struct base_error *err)
 {
@@ -343,7 +342,7 @@ static bool go_on(struct generate_request *r, int32_t id, enum generate_phase be
         stop_with(r, GENERATE_END_CONSTRAINT);
     else if (r->outcome.n_generated == r->options->max_tokens)
         stop_with(r, GENERATE_END_LIMIT);
-    else if (r->n_held > r->n_ctx) /* this token would be one too many */
+    else if (r->n_held > r->n_ctx) /* the context has no room for this token */
         stop_with(r, GENERATE_END_CONTEXT);
     return true;
 }
@@ -372,7 +371,7 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     piece->logits = logits;
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
-        stop_with(r, GENERATE_END_EOS); /* else: some models close a thought with such a token */
+        stop_with(r, GENERATE_END_EOS); /* else it may close the reasoning */
     else if (!go_on(r, id, before, err))
         return false;
     return give(r, piece, err);

@@ -8,45 +8,46 @@
 
 enum {
     DEFAULT_STEP = 512,
-    LEAST_SHARED = 8,  /* tokens for which waiting for a beginning pays */
-    PASSES_A_SLOT = 4, /* n_slots times that many jobs may go before one that waits for another */
+    LEAST_SHARED = 8,  /* tokens of a shared prefix for which waiting pays */
+    PASSES_A_SLOT = 4, /* per slot: later jobs that may start before a waiting one */
 };
 
-/* What a sequence holds: as many of the ids as model_seq_length says. */
+/* The ids of a sequence, as many as model_seq_length. */
 struct sequence {
     int32_t *id; /* [n_ctx] */
     uint64_t last_used;
 };
 
 struct slot {
-    struct generate_request *request;       /* NULL: none was made yet */
+    struct generate_request *request;       /* NULL: not created yet */
     const struct generate_options *options; /* of the request */
     struct generate_job *job;               /* NULL: the slot is free */
-    uint64_t since;                         /* smaller: the job came earlier */
-    size_t mark; /* ids of the prompt that others share, to be kept once they are read; 0 */
+    uint64_t since;                         /* order of arrival: smaller is earlier */
+    size_t mark; /* length of a prefix of the prompt that others share, to be kept once it is read;
+                    0: none */
     bool failed;
-    struct base_error error; /* of the job, where it failed */
+    struct base_error error; /* of the job, if it failed */
 };
 
 struct generate_scheduler {
     struct generate_model model;
-    struct constrain_token_trie *trie; /* from the first constraint on */
+    struct constrain_token_trie *trie; /* NULL before the first constraint */
     struct generate_store store;
     uint32_t n_slots, n_seq, n_ctx, n_step;
     struct sequence *sequence; /* [n_seq] */
     struct slot *slot;         /* [n_slots] */
     uint32_t *order;           /* [n_slots]: slots with a job, the oldest first */
-    uint32_t *owner;           /* [n_slots]: slots of the rows of logits */
+    uint32_t *owner;           /* [n_slots]: the slot of each row of logits */
     bool *tried;               /* [n_seq] */
     struct model_token *token; /* [n_step + n_slots + GENERATE_DRAFT_MAX] */
     struct generate_draft *draft;
-    uint64_t drafted; /* `since` of the job that it has the text of */
+    uint64_t drafted; /* `since` of the job whose text the draft has */
     struct generate_job *first, **end;
     size_t n_waiting, n_running;
     uint64_t clock;
 };
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
 static bool make_parts(struct generate_scheduler *s, struct base_error *err)
 {
@@ -150,7 +151,7 @@ static struct generate_job *unlink_job(struct generate_scheduler *s, struct gene
     return job;
 }
 
-/* A job that never got a slot. */
+/* Ends a job that had no slot. */
 static bool end_waiting(struct generate_job *job, struct base_error *err)
 {
     const struct generate_outcome outcome = {.ending = GENERATE_END_INTERRUPTED,
@@ -173,7 +174,7 @@ static bool drop_cancelled(struct generate_scheduler *s, struct base_error *err)
     return true;
 }
 
-/* ---- Beginnings ---- */
+/* ---- Shared prefixes ---- */
 
 static size_t length_of(const struct generate_scheduler *s, uint32_t seq)
 {
@@ -188,7 +189,8 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return n;
 }
 
-/* How much of the prompt a sequence holds; its last id is read in any case. */
+/* The length of the prompt's prefix that a sequence holds, without the last id, which is always
+ * evaluated. */
 static size_t held_of(const struct generate_scheduler *s, uint32_t seq,
                       const struct generate_prompt *p)
 {
@@ -200,7 +202,7 @@ static size_t shared_by(const struct generate_prompt *a, const struct generate_p
     return a->n && b->n ? common(a->ids, a->n - 1, b->ids, b->n - 1) : 0;
 }
 
-/* The sequence, of those that were not tried, that holds most of the prompt. */
+/* The sequence, among those not tried, that holds the longest prefix of the prompt. */
 static uint32_t best_source(const struct generate_scheduler *s, const struct generate_prompt *p,
                             size_t *n)
 {
@@ -215,7 +217,7 @@ static uint32_t best_source(const struct generate_scheduler *s, const struct gen
     return best;
 }
 
-/* Whether a job that is being read will soon hold more of this one's prompt than any sequence
+/* Whether a job that is being read will hold a longer prefix of this one's prompt than any sequence
  * does. */
 static bool waits(struct generate_scheduler *s, const struct generate_job *job)
 {
@@ -232,7 +234,8 @@ static bool waits(struct generate_scheduler *s, const struct generate_job *job)
     return false;
 }
 
-/* The beginning of a prompt that saves the waiting jobs most, if it is more than `held`; else 0. */
+/* The length of the prompt's prefix that saves the waiting jobs the most tokens, if it exceeds
+ * `held`; else 0. */
 static size_t worth_keeping(const struct generate_scheduler *s, const struct generate_prompt *p,
                             size_t held)
 {
@@ -251,7 +254,7 @@ static size_t worth_keeping(const struct generate_scheduler *s, const struct gen
     return best;
 }
 
-/* `to` gets the first n tokens of `from`, or what the session can give of them. */
+/* Copies the first n tokens of `from` to `to`, or as many as the session can. */
 static size_t fork_sequence(struct generate_scheduler *s, uint32_t from, uint32_t to, size_t n)
 {
     n = model_seq_fork(s->model.session, from, to, (uint32_t)n);
@@ -260,7 +263,7 @@ static size_t fork_sequence(struct generate_scheduler *s, uint32_t from, uint32_
     return n;
 }
 
-/* Sequence `to` gets as much of the prompt as any sequence can give. */
+/* Gives sequence `to` the longest prefix of the prompt that any sequence has. */
 static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
                              const struct generate_prompt *p)
 {
@@ -274,11 +277,11 @@ static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
         }
         n = fork_sequence(s, from, to, n);
         if (n > 0) return n;
-        s->tried[from] = s->tried[to] = true; /* a window has gone past it */
+        s->tried[from] = s->tried[to] = true; /* the window is past that prefix */
     }
 }
 
-/* Sequence `to` gets more of the prompt where the store has more. */
+/* Loads a longer prefix of the prompt into sequence `to` if the store has one. */
 static void take_stored(struct generate_scheduler *s, uint32_t to, struct generate_prompt *p)
 {
     const size_t n = s->store.load(s->store.user, s->model.session, to, p->ids, p->n, p->n_held);
@@ -286,7 +289,8 @@ static void take_stored(struct generate_scheduler *s, uint32_t to, struct genera
     p->n_held = length_of(s, to);
 }
 
-/* Once a slot holds just what others share. */
+/* Called when a slot holds exactly the prefix that others share: keeps it in a sequence of its
+ * own. */
 static void keep_beginning(struct generate_scheduler *s, uint32_t i)
 {
     uint32_t to = s->n_slots;
@@ -301,8 +305,8 @@ static void keep_beginning(struct generate_scheduler *s, uint32_t i)
 
 /* ---- Slots ---- */
 
-/* The free slot that a job gets: what holds its prompt's beginning, else the one that was not used
- * for longest. */
+/* The free slot for a job: the one that holds a prefix of its prompt, else the least recently used
+ * one. */
 static uint32_t free_slot(struct generate_scheduler *s, const struct generate_prompt *p)
 {
     size_t held;
@@ -317,7 +321,7 @@ static uint32_t free_slot(struct generate_scheduler *s, const struct generate_pr
     return best;
 }
 
-/* The vocabulary is sorted once for all requests with a constraint. */
+/* Builds one token trie for all requests with a constraint. */
 static bool need_trie(struct generate_scheduler *s, struct base_error *err)
 {
     if (s->model.trie) return true;
@@ -346,7 +350,7 @@ static bool begin_request(struct generate_scheduler *s, uint32_t i, struct gener
     return generate_request_begin(slot->request, &job->prompt, err);
 }
 
-/* Gives the job a slot; one that cannot begin ends with its error after the step. */
+/* Assigns a slot to the job; if the job cannot begin, it ends with its error after the step. */
 static void admit(struct generate_scheduler *s, struct generate_job *job)
 {
     const uint32_t i = free_slot(s, &job->prompt);
@@ -375,7 +379,7 @@ static void admit_waiting(struct generate_scheduler *s)
     }
 }
 
-/* The slots with a job, the oldest first. */
+/* Sorts the slots with a job, the oldest first; returns their number. */
 static uint32_t sort_slots(struct generate_scheduler *s)
 {
     uint32_t n = 0;
@@ -396,14 +400,14 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Whether the slot's request needs `n` ids evaluated, n > 0. */
+/* The ids that the slot's request needs evaluated, *n > 0; or NULL. */
 static const int32_t *next_ids(const struct slot *slot, size_t *n)
 {
     *n = 0;
     return slot->failed ? NULL : generate_request_next_ids(slot->request, n);
 }
 
-/* Puts `n` of the slot's `total` next ids into the batch, whose size is returned. */
+/* Adds `n` of the slot's `total` next ids to the batch; returns the size of the batch. */
 static size_t feed(struct generate_scheduler *s, uint32_t i, const int32_t *ids, size_t n,
                    size_t total, size_t n_tokens, uint32_t *n_rows)
 {
@@ -416,7 +420,7 @@ static size_t feed(struct generate_scheduler *s, uint32_t i, const int32_t *ids,
     return n_tokens;
 }
 
-/* The tokens of a step: one of each text that grows, then pieces of prompts. */
+/* Gathers the tokens of a step: one of each generating text, then parts of prompts. */
 static size_t gather(struct generate_scheduler *s)
 {
     const uint32_t n_slots = sort_slots(s);
@@ -470,7 +474,7 @@ static bool step_together(struct generate_scheduler *s, struct base_error *err)
            model_eval_batch(s->model.session, s->token, n_tokens, take_rows, s, err);
 }
 
-/* The slot of the only job, where its text grows by a step; NULL otherwise. */
+/* The slot of the only job, if it is generating; else NULL. */
 static struct slot *lone_slot(const struct generate_scheduler *s)
 {
     size_t n;
@@ -481,7 +485,7 @@ static struct slot *lone_slot(const struct generate_scheduler *s)
     return n > 0 && n <= s->n_step && generate_request_has_read(slot->request) ? slot : NULL;
 }
 
-/* A job that is cancelled while it gets a piece gets no further one. */
+/* A job that is cancelled during its sink gets no further piece. */
 static bool give_alone(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct slot *slot = user;
@@ -491,7 +495,7 @@ static bool give_alone(void *user, const struct generate_piece *piece, struct ba
     return true;
 }
 
-/* A step with guesses. False: the evaluation failed. */
+/* A step with draft tokens. False: the evaluation failed. */
 static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
 {
     const uint32_t seq = (uint32_t)(slot - s->slot);
@@ -517,7 +521,7 @@ static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct b
     return true;
 }
 
-/* The job leaves its slot before its `end` is called: that may add jobs. */
+/* Frees the job's slot before its `end` is called, which may add jobs. */
 static bool end_job(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
 {
     struct generate_job *job = slot->job;

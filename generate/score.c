@@ -1,11 +1,11 @@
 /* generate/score.c: probabilities of given texts. See generate/score.h.
  *
- *     sequence 0        the kept beginning: what neighbouring groups share
- *     1, 2, 3, 4        a group: its own beginning, then a sequence for each row
+ *     sequence 0        the kept prefix, shared by adjacent groups
+ *     1, 2, 3, 4        a group: its own prefix, then a sequence for each row
  *     5, 6, 7, ...      the next group of the same evaluation
  *
- * A group's beginning ends before the first token that differs or counts. Two evaluations make a
- * wave: all beginnings, then all rows after them. */
+ * A group's prefix ends before the first token that differs or counts. A wave is two evaluations:
+ * of all prefixes, then of all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
 #include "generate/judge.h"
@@ -13,17 +13,17 @@
 #include <string.h>
 
 enum {
-    LEAST_SHARED = 8, /* tokens for which keeping a beginning pays */
+    LEAST_SHARED = 8, /* tokens of a prefix for which keeping it pays */
     KEEPER = 0
 };
 
-/* A token whose probability a row of logits gives. */
+/* A token whose probability is computed from a row of logits. */
 struct target {
     int32_t id;
     double *logprob;
 };
 
-/* A row of logits: its targets are consecutive. */
+/* A requested row of logits: its targets are consecutive. */
 struct wanted {
     size_t first, n;
 };
@@ -36,12 +36,12 @@ struct generate_scorer {
     struct model_token *token;
     struct wanted *wanted;
     struct target *target;
-    size_t n_tokens, n_wanted, n_targets; /* of the evaluation that is being made */
+    size_t n_tokens, n_wanted, n_targets; /* of the evaluation being prepared */
     size_t token_room, wanted_room, target_room;
     struct generate_score_counts counts;
 };
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
 struct generate_scorer *generate_scorer_new(struct engine *engine, struct model_session *session,
                                             uint32_t n_vocab, struct base_error *err)
@@ -106,7 +106,7 @@ static bool add_token(struct generate_scorer *s, int32_t id, uint32_t seq, struc
     return true;
 }
 
-/* The logits of the latest token give the probability of `id`. */
+/* Adds `id` as a target of the latest token's logits. */
 static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
                        struct base_error *err)
 {
@@ -167,7 +167,7 @@ static bool evaluate(struct generate_scorer *s, struct base_error *err)
            model_eval_batch(s->session, s->token, s->n_tokens, take_rows, s, err);
 }
 
-/* ---- Beginnings ---- */
+/* ---- Prefixes ---- */
 
 static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
 {
@@ -177,7 +177,7 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return i;
 }
 
-/* The length of a group's beginning. */
+/* The length of a group's prefix. */
 static size_t beginning_of(const struct generate_score_group *g)
 {
     size_t n = g->row[0].from;
@@ -188,14 +188,15 @@ static size_t beginning_of(const struct generate_score_group *g)
     return n;
 }
 
-/* What of it may be kept for others: not the last token, whose logits may count. */
+/* The length of the prefix that may be kept for other groups, without the last token, whose logits
+ * may count. */
 static size_t shareable(const struct generate_score_group *g)
 {
     const size_t n = beginning_of(g);
     return n ? n - 1 : 0;
 }
 
-/* Keeps what two neighbours share, where it is more than what is kept already. */
+/* Keeps the common prefix of two adjacent groups if it is longer than the kept one. */
 static bool keep(struct generate_scorer *s, const struct generate_score_group *a,
                  const struct generate_score_group *b, struct base_error *err)
 {
@@ -211,7 +212,7 @@ static bool keep(struct generate_scorer *s, const struct generate_score_group *a
     return evaluate(s, err);
 }
 
-/* Adds the tokens of a group's beginning to the evaluation, on sequence `seq`. */
+/* Adds the tokens of a group's prefix to the evaluation, on sequence `seq`. */
 static bool add_beginning(struct generate_scorer *s, const struct generate_score_group *g,
                           uint32_t seq, struct base_error *err)
 {
@@ -229,8 +230,8 @@ static bool add_beginning(struct generate_scorer *s, const struct generate_score
 
 /* ---- Rows ---- */
 
-/* Adds the tokens of a row after the beginning [n] on sequence `from`; the last predicts none that
- * counts. */
+/* Adds the tokens of a row after the prefix [n] of sequence `from`, without the last token, which
+ * predicts none that counts. */
 static bool add_row(struct generate_scorer *s, const struct generate_score_row *r, size_t n,
                     uint32_t from, uint32_t seq, struct base_error *err)
 {
@@ -243,7 +244,7 @@ static bool add_row(struct generate_scorer *s, const struct generate_score_row *
     return true;
 }
 
-/* The rows of groups whose beginnings are evaluated, on the sequences after them. */
+/* Evaluates the rows of groups whose prefixes are evaluated, on the sequences after those. */
 static bool run_rows(struct generate_scorer *s, const struct generate_score_group *group, size_t n,
                      struct base_error *err)
 {
@@ -264,7 +265,7 @@ static bool run_rows(struct generate_scorer *s, const struct generate_score_grou
     return evaluate(s, err);
 }
 
-/* How many groups are evaluated together: those that have a sequence for each row, at least one. */
+/* The number of groups to evaluate together: those with a sequence for each row, at least one. */
 static size_t wave_of(const struct generate_scorer *s, const struct generate_score_group *group,
                       size_t n)
 {

@@ -1,14 +1,14 @@
 /* generate/score.h: the probabilities of given texts: of each token of a row, given the tokens
  * before it.
  *
- * Owns: which rows are evaluated together, which beginnings they share. Refuses: where rows come
- * from, what their figures mean (generate/judge.h has sums of them).
+ * Owns: which rows are evaluated together, which prefixes they share. Refuses: input of rows,
+ * statistics (generate/judge.h).
  *
- * Rows come in groups that share a beginning (a question and its answers): it is evaluated once,
- * and forked for each row. What a group's beginning has in common with that of the next group
- * (examples before each question) is kept and evaluated once too. Figures of a row have the same
- * bits whatever is evaluated beside it: what a sequence evaluates to depends on its own tokens
- * only, and sums are double precision in the order of the vocabulary. */
+ * Rows come in groups with a common prefix (a question and its answers), which is evaluated once
+ * and forked for each row. The common prefix of adjacent groups (examples before each question) is
+ * kept and evaluated once too. Results of a row have the same bits whatever else is evaluated: the
+ * logits of a sequence depend on its own tokens only, and sums are double precision in the order of
+ * the vocabulary. */
 #ifndef GENERATE_SCORE_H
 #define GENERATE_SCORE_H
 
@@ -17,8 +17,8 @@
 struct generate_score_row {
     const int32_t *ids; /* [n], at most the session's n_ctx + 1: the last is not evaluated */
     size_t n;
-    size_t from;     /* of the first token that counts, 1 <= from <= n: none predicts the first */
-    double *logprob; /* [n - from]: natural logarithms of their probabilities */
+    size_t from;     /* first token that counts, 1 <= from <= n: nothing predicts token 0 */
+    double *logprob; /* [n - from]: natural logarithms of the probabilities */
 };
 
 struct generate_score_group {
@@ -28,7 +28,7 @@ struct generate_score_group {
 
 struct generate_score_counts {
     uint64_t n_evaluated; /* tokens */
-    uint64_t n_alone;     /* tokens of all rows: what they would take one by one */
+    uint64_t n_alone;     /* tokens of all rows without sharing */
 };
 
 struct generate_scorer; /* opaque; the caller owns it */
@@ -36,18 +36,18 @@ struct generate_scorer; /* opaque; the caller owns it */
 enum { GENERATE_SCORE_LEAST_SEQ = 3 };
 
 /* Uses all sequences of the session, GENERATE_SCORE_LEAST_SEQ at least (else BASE_USAGE); groups
- * of more rows than there are sequences take several evaluations. `engine` and `session` must
- * outlive it. NULL on failure. */
+ * with more rows than sequences take several evaluations. `engine` and `session` must outlive it.
+ * NULL on failure. */
 struct generate_scorer *generate_scorer_new(struct engine *engine, struct model_session *session,
                                             uint32_t n_vocab, struct base_error *err);
 void generate_scorer_free(struct generate_scorer *s); /* NULL is fine */
 
 /* Fills the logprobs of all rows. BASE_TOO_LONG for a row beyond the context, BASE_USAGE for `from`
- * out of range: nothing is evaluated. After another error (BASE_INTERRUPTED, BASE_NO_MEMORY) it can
- * be called again. */
+ * out of range: nothing is evaluated. After another error (BASE_INTERRUPTED, BASE_NO_MEMORY) the
+ * function can be called again. */
 bool generate_scorer_run(struct generate_scorer *s, const struct generate_score_group *group,
                          size_t n, struct base_error *err);
-/* Since it was made. */
+/* The counts since the scorer was created. */
 struct generate_score_counts generate_scorer_counts(const struct generate_scorer *s);
 
 #endif

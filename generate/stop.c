@@ -1,8 +1,7 @@
 /* generate/stop.c: stop strings by one Knuth-Morris-Pratt automaton each.
  *
- * Owns the strings and the position in each. The bytes that are held back are always the longest
- * prefix of a stop string that the text ends with, so they need no buffer: they are read from that
- * string. */
+ * Owns the strings and the position in each. The held bytes are always the longest prefix of a stop
+ * string that the text ends with, so that string is their buffer. */
 #include "generate/stop.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,15 +9,15 @@
 
 struct pattern {
     char *text;     /* [size] */
-    uint32_t *fall; /* [size + 1] fall[n]: longest proper prefix that ends text[0..n) */
+    uint32_t *fall; /* [size + 1] fall[n]: size of the longest proper prefix ending text[0..n) */
     size_t size;
-    size_t at; /* bytes of its prefix that the text ends with */
+    size_t at; /* length of its prefix that the text ends with */
 };
 
 struct generate_stop {
     struct pattern *pattern; /* [count] */
     size_t count;
-    size_t holder; /* the pattern with the largest `at`: that prefix is held back */
+    size_t holder; /* the pattern with the largest `at`, whose prefix is held back */
     int matched;   /* index, or -1 */
 };
 
@@ -89,13 +88,13 @@ static void pattern_step(struct pattern *p, char byte)
     if (p->text[p->at] == byte) p->at++;
 }
 
-/* Takes one byte; true when a string is complete. Of the held bytes and this one, all but the new
- * longest prefix (or the match) is released. */
+/* Reads one byte; true if a string is complete. Releases all held bytes but the new longest prefix
+ * (or the match). */
 static bool step(struct generate_stop *s, char byte, struct base_buffer *out)
 {
     const struct pattern *holder = &s->pattern[s->holder];
     size_t held = holder->at, keep = 0;
-    size_t complete = 0; /* size of the longest match */
+    size_t complete = 0; /* length of the longest match */
     for (size_t i = 0; i < s->count; i++) {
         struct pattern *p = &s->pattern[i];
         pattern_step(p, byte);

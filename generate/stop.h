@@ -15,15 +15,15 @@ struct generate_stop *generate_stop_new(const char *const *strings, size_t count
                                         struct base_error *err);
 void generate_stop_free(struct generate_stop *s); /* NULL is fine */
 
-/* For another text. */
+/* Resets the state for another text. */
 void generate_stop_reset(struct generate_stop *s);
 
-/* Feeds bytes; appends to `out` what is safe to show. Returns the index of the string that matched
- * (the earliest end; of several ending together the longest), or -1. After a match nothing more is
- * released. */
+/* Feeds bytes and appends to `out` the text that cannot become part of a match. Returns the index
+ * of the matching string (the one that ends first, the longest of several with the same end), or
+ * -1. Nothing is released after a match. */
 int generate_stop_feed(struct generate_stop *s, const char *bytes, size_t size,
                        struct base_buffer *out);
-/* The text ended without a match: appends what was held back. */
+/* Ends the text without a match: appends the held bytes. */
 void generate_stop_end(struct generate_stop *s, struct base_buffer *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* generate/thought.c: where a model thinks before it answers. See generate/thought.h. */
+/* generate/thought.c: phases of a text with reasoning. See generate/thought.h. */
 #include "generate/thought.h"
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void start_thinking(struct generate_thought *t)
     t->phase = GENERATE_THINKING;
 }
 
-/* A quarter of the tokens, or those of the shortest answer if that is more. */
+/* Reserves a quarter of the tokens, or those of the shortest answer if that is more. */
 static bool reserve_answer(struct generate_thought *t, uint64_t left, struct base_error *err)
 {
     uint64_t shortest;
@@ -40,7 +40,7 @@ bool generate_thought_begin(struct generate_thought *t, const struct generate_th
         !read_mark(t->tokenizer, marks->close, &t->close, err))
         return false;
     if (t->open.count == 0 || t->close.count == 0 || t->close.count > GENERATE_MARK_TOKENS)
-        return true; /* a vocabulary that cannot spell the marks */
+        return true; /* the vocabulary cannot form the marks */
     generate_stop_free(t->match);
     t->match = generate_stop_new(&marks->close, 1, err);
     base_buffer_reserve(&t->bytes, ROOM);
@@ -92,7 +92,7 @@ int32_t generate_thought_offer(struct generate_thought *t, uint64_t left, int32_
         const int32_t next = t->open.id[t->n_opened];
         if (t->refused) *id = next;
         if (t->n_opened || left > t->open.count + after) return next;
-        t->phase = GENERATE_ANSWERING; /* no room for a thought */
+        t->phase = GENERATE_ANSWERING; /* no room for reasoning */
         return -1;
     }
     if (t->phase == GENERATE_THINKING && (t->left == 0 || (t->driver && left <= after)))
@@ -118,7 +118,8 @@ static bool take_opening(struct generate_thought *t, int32_t id, struct base_err
     return true;
 }
 
-/* Searches t->bytes for the end of the closing mark: the number of bytes up to it; 0: not found. */
+/* Searches t->bytes for the end of the closing mark: the number of bytes up to it; 0 if it is not
+ * there. */
 static size_t find_close(struct generate_thought *t)
 {
     for (size_t i = 0; i < t->bytes.size; i++) {
@@ -136,7 +137,7 @@ static bool is_space(const char *s, size_t n)
 }
 
 /* A token that extends past the closing mark would begin an answer that the constraint has not
- * checked: the rest of the mark is written in its place. */
+ * checked; the rest of the mark replaces it. */
 static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_error *err)
 {
     if (t->driver && text_token_is_end(t->tokenizer, *id)) {

@@ -1,15 +1,14 @@
-/* generate/thought.h: where a model thinks before it answers. Private to generate/.
+/* generate/thought.h: phases of a text with reasoning before the answer. Private to generate/.
  *
- * Owns: the phases of one text and the tokens that the request writes in the model's place.
+ * Owns: the phases of one text and the tokens that the request writes instead of the model.
  *
- *     OPENING    the tokens of the opening mark, as far as the model writes them
+ *     OPENING    tokens of the opening mark, while the model writes them
  *       |  \
  *       |   THINKING   any tokens, up to the closing mark
  *       |      |
  *       |   CLOSING    tokens that the request writes: the closing mark, or the rest of it
  *       |  /
- *     ANSWERING        where a constraint holds
- */
+ *     ANSWERING        a constraint applies */
 #ifndef GENERATE_THOUGHT_H
 #define GENERATE_THOUGHT_H
 
@@ -27,27 +26,28 @@ struct generate_thought {
     enum generate_phase phase;
     struct text_ids open, close; /* the marks */
     size_t n_opened;             /* tokens of `open` that were written */
-    bool refused; /* those do not satisfy the constraint: only the rest of the mark can follow */
+    bool refused; /* these tokens do not satisfy the constraint: only the rest of the mark can
+                     follow */
     struct generate_stop *match;           /* finds the closing mark in the thought */
-    uint64_t left;                         /* tokens that the thought may still have */
+    uint64_t left;                         /* limit of further reasoning tokens */
     uint64_t owed;                         /* tokens reserved for the answer */
-    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] what CLOSING writes */
+    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] written by CLOSING */
     size_t n_written, written_at;
     bool wrote; /* the latest token is one of them */
     struct base_buffer bytes, scratch;
 };
 
-/* For a text of at most `left` tokens. `marks` NULL: the whole text is answer. */
+/* Begins a text of at most `left` tokens. `marks` NULL: the whole text is the answer. */
 bool generate_thought_begin(struct generate_thought *t, const struct generate_thought_marks *marks,
                             int64_t max_thought, uint64_t left, struct base_error *err);
 void generate_thought_free(struct generate_thought *t);
 
-/* Before a token is chosen, of `left` that may still come, this one included: the token of the
- * opening mark that is allowed in addition to the constraint's; -1: none. *id gets the token that
- * must be written, or -1. */
+/* To be called before a token is chosen, of `left` that may still come, this one included. Returns
+ * the token of the opening mark that is allowed in addition to the constraint's, -1 for none; *id
+ * is the token that must be written, or -1. */
 int32_t generate_thought_offer(struct generate_thought *t, uint64_t left, int32_t *id);
 
-/* After a token was chosen or written; may replace it. */
+/* To be called after a token was chosen or written; may replace it. */
 bool generate_thought_take(struct generate_thought *t, int32_t *id, struct base_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* gguf/bytes.h: little-endian numbers at any address. A GGUF file aligns tensor data only, so every
- * number of the header is read and written with these. Private to gguf/. */
+/* gguf/bytes.h: little-endian numbers at any address. A GGUF file aligns tensor data only, so these
+ * functions read and write every number of the header. Private to gguf/. */
 #ifndef GGUF_BYTES_H
 #define GGUF_BYTES_H
 

@@ -38,7 +38,7 @@ const void *gguf_cursor_take(struct gguf_cursor *c, uint64_t size, const char *w
     if (size > gguf_cursor_left(c)) {
         gguf_cursor_fail(c, c->at,
                          "%s takes %" PRIu64 " bytes but the file ends after %" PRIu64
-                         ": damaged or cut short",
+                         ": damaged or truncated",
                          what, size, gguf_cursor_left(c));
         return NULL;
     }
@@ -74,7 +74,7 @@ uint64_t gguf_cursor_count(struct gguf_cursor *c, uint64_t min_size, const char 
     if (count <= gguf_cursor_left(c) / min_size) return count;
     gguf_cursor_fail(c, offset,
                      "%s is %" PRIu64 " but the %" PRIu64
-                     " bytes left hold less: damaged or cut short",
+                     " bytes left hold less: damaged or truncated",
                      what, count, gguf_cursor_left(c));
     return 0;
 }

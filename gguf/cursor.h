@@ -11,7 +11,7 @@
 struct gguf_cursor {
     const unsigned char *bytes;
     uint64_t size;
-    uint64_t at; /* <= size */
+    uint64_t at; /* at most size */
     bool failed;
     struct base_error *err;
     struct gguf_str item; /* the key or tensor being read, for messages; size 0 for none */
@@ -39,7 +39,7 @@ uint64_t gguf_cursor_count(struct gguf_cursor *c, uint64_t min_size, const char 
 bool gguf_cursor_fail(struct gguf_cursor *c, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A name of the file as a C string for messages, cut if it is long; NULs become '?'. */
+/* A name from the file as a C string for messages: a long one is truncated, NULs become '?'. */
 enum { GGUF_ITEM_SIZE = 96 };
 const char *gguf_item(struct gguf_str name, char out[GGUF_ITEM_SIZE]);
 

@@ -1,5 +1,6 @@
-/* gguf/file.c: opening a model of one file or several, and finding things in it. Owns the mappings.
- * Refuses anything but regular files: a pipe cannot be mapped and a directory is a mistake.
+/* gguf/file.c: opens a model of one or several files and looks up its tensors and metadata. Owns
+ * the mappings. Accepts regular files only: a pipe cannot be mapped, and a directory is a user's
+ * mistake.
  *
  * If another program truncates the file after it was opened, reading the lost pages raises SIGBUS
  * (cli/signals.c then ends the program); if it overwrites the file, tensor data changes, but no
@@ -30,12 +31,12 @@ struct gguf_file {
     struct gguf_tensor *tensor; /* of all parts */
     uint64_t tensor_count, tensor_room;
     struct gguf_index tensors;
-    struct gguf_given *given; /* the latest first */
+    struct gguf_given *given; /* the last one given first */
 };
 
-/* A value in place of the file's. */
+/* A value that gguf_override sets. */
 struct gguf_given {
-    struct gguf_kv kv; /* its key and value follow */
+    struct gguf_kv kv; /* key and value point into `bytes` */
     struct gguf_given *next;
     char bytes[];
 };
@@ -63,7 +64,7 @@ static int64_t nanoseconds(const struct timespec *t)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* The open file's bytes. An empty file is not an error here: it maps to no bytes. */
+/* Maps the open file. An empty file is not an error here: it maps to no bytes. */
 static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
@@ -100,10 +101,10 @@ static bool map_file(const char *path, struct gguf_part_facts *to, struct base_e
 
 /* ---- Split models ---- */
 
-/* NAME-00001-of-0000N.gguf: the fixed shape of the end. */
+/* The length of the suffix -00001-of-0000N.gguf. */
 enum { SPLIT_DIGITS = 5, SPLIT_TAIL = 1 + SPLIT_DIGITS + 4 + SPLIT_DIGITS + 5 };
 
-/* Five digits, or 0. */
+/* The value of five digits; 0 if there are none. */
 static int read_digits(const char *text)
 {
     int value = 0;
@@ -114,7 +115,7 @@ static int read_digits(const char *text)
     return value;
 }
 
-/* How many parts the path's name promises; 1 when it is not a split name. */
+/* The number of parts that the path's name states; 1 if it is not the name of a part. */
 static int split_count(const char *path)
 {
     size_t length = strlen(path);
@@ -149,7 +150,7 @@ static char *split_path(const char *path, int number, int count, struct base_err
     return name;
 }
 
-/* An integer key of one part; `absent` when it is not there. */
+/* Reads an integer key of one part; sets *out to `absent` if the part lacks it. */
 static bool part_int(const struct gguf_part *part, const char *key, int64_t absent, int64_t *out,
                      struct base_error *err)
 {
@@ -165,7 +166,7 @@ static bool part_int(const struct gguf_part *part, const char *key, int64_t abse
     return true;
 }
 
-/* A part's keys must agree with its name. */
+/* Checks that a part's keys agree with its name. */
 static bool check_part(const struct gguf_part *part, int number, int count, struct base_error *err)
 {
     int64_t said_count, said_number;
@@ -190,7 +191,7 @@ static bool check_part(const struct gguf_part *part, int number, int count, stru
     return true;
 }
 
-/* Whether a file with a part's name has no keys about parts, or says that it is the only one. */
+/* True if a file with a part's name has no split keys, or its keys say that it is the only part. */
 static bool is_whole(const struct gguf_part *part)
 {
     static const char *const keys[] = {"split.no", "split.tensors.count"};
@@ -309,7 +310,7 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
-/* Sets *count to 1 where the file is whole. Any other error in it is reported later. */
+/* Sets *count to 1 if the file is a complete model. Other errors in it are reported later. */
 static bool look_for_whole(const char *path, int *count, struct base_error *err)
 {
     struct gguf_part_facts facts = {0};
@@ -413,7 +414,7 @@ void gguf_close(struct gguf_file *file)
     free(file);
 }
 
-/* ---- Looking ---- */
+/* ---- Look-up ---- */
 
 uint32_t gguf_version(const struct gguf_file *file)
 {
@@ -483,7 +484,7 @@ bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
     return true;
 }
 
-/* Keys that differ from part to part. */
+/* Keys whose values differ between parts. */
 static bool is_of_part(struct gguf_str key)
 {
     return (key.size > 6 && memcmp(key.data, "split.", 6) == 0) ||
@@ -499,13 +500,13 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
             if (is_of_part(kv->key)) continue;
             if (first && gguf_kv_equal(first, kv)) continue;
             char item[GGUF_ITEM_SIZE];
-            base_fail_at(err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
-                         first
-                             ? "part %d of %d has another value than the first: the parts are not "
-                               "of one model"
-                             : "part %d of %d has this key and the first has not: the parts are "
-                               "not of one model",
-                         i + 1, file->part_count);
+            base_fail_at(
+                err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
+                first ? "part %d of %d has a different value from the first: the parts are not "
+                        "of one model"
+                      : "part %d of %d has this key and the first has not: the parts are "
+                        "not of one model",
+                i + 1, file->part_count);
             char *name = gguf_part_name(file, i, NULL);
             base_error_set_file(err, name ? name : file->path);
             free(name);
@@ -568,7 +569,7 @@ struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_k
     const struct gguf_entry *entry = (const struct gguf_entry *)kv;
     if (entry < first || entry >= first + file->part[0].entry_count) return none;
     if (!entry->start || index >= kv->count) return none;
-    /* Not the length in the map, which another process may have changed since it was checked. */
+    /* Uses the recorded starts: another process may have changed the length in the map. */
     const uint64_t at = entry->start[index];
     const uint64_t end = index + 1 < kv->count ? entry->start[index + 1] : kv->size;
     return (struct gguf_str){.data = (const char *)kv->data + at + 8, .size = end - at - 8};

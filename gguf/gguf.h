@@ -1,10 +1,10 @@
 /* gguf/gguf.h: the GGUF container: reading (memory-mapped, read-only) and writing.
  *
  * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
- * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses: meaning
- * (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count, length, offset and
- * type is checked against the size of the file, and every error is BASE_MODEL with the byte offset
- * and the key's or tensor's name. */
+ * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses:
+ * interpreting keys (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count,
+ * length, offset and type is checked against the size of the file, and every error is BASE_MODEL
+ * with the byte offset and the key's or tensor's name. */
 #ifndef GGUF_GGUF_H
 #define GGUF_GGUF_H
 
@@ -45,7 +45,7 @@ struct gguf_kv {
     uint64_t count;      /* GGUF_ARRAY: items; else 1 */
     const void *data;    /* the value's bytes in the map, unaligned, little-endian */
     uint64_t size;       /* bytes of the value */
-    uint64_t offset;     /* of the key in its file; UINT64_MAX (-1, no place) if it was given */
+    uint64_t offset;     /* of the key in its file; UINT64_MAX if the value was given */
     bool given;          /* by gguf_override, not by the file */
 };
 
@@ -53,7 +53,7 @@ struct gguf_tensor {
     struct gguf_str name;
     const struct quant_type *type; /* never NULL */
     uint32_t n_dims;
-    uint64_t ne[GGUF_MAX_DIMS]; /* elements per dimension, fastest first; 1 past n_dims */
+    uint64_t ne[GGUF_MAX_DIMS]; /* elements per dimension, fastest first; 1 beyond n_dims */
     const void *data;           /* in the map; at least alignment-aligned in its file */
     uint64_t size;              /* bytes: product of ne in blocks */
     uint64_t offset;            /* of the data in its file */
@@ -62,11 +62,11 @@ struct gguf_tensor {
 
 struct gguf_file; /* opaque */
 
-/* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
- * name may be given), unless it says that it is whole. NULL and BASE_MODEL (or BASE_NO_MEMORY) on
- * failure. */
+/* Opens and checks a model. A path that ends in -00001-of-0000N.gguf (any part's number) opens all
+ * N parts, unless the file's keys say that it is a complete model. NULL and BASE_MODEL (or
+ * BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
-/* The same for a file that may lack its end: missing tensor data reads as zeros. The header of
+/* The same for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
 struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
 /* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
@@ -80,33 +80,35 @@ uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
 int gguf_part_count(const struct gguf_file *file);
 uint64_t gguf_alignment(const struct gguf_file *file);
 
-/* One file of the model as it was when it was opened; for one from memory all is zero but bytes and
- * size. `part` is below gguf_part_count. */
+/* One file of the model as it was when opened. For gguf_open_memory everything but bytes and size
+ * is zero. `part` is below gguf_part_count. */
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
-    int64_t changed_ns, written_ns; /* the later of ctime and mtime, and mtime, since 1970 */
+    int64_t changed_ns, written_ns; /* max(ctime, mtime), and mtime; since 1970 */
 };
 struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
 
-/* Name of part `part` as it was opened; the caller frees it. NULL and BASE_NO_MEMORY. */
+/* The name under which part `part` was opened; the caller frees it. NULL and BASE_NO_MEMORY on
+ * failure. */
 char *gguf_part_name(const struct gguf_file *file, int part, struct base_error *err);
-/* A part of a model: "PREFIX-00002-of-00003.gguf" for `part` 1 (from 0) of 3; the caller frees it.
- * NULL and BASE_NO_MEMORY. */
+/* The name of a part: "PREFIX-00002-of-00003.gguf" for `part` 1 (from 0) of 3; the caller frees it.
+ * NULL and BASE_NO_MEMORY on failure. */
 char *gguf_part_path(struct gguf_str prefix, int part, int count, struct base_error *err);
 
-/* For what has read all of a model: BASE_MODEL if one of its files was written to since it was
- * opened. One that was replaced by another file of its name has not changed. */
+/* BASE_MODEL if one of the model's files was written to since it was opened; to be called after all
+ * of the model has been read. Replacing a file by another of the same name is no change. */
 bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err);
-/* BASE_MODEL if a part but the first has metadata that the first lacks or that differs, those of
- * split.* and general.alignment apart: parts of different models, or keys that would be lost. */
+/* BASE_MODEL if a part other than the first has metadata that the first lacks or that differs
+ * there, except split.* and general.alignment: the parts belong to different models, or keys would
+ * be lost. */
 bool gguf_check_parts(const struct gguf_file *file, struct base_error *err);
 
 /* ---- Metadata (of the first part) ---- */
 uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
-/* The same by a name that is not terminated. */
+/* The same for a key that is not NUL-terminated. */
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
 
@@ -120,7 +122,7 @@ bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b);
 
 /* Typed reads. Absent key: returns true and leaves *out unchanged, so the caller sets a default
  * beforehand; use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range
- * for *out, is BASE_MODEL naming the key: never a guess. Any integer kind is accepted by an integer
+ * for *out, is BASE_MODEL and the message names the key. Any integer kind is accepted by an integer
  * read if it fits. */
 bool gguf_get_u32(const struct gguf_file *f, const char *key, uint32_t *out, struct base_error *e);
 bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, struct base_error *e);
@@ -129,14 +131,14 @@ bool gguf_get_bool(const struct gguf_file *f, const char *key, bool *out, struct
 bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *out,
                   struct base_error *e);
 
-/* Metadata in place of the file's: every later look-up by key finds this value, whether or not the
- * file has the key; of several for one key the last. `kind` is I64, F64, BOOL (one byte) or STRING,
- * `bytes` are little-endian; all is copied. What is wrong with such a value when it is read is
+/* Overrides metadata: every later look-up of `key` finds this value, whether or not the file has
+ * the key; the last call for a key counts. `kind` is I64, F64, BOOL (one byte) or STRING, `bytes`
+ * are little-endian; key and bytes are copied. If a typed read rejects the value, the error is
  * BASE_USAGE. False and BASE_NO_MEMORY when there is no memory. */
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
                    const void *bytes, uint64_t size, struct base_error *err);
 
-/* Array items, index < kv->count; the caller has checked kv->item. Strings take O(1): opening
+/* Array items, index < kv->count; the caller must check kv->item before. Strings take O(1): opening
  * indexes every string array. */
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
                                uint64_t index);
@@ -156,7 +158,7 @@ enum { GGUF_MAX_PARTS = 65535 }; /* of a split model: split.count is written as 
 
 struct gguf_writer *gguf_writer_new(struct base_error *err);
 void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
-/* The output that it writes to; for a caller that removes it when a signal ends the process. */
+/* The writer's output, for a caller that removes it when a signal ends the process. */
 struct base_output *gguf_writer_output(struct gguf_writer *w);
 
 /* Metadata; the first error sticks in the writer, and gguf_writer_begin reports it. */
@@ -177,8 +179,9 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 /* All metadata of a file (its first part's) but split.*. */
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file);
 
-/* Begins a part of a split model: the tensors that are declared from here on are in a file of their
- * own. Called before the first tensor, then before the first of each part; a part may have none. */
+/* Begins a part of a split model: tensors declared after this call go into a file of their own.
+ * Call it before the first tensor, then before the first tensor of each further part. A part may
+ * have no tensors. */
 void gguf_writer_part(struct gguf_writer *w);
 int gguf_writer_part_count(const struct gguf_writer *w); /* 0: not split */
 
@@ -186,18 +189,20 @@ int gguf_writer_part_count(const struct gguf_writer *w); /* 0: not split */
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
-/* What has been declared as one file whose data is zeros, in memory, to see whether it can be used;
- * the caller closes it. Before gguf_writer_begin. NULL and an error if it could not be written. */
+/* Returns everything declared so far as one file in memory whose tensor data is zeros, to test
+ * whether it is usable; the caller closes it. Call it before gguf_writer_begin. NULL and an error
+ * if the file could not be written. */
 struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err);
 
-/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. Of a split model
- * `path` is the prefix of gguf_part_path; all metadata is in its first part, all parts have
- * split.no, split.count and split.tensors.count, which must not be among it. */
+/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. For a split
+ * model `path` is the prefix of gguf_part_path, and the first part has all metadata. Every part
+ * gets split.no, split.count and split.tensors.count, which the caller must not declare. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* any number of calls per tensor */
-/* All data of a tensor of another file, which has the announced size. Where the file system can, it
- * is shared or copied by the system. BASE_INTERRUPTED; BASE_MODEL if the file was cut short. */
+/* Writes all data of a tensor of another file, which must have the announced size. The file system
+ * shares or copies the bytes where it can. BASE_INTERRUPTED, or BASE_MODEL if the file was
+ * truncated. */
 bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err);
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);

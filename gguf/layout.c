@@ -1,4 +1,4 @@
-/* gguf/layout.c: how the data of a file lies in it. See gguf/values.h.
+/* gguf/layout.c: measures the layout of tensor data in a file. See gguf/values.h.
  *
  * A file as the specification describes it has the data of each tensor, padded with zeros to the
  * alignment, in the order of the directory and nothing else. This program reads others too; some

@@ -1,6 +1,6 @@
-/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it allocates,
- * not the bytes. A count is checked against the bytes left before anything is allocated for it, and
- * arrays grow as entries are found. Called by gguf/file.c. */
+/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays that it
+ * allocates, not the bytes. A count is checked against the bytes left before anything is allocated
+ * for it, and arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/interrupt.h"
@@ -57,7 +57,7 @@ bool gguf_alignment_valid(uint64_t alignment)
  * found. */
 static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_cursor *c)
 {
-    if (count & (count - 1)) return true; /* full only at 0 and the powers of two */
+    if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
     void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
     if (!bigger) {
         c->failed = true;
@@ -69,7 +69,7 @@ static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_c
 
 /* ---- Header ---- */
 
-/* Other file formats that users pass by mistake; the error names the format. */
+/* Formats of other files that users pass by mistake; the error names the format. */
 static const struct {
     const char *magic;
     const char *what;
@@ -102,7 +102,7 @@ static bool check_magic(struct gguf_cursor *c)
         return gguf_cursor_fail(c, 0, "not a GGUF file: it does not begin with \"GGUF\"");
     }
     if (c->size < HEADER_SIZE) {
-        return gguf_cursor_fail(c, c->size, "too short for a GGUF header: the file is cut off");
+        return gguf_cursor_fail(c, c->size, "too short for a GGUF header: the file is truncated");
     }
     c->at = 4;
     return true;
@@ -162,13 +162,14 @@ static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
     return true;
 }
 
-/* The fewest bytes of an item: a string has a length, an array an item type and a count. */
+/* The minimal size of an item in bytes: a string has a length, an array an item type and a
+ * count. */
 static uint64_t item_min_size(uint32_t kind)
 {
     return kind == GGUF_STRING ? 8 : kind == GGUF_ARRAY ? 12 : gguf_kind_size(kind);
 }
 
-/* An array within an array: no key that has one is read, so only its end is needed. */
+/* Skips an array within an array. No key that is read has one, so only its end is needed. */
 static bool skip_array(struct gguf_cursor *c, int depth)
 {
     const uint64_t offset = c->at;
@@ -287,7 +288,7 @@ static bool parse_metadata(struct gguf_part *part, uint64_t count, struct gguf_c
     const struct gguf_kv *twice = gguf_index_duplicate(&part->keys);
     if (twice) {
         c->item = twice->key;
-        return gguf_cursor_fail(c, twice->offset, "the metadata key stands in the file twice");
+        return gguf_cursor_fail(c, twice->offset, "the metadata key occurs twice in the file");
     }
     return read_alignment(part, c);
 }
@@ -330,9 +331,9 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
     if (c->failed) return false;
     t->type = quant_type_by_id(id);
     if (!t->type && quant_retired_name(id))
-        return gguf_cursor_fail(
-            c, offset, "tensor type %" PRIu32 " (%s) is retired: the file must be made anew", id,
-            quant_retired_name(id));
+        return gguf_cursor_fail(c, offset,
+                                "tensor type %" PRIu32 " (%s) is retired: convert the model again",
+                                id, quant_retired_name(id));
     if (!t->type) return gguf_cursor_fail(c, offset, "unknown tensor type %" PRIu32, id);
     if (t->ne[0] % t->type->block_len) {
         return gguf_cursor_fail(c, offset,
@@ -371,7 +372,7 @@ static bool parse_tensor(struct gguf_tensor *t, uint64_t alignment, struct gguf_
     return true;
 }
 
-/* Turns the relative offset into one of the file, and checks that the file contains the data. */
+/* Makes the offset relative to the file, and checks that the file contains the data. */
 static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct gguf_cursor *c)
 {
     uint64_t begin, end;
@@ -380,7 +381,7 @@ static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct g
         (end > part->size && !part->may_lack_data) || end > INT64_MAX) {
         return gguf_cursor_fail(c, part->size,
                                 "its %" PRIu64 " bytes of data at %" PRIu64 " + %" PRIu64
-                                " end beyond the file's %" PRIu64 " bytes: damaged or cut short",
+                                " end beyond the file's %" PRIu64 " bytes: damaged or truncated",
                                 t->size, part->data_start, t->offset, part->size);
     }
     if (end > part->data_end) part->data_end = end;
@@ -439,7 +440,7 @@ static bool parse_directory(struct gguf_part *part, uint64_t count, int number,
     return check_overlap(part, c);
 }
 
-/* ---- The whole ---- */
+/* ---- The complete part ---- */
 
 bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, int number,
                      struct base_error *err)

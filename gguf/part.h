@@ -5,8 +5,8 @@
 #include "gguf/gguf.h"
 #include "gguf/index.h"
 
-/* A metadata entry: the part for callers, and where the strings of a string array begin. A
- * gguf_kv pointer is always the first member of one of these. */
+/* A metadata entry: the public part, and the starts of the items of a string array. Every gguf_kv
+ * pointer points to the first member of one. */
 struct gguf_entry {
     struct gguf_kv kv;
     uint64_t *start; /* string arrays: [count], each item's length field, from kv.data; else NULL */
@@ -15,7 +15,7 @@ struct gguf_entry {
 struct gguf_part {
     const unsigned char *bytes; /* the file; not owned */
     uint64_t size;
-    uint64_t device, inode; /* of the file; file.c sets them, and changed_ns */
+    uint64_t device, inode; /* of the file; file.c sets these and changed_ns */
     int64_t changed_ns, written_ns;
     uint32_t version;
     uint64_t alignment;
@@ -23,7 +23,8 @@ struct gguf_part {
     uint64_t data_start; /* of the tensor data in the file */
     uint64_t data_end;   /* end of the last tensor's data */
     bool may_lack_data;  /* set before parsing: data may end past the end of the file */
-    uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros after it */
+    uint64_t map_size;   /* bytes that file.c has mapped: size, or more, with zeros after the end of
+                            the file */
     struct gguf_entry *entry;
     uint64_t entry_count;
     struct gguf_tensor *tensor;
@@ -37,20 +38,19 @@ bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, i
                      struct base_error *err);
 void gguf_part_free(struct gguf_part *part);
 
-/* Where the pieces of a part lie in its file. */
+/* Offsets of the pieces of a part in its file. */
 struct gguf_part_places {
     uint64_t head_end, data_start, data_end, alignment;
 };
 struct gguf_part_places gguf_part_places(const struct gguf_file *file, int part);
 
-/* general.alignment: a power of two; the specification requires a multiple of 8, and more than 1
- * MiB has no use and could only make padding overflow. */
+/* general.alignment: a power of two. The specification requires a multiple of 8; the limit of 1 MiB
+ * keeps padding from overflowing. */
 enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
 
 enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
 
-/* A file of `size` bytes that begins with head[0..head_size), which is copied; the rest is zeros.
- */
+/* Opens a file of `size` bytes that begins with a copy of head[0..head_size); the rest is zeros. */
 struct gguf_file *gguf_open_head(const void *head, uint64_t head_size, uint64_t size,
                                  struct base_error *err);
 

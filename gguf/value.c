@@ -1,6 +1,5 @@
 /* gguf/value.c: metadata values as C types. Owns nothing. Refuses to convert a value that does not
- * fit or is of another kind: a model whose metadata has the wrong type is damaged, and a guess
- * would give wrong results instead of an error. */
+ * fit or is of another kind: metadata of a wrong type means that the model is damaged. */
 #include "gguf/gguf.h"
 
 #include "gguf/bytes.h"
@@ -64,7 +63,7 @@ bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b)
 
 /* ---- Typed reads ---- */
 
-/* A value that does not suit is the file's fault or the caller's. */
+/* A value that does not fit is an error of the file or of the caller. */
 static enum base_code code_of(const struct gguf_kv *kv)
 {
     return kv->given ? BASE_USAGE : BASE_MODEL;

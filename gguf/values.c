@@ -22,7 +22,7 @@ uint64_t gguf_unit_count(const struct gguf_tensor *t)
     return divide_up(rows_of(t), GGUF_UNIT / t->ne[0]);
 }
 
-/* The elements of a unit: of n_rows rows, those from `first` up to `end`. */
+/* A unit as elements [first, end) of each of n_rows rows, from row `row` on. */
 struct extent {
     uint64_t row, n_rows, first, end;
 };
@@ -60,7 +60,7 @@ static uint64_t piece_size(uint64_t first, uint64_t end)
     return end - first < PIECE ? end - first : PIECE;
 }
 
-/* ---- Numbers that are none ---- */
+/* ---- Values that are not finite ---- */
 
 struct gguf_scan gguf_scan_unit(const struct quant_kernels *kernels, const struct gguf_tensor *t,
                                 uint64_t unit)

@@ -1,9 +1,9 @@
-/* gguf/values.h: the values of tensors: which are no finite numbers, and how two tensors differ.
+/* gguf/values.h: the values of tensors: which are not finite, and how two tensors differ.
  *
  * A tensor is cut into units of about GGUF_UNIT elements, whatever the number of threads; callers
  * share units out and join their results in the order of the units, so that sums have the same bits
- * each time. Values are what the type's kernel decodes: an infinite scale is an infinite value or
- * NaN. Owns nothing. Refuses: threads, deciding what is an error, printing. */
+ * each time. The type's kernel decodes the values: an infinite scale gives infinities or NaN. Owns
+ * nothing. Refuses: threads, judging the results, printing. */
 #ifndef GGUF_VALUES_H
 #define GGUF_VALUES_H
 
@@ -14,23 +14,23 @@ enum { GGUF_UNIT = 1 << 18, GGUF_BYTE_UNIT = 1 << 20 };
 /* Units of a tensor of this shape, at least 1. */
 uint64_t gguf_unit_count(const struct gguf_tensor *t);
 
-/* Values that are no finite numbers. */
+/* Values that are not finite. */
 struct gguf_scan {
     uint64_t nan, infinite;
-    uint64_t first; /* the first one's index, elements counted in file order; UINT64_MAX: none */
+    uint64_t first; /* index of the first one, elements counted in file order; UINT64_MAX: none */
 };
 struct gguf_scan gguf_scan_unit(const struct quant_kernels *kernels, const struct gguf_tensor *t,
                                 uint64_t unit);
 void gguf_scan_join(struct gguf_scan *sum, const struct gguf_scan *next);
 
-/* b from a, two tensors of one shape. Elements of which one is no finite number are counted and not
- * summed, unless both are NaN or the same infinity. */
+/* The difference of two tensors a and b of one shape. A pair with a value that is not finite is
+ * counted and not summed, unless both are NaN or the same infinity. */
 struct gguf_difference {
     double error, norm;      /* sums of squares of b - a and of a */
     double max;              /* the largest |b - a| */
     uint64_t max_at;         /* its index */
     uint64_t differing;      /* elements that are not equal */
-    uint64_t without_number; /* of these, elements without a finite difference */
+    uint64_t without_number; /* of these, pairs without a finite difference */
 };
 struct gguf_difference gguf_compare_unit(const struct quant_kernels *kernels,
                                          const struct gguf_tensor *a, const struct gguf_tensor *b,
@@ -40,10 +40,10 @@ void gguf_difference_join(struct gguf_difference *sum, const struct gguf_differe
 /* The index of an element in each dimension: at[0] within the row. */
 void gguf_element_at(const struct gguf_tensor *t, uint64_t index, uint64_t at[GGUF_MAX_DIMS]);
 
-/* How the data of part `part` lies in its file, beyond what opening it checks. */
+/* The layout of part `part` in its file, beyond what gguf_open checks. */
 struct gguf_layout {
     uint64_t padding;              /* bytes of padding that are not zero */
-    uint64_t padding_at;           /* the first one's offset */
+    uint64_t padding_at;           /* offset of the first one */
     uint64_t gaps;                 /* bytes between tensors that are more than padding */
     uint64_t tail;                 /* bytes after the last tensor and its padding */
     const struct gguf_tensor *odd; /* a tensor after a gap or out of order; NULL: none */

@@ -24,15 +24,15 @@ enum { OUTPUT_ROOM = 1 << 21 };
 
 enum {
     COPY_STEP = 64 << 20, /* bytes between two checks for Ctrl-C */
-    COPY_UNIT = 4096,     /* what file systems share begins and ends at multiples of this */
+    COPY_UNIT = 4096,     /* file systems share ranges that begin and end at multiples of this */
     SPLIT_KEYS = 3
 };
 
-/* Both begin with the name, for gguf/index.h; it is set when the list is complete. */
+/* Both structs begin with the name, for gguf/index.h; it is set when the list is complete. */
 struct out_entry {
     struct gguf_str name; /* points to key */
     struct base_buffer key;
-    struct base_buffer value; /* from the value's type on, as in the file */
+    struct base_buffer value; /* from the value's type on, encoded as in the file */
 };
 
 struct out_tensor {
@@ -53,17 +53,17 @@ struct gguf_writer {
     uint64_t tensor_count;
     uint64_t alignment;
 
-    uint32_t part_count;            /* 0: not split */
-    uint32_t part;                  /* the one that is being written, from 0 */
-    char *path;                     /* its path; of a split model the prefix of all */
-    const struct gguf_file *source; /* of gguf_writer_copy_data, and its part that is open */
+    uint32_t part_count; /* 0: not split */
+    uint32_t part;       /* the part being written, from 0 */
+    char *path;          /* path of the file; for a split model the prefix of all paths */
+    const struct gguf_file *source; /* whose part source_part is open for copying */
     int source_part, source_fd;
 
     struct base_output file;
     uint64_t written; /* bytes of the file that have left `output` */
     char *output;     /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
     size_t output_size;
-    uint64_t current; /* the tensor whose data comes next */
+    uint64_t current; /* the tensor whose data is written next */
     uint64_t current_done;
 };
 
@@ -135,7 +135,7 @@ static bool fail_memory(struct gguf_writer *w)
 /* Room for one more record; doubles. */
 static bool grow(struct gguf_writer *w, void **array, uint64_t count, size_t record_size)
 {
-    if (count & (count - 1)) return true; /* full only at 0 and the powers of two */
+    if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
     void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
     if (!bigger) return fail_memory(w);
     *array = bigger;
@@ -172,7 +172,7 @@ static struct base_buffer *open_named(struct gguf_writer *w, const char *key, en
     return open_value(w, (struct gguf_str){.data = key, .size = strlen(key)}, kind);
 }
 
-/* Ends every value: a buffer that could not grow is an error of the writer. */
+/* Called after every value: a buffer that could not grow is an error of the writer. */
 static void close_value(struct gguf_writer *w, const struct base_buffer *value)
 {
     if (value->failed) fail_memory(w);
@@ -350,7 +350,8 @@ static bool check_names(struct gguf_writer *w)
 
 /* ---- The head of the file ---- */
 
-/* Of entries with the same key, the first gets the last one's value and the others are removed. */
+/* Gives the first of several entries with the same key the value of the last one and removes the
+ * others. */
 static bool replace_values(struct gguf_writer *w)
 {
     struct gguf_index index;
@@ -391,7 +392,7 @@ static bool is_alignment(const struct out_entry *entry)
            memcmp(entry->name.data, alignment_key.data, alignment_key.size) == 0;
 }
 
-/* general.alignment, if it was set, governs this file too. */
+/* Applies general.alignment, if declared, to the file being written. */
 static bool find_alignment(struct gguf_writer *w)
 {
     const struct out_entry *entry = NULL;
@@ -423,7 +424,7 @@ static void add_u16_key(struct base_buffer *head, const char *key, uint32_t valu
     base_buffer_add(head, &bytes, sizeof bytes);
 }
 
-/* With the types by which other programs read them, and in their order. */
+/* Adds the keys in the order, and with the types, that other programs expect. */
 static void add_split_keys(const struct gguf_writer *w, struct base_buffer *head)
 {
     static const char tensors[] = "split.tensors.count";
@@ -446,7 +447,7 @@ static bool check_split(struct gguf_writer *w)
            base_fail(&w->error, BASE_FAILED, "too many tensors for a split model");
 }
 
-/* The metadata of the part that is being written. */
+/* Appends the metadata of the part being written. */
 static void add_metadata(const struct gguf_writer *w, struct base_buffer *head)
 {
     uint64_t count = w->part_count ? SPLIT_KEYS : 0;
@@ -458,8 +459,8 @@ static void add_metadata(const struct gguf_writer *w, struct base_buffer *head)
     if (w->part_count) add_split_keys(w, head);
 }
 
-/* The head of the part that is being written, whose tensors are `count` from number `first` on, and
- * the size of their data with its padding. */
+/* Builds the head of the part being written, which has `count` tensors from number `first` on, and
+ * computes the size of their data with padding. */
 static bool build_head(struct gguf_writer *w, uint64_t first, uint64_t count,
                        struct base_buffer *head, uint64_t *data_size)
 {
@@ -508,7 +509,7 @@ static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
     return true;
 }
 
-/* Zeros up to the alignment, after `size` bytes that began aligned. */
+/* Writes zeros up to the alignment, after `size` bytes that began aligned. */
 static bool put_padding(struct gguf_writer *w, uint64_t size)
 {
     static const char zeros[4096];
@@ -532,7 +533,7 @@ static bool open_output(struct gguf_writer *w)
     return ok;
 }
 
-/* Opens part w->part, whose first tensor is the current one, and writes all that precedes the
+/* Opens part w->part, whose first tensor is the current one, and writes everything before the
  * data. */
 static bool open_part(struct gguf_writer *w)
 {
@@ -546,7 +547,7 @@ static bool open_part(struct gguf_writer *w)
     return done;
 }
 
-/* Goes on to the part of the current tensor; after the last tensor, to the last part. */
+/* Advances to the part of the current tensor; after the last tensor, to the last part. */
 static bool reach_part(struct gguf_writer *w)
 {
     const uint32_t last = w->part_count ? w->part_count - 1 : 0;
@@ -630,7 +631,8 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
 
 /* ---- Copying ---- */
 
-/* A descriptor of the file that holds the tensor, as it was mapped; -1: it cannot be had. */
+/* Opens the file that was mapped for that part of the model; -1 if it cannot be opened or was
+ * replaced. */
 static int open_source(struct gguf_writer *w, const struct gguf_file *file, int part)
 {
     struct stat st;
@@ -650,8 +652,8 @@ static int open_source(struct gguf_writer *w, const struct gguf_file *file, int 
     return w->source_fd;
 }
 
-/* Lets the system copy, from whole unit to whole unit, so that file systems that can share the
- * bytes. Returns how many it did: 0 where it cannot. */
+/* Has the kernel copy whole units, which file systems may share. Returns the bytes copied, 0 if the
+ * kernel cannot. */
 static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_t size)
 {
     off_t at = (off_t)from;
@@ -666,8 +668,8 @@ static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_
     return (uint64_t)at - from;
 }
 
-/* The system copies where source and target have the same place in a unit: other bytes cannot be
- * shared, and are written in larger pieces than it would. */
+/* Copies through the kernel if source and target have the same offset in a unit: only then can a
+ * file system share bytes. Otherwise larger writes are faster. */
 static bool copy_shared(struct gguf_writer *w, const struct gguf_file *file,
                         const struct gguf_tensor *t, uint64_t *done)
 {

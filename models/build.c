@@ -1,5 +1,5 @@
-/* models/build.c: the graph of a decoder-only transformer: the skeleton around the blocks. See
- * models/internal.h and models/block/blocks.h. */
+/* models/build.c: the graph of a decoder-only transformer: norms and residuals around the blocks.
+ * See models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
-/* The mixer of x, or the sum of two. */
+/* The output of the mixer, or of two added. */
 static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -19,14 +19,14 @@ static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_
     return l->mixer_2.block ? engine_add(b->g, m, build_part(b, &l->mixer_2, x)) : m;
 }
 
-/* What a sublayer adds to the residual, scaled where the model scales it. */
+/* A sublayer's output, scaled by residual_scale. */
 static struct engine_tensor *scaled(const struct model_builder *b, struct engine_tensor *x)
 {
     const float scale = b->params->residual_scale;
     return scale == 1.0f ? x : engine_scale(b->g, x, scale, 0.0f);
 }
 
-/* x += m(N x) + f(N x), the norms one or two. */
+/* x += m(N x) + f(N x) with one or two norms. */
 static struct engine_tensor *build_parallel(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -39,7 +39,7 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
-/* The layer's networks of x, which is normalized. */
+/* The outputs of the layer's networks for x, which is normalized. */
 static struct engine_tensor *build_networks(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -83,8 +83,8 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
-/* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows continue after the mixer.
- */
+/* Builds one layer: x [T][E] to [T][E]; in the last layer only the rows whose logits are requested
+ * continue after the mixer. */
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
@@ -148,7 +148,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0) {
         out->hidden = x;
         engine_output(b.g, x);
-    } else { /* only the state matters: the latest writes need all that was before */
+    } else { /* only the states are needed: the last writes depend on everything before */
         for (int i = 0; i < 2; i++)
             if (b.written[i]) engine_output(b.g, b.written[i]);
     }

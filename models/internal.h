@@ -1,4 +1,4 @@
-/* models/internal.h: the model and its graphs, as the files of this room share them. */
+/* models/internal.h: the model and its graphs, shared by the files of this room. */
 #ifndef MODELS_INTERNAL_H
 #define MODELS_INTERNAL_H
 
@@ -20,12 +20,12 @@ struct model {
 struct model_graph {
     struct engine_graph *graph;
     uint32_t n_tokens, n_out;
-    uint32_t n_span;                  /* of consecutive tokens of one sequence */
+    uint32_t n_span;                  /* runs of consecutive tokens of one sequence */
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
-    struct model_state_inputs inputs; /* where each token's state lies */
-    struct engine_tensor *out_rows;   /* I32 [n_out]; NULL when all or none are wanted */
+    struct model_state_inputs inputs; /* where the state of each token is */
+    struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
     uint64_t last_used;
 };

@@ -1,4 +1,4 @@
-/* models/model.c: opening a model. See models/model.h. */
+/* models/model.c: opens a model. See models/model.h. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* models/params.c: a model's numbers from its metadata, and the blocks that its layers are made of.
+/* models/params.c: reads a model's numbers from its metadata and chooses the blocks of its layers.
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The architecture ---- */
+/* ---- Architecture ---- */
 
 enum { N_NEAREST = 3, MAX_COMPARED = 32 };
 
@@ -38,7 +38,7 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
     for (size_t i = 0; (known = model_arch_name(i, NULL)); i++) {
         unsigned d = edit_distance(name, known);
         for (int k = 0; k < N_NEAREST; k++)
-            if (d < distance[k]) { /* the one that is pushed out continues to the next place */
+            if (d < distance[k]) { /* the replaced one moves to the next place */
                 const unsigned pushed_d = distance[k];
                 const char *pushed = nearest[k];
                 distance[k] = d;
@@ -66,7 +66,7 @@ static bool read_arch(struct model_params *p, const struct gguf_file *file, stru
 
 /* ---- Numbers of the whole model ---- */
 
-/* A few files store the embeddings as the output's weight alone. */
+/* A few files have only the output's weight, which is the embeddings too. */
 static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
@@ -141,7 +141,7 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
         (row->softcap_key &&
          !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap)))
         return false;
-    /* An absent number is written as 0 too. */
+    /* Files also write 0 for an absent number. */
     if (p->embd_scale == 0.0f) p->embd_scale = 1.0f;
     if (p->residual_scale == 0.0f) p->residual_scale = 1.0f;
     if (p->logit_scale == 0.0f) p->logit_scale = 1.0f;
@@ -168,7 +168,7 @@ static bool read_temperature(struct model_reader *r, struct model_params *p)
            model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
 }
 
-/* Mixtures of experts: counts, where the architecture has such. */
+/* Reads the counts of experts, if the architecture has experts. */
 static bool read_experts(struct model_reader *r, struct model_params *p)
 {
     if (!p->arch->experts.allowed) return true;
@@ -179,7 +179,7 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
                           &p->n_expert_used);
 }
 
-/* How often the layers are run. */
+/* Reads the number of passes over the layers. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;
@@ -195,7 +195,7 @@ static bool read_passes(struct model_reader *r, struct model_params *p)
 
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
-    /* Every layer has tensors of its own, which bounds the count by what the file holds. */
+    /* Every layer has tensors of its own, so the number of tensors bounds the count. */
     const uint64_t n_tensors = gguf_tensor_count(r->file);
     if (n_tensors == 0)
         return base_fail(r->err, BASE_MODEL,
@@ -271,7 +271,7 @@ static bool plan_one(struct model_reader *r, const struct model_plan *plan, uint
     return true;
 }
 
-/* Which blocks a layer is made of. */
+/* Chooses the blocks of a layer. */
 static bool plan_layer(struct model_reader *r, const struct model_params *p,
                        struct model_layer *layer, enum model_block_id *mixer,
                        enum model_block_id *ffn)
@@ -303,7 +303,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     return true;
 }
 
-/* Whether a layer of experts has a plain network too. */
+/* Whether a layer of experts has a dense network too. */
 static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
 {
     const enum model_beside rule = p->arch->experts.beside;
@@ -324,7 +324,7 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
     return block->read(r, p, l, self);
 }
 
-/* Which norms a layer has, and what else is around its blocks: sizes. */
+/* Sets the sizes of a layer's norms and of its other tensors outside of blocks. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
     const uint32_t size = is_plain(p) ? 0 : p->n_embd;

@@ -1,15 +1,15 @@
 /* models/params.h: one model's numbers and tensors, layer by layer.
  *
  * A layer is {mixer, feed-forward network, norms}. Which blocks these are is the architecture's
- * plan; what a block keeps of a layer (its numbers, its tensors) is a struct of its own, known to
- * its file in models/block/ only. Private to models/. */
+ * plan; a block's data of a layer (numbers, tensors) is a struct that only its file in
+ * models/block/ declares. Private to models/. */
 #ifndef MODELS_PARAMS_H
 #define MODELS_PARAMS_H
 
 #include "models/arch/arch.h"
 
-/* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL where the file
- * has none. */
+/* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL if the file has
+ * none. */
 struct model_linear {
     struct engine_tensor *weight; /* [outputs][inputs]; experts: [X][outputs][inputs] */
     struct engine_tensor *bias;   /* [outputs]; experts: [X][outputs] */
@@ -17,7 +17,7 @@ struct model_linear {
 };
 
 struct model_norm {
-    struct engine_tensor *weight, *bias; /* [size] or [rows][size]; NULL where the file has none */
+    struct engine_tensor *weight, *bias; /* [size] or [rows][size]; NULL if the file has none */
 };
 
 /* ---- Tensors as rows of data ---- */
@@ -29,22 +29,23 @@ enum model_tensor_kind {
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
-    MODEL_LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and .scale */
-    MODEL_STACK   /* a model_linear of `depth` matrices, one for each expert */
+    MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
+    MODEL_STACK   /* a model_linear of `depth` matrices, one per expert */
 };
 
 enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };
 
 /* Offsets lie in the block's struct and count from 1 (MODEL_AT); 0 is none. Sizes are uint32_t
- * fields of that struct, so that they differ by layer; a tensor with a size of 0 does not exist in
- * this model, which makes it unknown (see model_weights_bind). Without an offset a size is 1. */
+ * fields of that struct, so that they differ by layer; a tensor with a size of 0 is not part of
+ * this model, and a file that has it is refused (see model_weights_bind). Without an offset a size
+ * is 1. */
 struct model_tensor_row {
-    const char *name; /* a layer's tensors have "blk.N." before it */
+    const char *name; /* without "blk.N.", which precedes a layer's tensors */
     enum model_tensor_kind kind;
     enum model_need need;
-    uint16_t field;                  /* what is bound: a pointer, a model_norm or a model_linear */
+    uint16_t field;                  /* a pointer, a model_norm or a model_linear */
     uint16_t inputs, outputs, depth; /* sizes */
-    uint16_t unless;                 /* not required if this linear, of a row before, is there */
+    uint16_t unless;                 /* not required if this linear, of an earlier row, was found */
 };
 #define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
 
@@ -57,14 +58,14 @@ struct model_part {
     void *self;                      /* [block->size], owned by the params */
 };
 
-/* Keys and values that a layer keeps for each token. */
+/* Keys and values that a layer caches for each token. */
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
-    bool chunked; /* or those of its own piece of `window` positions, from a multiple of that on */
+    bool chunked; /* the chunk instead: positions from a multiple of `window` on */
 };
 
-/* What a layer keeps of all tokens together. */
+/* The recurrent state of a layer. */
 struct model_recurrent_shape {
     uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
     uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
@@ -76,43 +77,43 @@ struct model_layer {
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
     uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
-    struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
-    uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
-    struct engine_tensor *skip;     /* [1]: what they are multiplied by */
+    struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm */
+    uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
+    struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     struct model_part mixer, ffn;
-    struct model_part mixer_2; /* of the same input as the mixer; its output is added */
+    struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
-    uint32_t n_beside_norms;   /* E, or 0, of three norms: */
-    struct model_norm ffn_norm_1, beside_post_norm; /* of what ffn and they give; */
-    struct model_norm beside_norm;                  /* of their input, also alone */
-    struct model_part tail; /* takes the layer's output to a new one; AltUp is all of the layer */
-    uint32_t n_scale;       /* 1 if files may have: */
-    struct engine_tensor *out_scale; /* [1]: multiplies the layer's output; or NULL */
+    uint32_t n_beside_norms;   /* E or 0: size of the next three norms */
+    struct model_norm ffn_norm_1, beside_post_norm; /* of the outputs of ffn and beside */
+    struct model_norm beside_norm; /* of the input of beside; may occur without the others */
+    struct model_part tail;        /* block at the layer's end; with AltUp it is the entire layer */
+    uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
+    struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
     bool idle;                       /* the layer has tensors and no effect */
-    struct model_kv_shape kv;        /* set by the mixer, as the next */
+    struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;
 };
 
 enum { MODEL_STREAMS = 4 }; /* of AltUp */
 
-/* What is around the layers. */
+/* Tensors before and after the layers. */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
-    uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
-    uint32_t n_factors;                   /* half of the elements that RoPE rotates */
-    uint32_t n_per_layer, n_per_layers;   /* P, for each layer a part; L P; 0: no such embeddings */
-    struct engine_tensor *per_layer_embd; /* [V][L P] */
-    struct model_linear per_layer_proj;   /* L P x E */
-    struct model_norm per_layer_norm;     /* [P] */
-    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
-    struct model_linear streams_in, streams_out; /* so many of E x E */
-    struct engine_tensor *token_embd; /* [V][E]; the output's weight where the file has none */
-    struct model_norm embd_norm;      /* [E] */
-    struct engine_tensor *positions;  /* [positions][E]: learned ones, or NULL */
-    struct model_norm output_norm;    /* [E] */
-    struct model_linear output;       /* V x E; the embeddings where the file ties them */
-    /* Divisors of the RoPE frequencies: of all contexts, or of those that are longer than the
-     * original one and of the others. */
+    uint32_t n_embd_norm, n_positions;  /* 0: the model has none */
+    uint32_t n_factors;                 /* half of the elements that RoPE rotates */
+    uint32_t n_per_layer, n_per_layers; /* P per layer, L P together; 0: no per-layer embeddings */
+    struct engine_tensor *per_layer_embd;        /* [V][L P] */
+    struct model_linear per_layer_proj;          /* L P x E */
+    struct model_norm per_layer_norm;            /* [P] */
+    uint32_t n_streams;                          /* further streams of AltUp; 0: none */
+    struct model_linear streams_in, streams_out; /* n_streams matrices E x E each */
+    struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
+    struct model_norm embd_norm;                 /* [E] */
+    struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
+    struct model_norm output_norm;   /* [E] */
+    struct model_linear output;      /* V x E; the embeddings if missing */
+    /* Divisors of the RoPE frequencies: of all contexts, or of contexts longer than the original
+     * one and of others. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
 };
 
@@ -120,15 +121,15 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
-    uint32_t n_pass;            /* how often the layers are run; each pass has a state of its own */
-    bool pass_norm;             /* the output's norm is applied between two passes too */
-    uint32_t n_draft_layer;     /* layers of the file after those: not evaluated */
+    uint32_t n_pass;            /* passes over the layers, each with its own state */
+    bool pass_norm;             /* the output norm is applied between passes too */
+    uint32_t n_draft_layer;     /* further layers of the file, which are not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
-    float temperature; /* of queries: its scale, and the positions of a step; 0: none */
-    uint32_t temperature_length, temperature_first; /* the number of position 0 */
-    enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
-    enum model_norm_kind norm;    /* the same, BY_EPSILON as the file decides */
+    float temperature;                              /* scale of queries by position; 0: none */
+    uint32_t temperature_length, temperature_first; /* step; number of position 0 */
+    enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
+    enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
     float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
     float logit_softcap;                           /* 0: none */
@@ -137,18 +138,20 @@ struct model_params {
 };
 
 /* Reads and checks the numbers; n_vocab comes from the embedding's shape. BASE_MODEL names the key,
- * or of an unknown architecture its name and the nearest known ones. On failure *p is empty. */
+ * or for an unknown architecture its name and the nearest supported ones. On failure *p is
+ * empty. */
 bool model_params_read(struct model_params *p, const struct gguf_file *file,
                        struct base_error *err);
 void model_params_free(struct model_params *p);
 
 /* Calls `visit` with each row of tensors that the model has, in a fixed order: `prefix` is "" or
- * "blk.N.", `self` the struct that the row's offsets lie in. Ends at the first false, which it
- * returns. */
+ * "blk.N.", `self` the struct that the row's offsets lie in. Stops at the first false and returns
+ * it. */
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
-/* How the model's file spells a tensor: PREFIX ROW "." PART, or what an alias has in its place. */
+/* The name of a tensor in the model's file: PREFIX ROW "." PART, or its alias in the
+ * architecture. */
 enum { MODEL_TENSOR_NAME = 96 };
 void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
                        const char *part, char name[MODEL_TENSOR_NAME]);
@@ -157,12 +160,12 @@ uint32_t model_row_size(const void *self, uint16_t offset);
 
 /* ---- Metadata keys (reader.c) ----
  *
- * Keys are "ARCH.name". Nothing is believed: a number that later sizes or divides something has
- * bounds, so that builders need no checks. An absent key leaves *out as it is, unless it is
- * required. All functions return false with BASE_MODEL naming the key, or with
- * BASE_USAGE where its value was given in place of the file's. */
+ * Keys are "ARCH.name". Every number that is later used as a size or divisor is checked against
+ * bounds, so builders need no checks. An absent key leaves *out unchanged, unless it is required.
+ * All functions return false with BASE_MODEL naming the key, or with BASE_USAGE if gguf_override
+ * gave the value. */
 
-/* Generous bounds that keep every product of two of these numbers far from overflow. */
+/* Bounds above any published model that keep products of two of these numbers from overflowing. */
 enum {
     MODEL_MAX_DIM = 1 << 20,
     MODEL_MAX_HEADS = 1 << 14,
@@ -180,10 +183,10 @@ struct model_reader {
     char key[128]; /* the latest key in full */
 };
 
-/* The key in full, in r->key. */
+/* The full key, in r->key. */
 const char *model_reader_key(struct model_reader *r, const char *name);
 bool model_reader_has(struct model_reader *r, const char *name);
-/* Whether the value is one that the caller of gguf_override gave. */
+/* Whether gguf_override gave the value. */
 bool model_reader_given(struct model_reader *r, const char *name);
 /* Fails with a text about the key `name`; BASE_USAGE if its value was given. */
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
@@ -192,17 +195,17 @@ bool model_reader_fail(struct model_reader *r, const char *name, const char *for
 /* A number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,
                     uint32_t max, uint32_t *out);
-/* The same of one layer: the key is one number for all, or an array of n_layer. */
+/* The same for one layer: the key is one number for all layers, or an array of n_layer. */
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
-/* Whether layer `layer` is marked by an array of n_layer booleans or integers. False too if the key
- * is absent or no array: *is_array says so. */
+/* Whether an array of n_layer booleans or integers marks layer `layer`. *is_array and *out are
+ * false if the key is absent or no array. */
 bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t layer, bool *is_array,
                            bool *out);
-/* A finite number of at least min. */
+/* A finite number >= min. */
 bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
                     float *out);
-/* The same of one layer: the key is one number for all, or an array of n_layer. */
+/* The same for one layer: the key is one number for all layers, or an array of n_layer. */
 bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, float min, float *out);
 

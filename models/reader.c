@@ -1,4 +1,4 @@
-/* models/reader.c: numbers of the metadata, checked. See models/params.h. */
+/* models/reader.c: reads and checks numbers of the metadata. See models/params.h. */
 #include "models/params.h"
 #include <math.h>
 #include <stdarg.h>

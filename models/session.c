@@ -11,11 +11,11 @@
 enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
-    KEPT_GRAPHS = 9, /* decode, full batch without and with output, a rest, a token
-                      * with 1, 2, 4, 8, 16 guesses */
+    KEPT_GRAPHS = 9, /* decode; full batch without and with output; a rest; a token with 1, 2, 4, 8,
+                        16 drafted ones */
     KEPT_HEADS = 6,  /* one of many rows, the others of few */
     MANY_ROWS = 32,
-    HEAD_BYTES = 64 * 1024 * 1024, /* logits held at once at most (but one row) */
+    HEAD_BYTES = 64 * 1024 * 1024, /* limit of logits held at once (at least one row) */
     HEAD_ROWS = 64
 };
 
@@ -24,7 +24,7 @@ struct model_session {
     struct model_state state;
     uint32_t n_batch;
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
-    uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
+    uint32_t *wanted;          /* [n_seq]: tokens of the call for each sequence */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_graph body[KEPT_GRAPHS];
@@ -167,8 +167,8 @@ const float *model_last_logits(const struct model_session *s)
     return s->last_logits;
 }
 
-/* The planned graph of a shape; the one that was not used for longest makes room. The decode graph
- * (slot 0) always stays. */
+/* The planned graph of a shape. A new one replaces the least recently used; the decode graph (slot
+ * 0) is never replaced. */
 static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_span,
                                    uint32_t n_out, struct base_error *err)
 {
@@ -214,7 +214,7 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
                       logf((float)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
-/* How many of the n tokens are of the first one's sequence, without a break. */
+/* The length of the run of tokens that begins the n tokens and belongs to one sequence. */
 static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 {
     uint32_t i = 1;
@@ -222,8 +222,8 @@ static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
     return i;
 }
 
-/* The first span of n tokens, which ends at the next mark of its sequence; where states need none,
- * each token is one. */
+/* The length of the first span of n tokens, which ends at the next mark of its sequence; 1 if no
+ * state needs spans. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
@@ -237,7 +237,7 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
-/* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
+/* Appends the batch's tokens to their sequences and fills the graph's inputs with their places. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
@@ -260,8 +260,8 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     }
 }
 
-/* The output product for `rows` rows at once; the one that was not used for longest makes room. One
- * row has a graph that always stays. */
+/* The output product for `rows` rows at once. A new one replaces the least recently used; the graph
+ * for one row is never replaced. */
 static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
 {
     if (rows == 1) return &s->head_one;
@@ -280,8 +280,8 @@ static struct model_head *head_of(struct model_session *s, uint32_t rows, struct
     return model_head_build(h, s->m, rows, err) ? h : NULL;
 }
 
-/* Logits of g's n_out rows to the sink, a few rows at a time. The last piece reaches back over rows
- * that were done already rather than have a shape of its own: the same rows give the same bits. */
+/* Passes the logits of g's n_out rows to the sink, a few rows at a time. The last piece overlaps
+ * rows that are already done instead of having its own shape: the same rows give the same bits. */
 static bool run_head(struct model_session *s, const struct model_graph *g, uint64_t first,
                      model_logits_sink sink, void *user, struct base_error *err)
 {
@@ -322,8 +322,8 @@ static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
     return wanted;
 }
 
-/* One run of the graph, of n tokens in n_span spans; the sink gets the wanted rows as first,
- * first + 1, ... */
+/* Runs the graph for n tokens in n_span spans; the sink receives the requested rows with the
+ * indices first, first + 1, ... */
 static bool eval_run(struct model_session *s, const struct model_token *tokens, uint32_t n,
                      uint32_t n_span, uint64_t first, model_logits_sink sink, void *user,
                      struct base_error *err)
@@ -350,8 +350,8 @@ static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t 
     return false;
 }
 
-/* How many of the n tokens go into one run, and in how many spans: states that are carried from
- * token to token take one span of each sequence. */
+/* The number of tokens of the next run, of n, and of its spans: recurrent states allow one span of
+ * each sequence in a run. */
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
                          uint32_t n, uint32_t *n_span)
 {
@@ -363,14 +363,15 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
     return used;
 }
 
-/* Takes back the tokens of the runs before one that failed. */
+/* Removes the tokens of the completed runs of a batch that failed. */
 static void take_back(struct model_session *s, const uint32_t *before)
 {
     for (uint32_t seq = 0; seq < s->state.n_seq; seq++)
         model_state_truncate(&s->state, seq, before[seq]);
 }
 
-/* At most n_batch tokens; the sink gets their wanted rows as first, first + 1, ... */
+/* Evaluates at most n_batch tokens; the sink receives the requested rows as first, first + 1,
+ * ... */
 static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
                         uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
 {

@@ -1,4 +1,4 @@
-/* models/weights.c: tensors by name and shape: one loop over the rows. See models/weights.h. */
+/* models/weights.c: binds tensors by name and shape. See models/weights.h. */
 #include "models/weights.h"
 #include "base/interrupt.h"
 #include "base/size.h"
@@ -12,11 +12,11 @@ struct binder {
     struct model_weights *w;
     const struct model_params *p;
     const struct gguf_file *file;
-    bool *used; /* of each tensor of the file, whether a row names it */
+    bool *used; /* of each tensor of the file: a row names it */
     struct base_error *err;
 };
 
-/* Vectors take part in float arithmetic as F32: other types are widened once, here. */
+/* Converts a vector to F32, the type of float arithmetic, once. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
     const uint64_t n = t->ne[0] * t->ne[1];
@@ -31,7 +31,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     return values;
 }
 
-/* A convolution's taps [channels][K], as F32, to [K][channels]. */
+/* Transposes a convolution's taps [channels][K], as F32, to [K][channels]. */
 static float *turn(struct binder *b, const float *taps, const int64_t ne[3], const char *name)
 {
     float *values = malloc((size_t)(ne[0] * ne[1]) * sizeof *values);
@@ -84,8 +84,8 @@ static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char 
     return *used = true;
 }
 
-/* How the file spells a tensor: as the architecture's alias says or, where it has that, as usual.
- */
+/* The name of a tensor in the file: the architecture's alias, or the usual name if the file has
+ * only that. */
 static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
                   char name[MODEL_TENSOR_NAME])
 {
@@ -97,10 +97,10 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
         memcpy(name, usual, sizeof usual);
 }
 
-/* How a tensor takes part: as the file has it, as F32, or as F32 with rows for columns. */
+/* The form of a bound tensor: as the file has it, as F32, or as transposed F32. */
 enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
 
-/* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
+/* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL if the file has none. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
                  struct engine_tensor **out)
 {
@@ -123,14 +123,14 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
         ne = turned;
     }
     struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
-    /* The map is read-only; the engine never writes to a leaf that is no input. */
+    /* The map is read-only; the engine never writes to a leaf that is not an input. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
     *out = tensor;
     return true;
 }
 
-/* ---- Experts that old files hold one by one ---- */
+/* ---- Experts as separate tensors, in old files ---- */
 
 /* Expert e of a stack, its name in `name`: of "ffn_up_exps" "ffn_up.E". */
 static const struct gguf_tensor *find_expert(const struct binder *b, const char *prefix,
@@ -145,8 +145,8 @@ static const struct gguf_tensor *find_expert(const struct binder *b, const char 
     return gguf_tensor_find(b->file, name);
 }
 
-/* Checks all experts of a stack [ne2][ne1][ne0]. *distance: bytes from one to the next, 0 where
- * they differ. */
+/* Checks all experts of a stack [ne2][ne1][ne0]. *distance: bytes from one to the next, 0 if they
+ * differ. */
 static bool check_experts(struct binder *b, const char *prefix, const char *stack,
                           const int64_t ne[3], int64_t *distance)
 {
@@ -172,7 +172,7 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
     return true;
 }
 
-/* The experts side by side. */
+/* Copies the experts into one array. */
 static void *copy_experts(struct binder *b, const char *prefix, const char *stack, int64_t n)
 {
     char name[MODEL_TENSOR_NAME];
@@ -191,8 +191,8 @@ static void *copy_experts(struct binder *b, const char *prefix, const char *stac
     return data;
 }
 
-/* Binds a stack [ne2][ne1][ne0] that the file holds one by one: in place if the experts are at
- * equal distances, else a copy. *out stays NULL where the file has none. */
+/* Binds a stack [ne2][ne1][ne0] of separate experts: in place if the experts are at equal
+ * distances, else as a copy. *out stays NULL if the file has none. */
 static bool bind_experts(struct binder *b, const char *prefix, const char *stack,
                          const int64_t ne[3], struct engine_tensor **out)
 {
@@ -219,7 +219,7 @@ static bool is_required(const struct model_tensor_row *row, const char *self)
     return row->need == MODEL_REQUIRED && !(other && other->weight);
 }
 
-/* Binds what a row names; `prefix` is "" or "blk.N.". */
+/* Binds the tensor of a row; `prefix` is "" or "blk.N.". */
 static bool bind_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
 {
     struct binder *b = user;
@@ -262,7 +262,7 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     return true;
 }
 
-/* ---- What no row names ---- */
+/* ---- Tensors without a row ---- */
 
 static bool ends_with(struct gguf_str name, const char *end)
 {
@@ -276,7 +276,7 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* One that the architecture's aliases leave out. */
+/* Whether the architecture's aliases mark the tensor as ignored. */
 static bool is_left_out(const struct model_params *p, struct gguf_str name)
 {
     const struct model_alias *alias = p->arch->alias;
@@ -287,7 +287,7 @@ static bool is_left_out(const struct model_params *p, struct gguf_str name)
     return false;
 }
 
-/* A plain network beside a mixture, in files where the router's tensor chooses between the two. */
+/* A dense network in a file whose layers with a router ignore it. */
 static bool is_plain_network(const struct model_params *p, struct gguf_str name)
 {
     return p->arch->experts.by_tensor &&
@@ -295,8 +295,8 @@ static bool is_plain_network(const struct model_params *p, struct gguf_str name)
             starts_with(name, "ffn_down."));
 }
 
-/* A tensor of a layer: of one after the trunk, for guesses at later tokens; of images; or what the
- * architecture leaves out. */
+/* The purpose of a layer's tensor: prediction of later tokens (a layer after the others), images,
+ * or one that the architecture ignores. */
 static enum model_unused use_in_layer(const struct model_params *p, struct gguf_str name)
 {
     uint32_t layer = 0;
@@ -310,8 +310,8 @@ static enum model_unused use_in_layer(const struct model_params *p, struct gguf_
     return starts_with(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }
 
-/* What a tensor that no row names is for: MODEL_USED if its absence would change the text. Engines
- * with 4-bit activations need input scales. */
+/* The purpose of a tensor that no row names: MODEL_USED if ignoring it would change the text. Input
+ * scales are for engines with 4-bit activations. */
 static enum model_unused use_of(const struct model_params *p, struct gguf_str name)
 {
     static const struct {
@@ -354,13 +354,13 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, sizeof *w->tensors);
-    w->copies = calloc(n, 2 * sizeof *w->copies); /* of taps as F32 and turned */
+    w->copies = calloc(n, 2 * sizeof *w->copies); /* of taps as F32 and transposed */
     bool done = w->tensors && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
     if (!done) model_weights_free(w);
-    /* One of the two is there: the vocabulary's size comes from it. */
+    /* The file has one of the two: the vocabulary's size comes from it. */
     if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
     if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;

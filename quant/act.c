@@ -1,6 +1,6 @@
-/* quant/act.c: the activation forms, one row each, and how floats become them: 8-bit blocks of 32
- * or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and
- * the vector kernels give the same bits. */
+/* quant/act.c: the activation forms, one row each, and the conversion of floats to them: 8-bit
+ * blocks of 32 or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the
+ * specification, and the vector kernels give the same bits. */
 #include "quant/half.h"
 #include <math.h>
 
@@ -146,7 +146,7 @@ static void bf16_scalar(int64_t k, const float *x, const struct quant_act *to)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Largest of eight, as integers that are not negative. */
+/* The largest of eight non-negative integers. */
 CPU_TARGET_AVX2 static inline uint32_t reduce_max_avx2(__m256i v)
 {
     __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -176,7 +176,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor,
     __m256i c2 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), f));
     __m256i c3 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), f));
     __m256i codes = _mm256_packs_epi16(_mm256_packs_epi32(c0, c1), _mm256_packs_epi32(c2, c3));
-    /* The packs work in each 128-bit half: this puts the groups of four back in order. */
+    /* The pack instructions work per 128-bit half; this restores the order of the groups of
+     * four. */
     codes = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     if (factor == 0.0f) codes = _mm256_setzero_si256();
     _mm256_storeu_si256((__m256i *)q, codes);
@@ -184,8 +185,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor,
                              _mm256_set1_epi16(1));
 }
 
-/* The sums of each half of the lanes of eight vectors: of v[0]'s lower half, of its upper one, of
- * v[1]'s lower half, ... */
+/* The sums of the lower and the upper lanes of eight vectors, in the order v[0] lower, v[0] upper,
+ * v[1] lower, ... */
 CPU_TARGET_AVX2 static inline __m256i sums_of_halves_avx2(const __m256i v[8])
 {
     __m256i first = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
@@ -223,12 +224,12 @@ CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, flo
 
 /* Eight numbers, the largest of which is the largest magnitude of 32 elements. */
 typedef __m256i largest_of_32(const float *x);
-/* Codes of 32 elements; returns sums of each four adjacent ones, elements 0 to 15 in the lower
- * half. A factor of 0 gives zeros also for x that are not finite. */
+/* Codes of 32 elements; returns the sums of four adjacent codes each, elements 0 to 15 in the lower
+ * half. A factor of 0 gives zeros even if x is not finite. */
 typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
 
-/* Eight blocks at a time, so that they share instructions for divisions and sums over lanes; the
- * rest of a row is padded with blocks of zeros. */
+/* Eight blocks at a time share the instructions for divisions and sums over lanes; the end of a row
+ * is padded with blocks of zeros. */
 CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
                                             const float *x, const struct quant_act *to)
 {
@@ -328,7 +329,7 @@ CPU_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, const str
     q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, to);
 }
 
-/* VCVTNEPS2BF16 would turn subnormals into zeros, so this is integer arithmetic too. */
+/* Integer arithmetic, because VCVTNEPS2BF16 would flush subnormals to zero. */
 CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, const struct quant_act *to)
 {
     const int64_t end = round_up(k, quant_act_bf16.rounded);

@@ -1,5 +1,5 @@
-/* quant/codebook.h: private to quant/: the values that 4-bit codes of IQ4_NL and IQ4_XS represent,
- * denser around 0, as weights are. */
+/* quant/codebook.h: private to quant/: the values of the 4-bit codes of IQ4_NL and IQ4_XS: denser
+ * around 0, as weights are. */
 #ifndef QUANT_CODEBOOK_H
 #define QUANT_CODEBOOK_H
 

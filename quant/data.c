@@ -1,4 +1,4 @@
-/* quant/data.c: elements of the types that are data and take part in no product: integers, F64. */
+/* quant/data.c: elements of the types without arithmetic: integers, F64. */
 #include "quant/quant.h"
 #include <endian.h>
 #include <string.h>
@@ -15,7 +15,7 @@ bool quant_data_read(const struct quant_type *type, int64_t first, int64_t n, co
 {
     const unsigned char *at = (const unsigned char *)row + first * (int64_t)type->block_bytes;
     for (int64_t i = 0; i < n; i++, at += type->block_bytes) {
-        uint64_t bits = 0; /* little-endian: what is shorter has its low bytes */
+        uint64_t bits = 0; /* little-endian: shorter elements fill the low bytes */
         memcpy(&bits, at, type->block_bytes < 8 ? type->block_bytes : 8);
         bits = le64toh(bits);
         switch (type->id) {

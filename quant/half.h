@@ -11,7 +11,7 @@ static inline float quant_half_to_float(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t magnitude = h & 0x7fff;
     uint32_t normal = (magnitude << 13) + (112u << 23);
-    /* Infinity keeps its mantissa of 0; NaN keeps its own and becomes quiet. */
+    /* Infinity keeps its zero mantissa; NaN keeps its mantissa and becomes quiet. */
     uint32_t special = (magnitude << 13) | 0x7f800000 | (magnitude > 0x7c00 ? 0x400000 : 0);
     /* Subnormal: magnitude * 2^-24, which is 0 or a normal float. */
     uint32_t subnormal = quant_bits_of((float)(int32_t)magnitude * 0x1p-24f);
@@ -26,13 +26,13 @@ static inline uint16_t quant_float_to_half(float f)
     uint32_t magnitude = bits & 0x7fffffff;
     /* Rounding off the 13 low bits may carry into the exponent, up to infinity. */
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-    /* Below 2^-14: the last place of a float at 0.5 is 2^-24, that of a subnormal binary16, so
-     * adding 0.5 does the rounding. */
+    /* Below 2^-14: the unit in the last place of 0.5f is 2^-24, the same as of a subnormal
+     * binary16, so adding 0.5 rounds. */
     uint32_t small = magnitude < 0x38800000 ? magnitude : 0;
     uint32_t subnormal = quant_bits_of(quant_float_of(small) + 0.5f) - 0x3f000000;
     uint32_t nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
     uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
-    half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* 65520 and more */
+    half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* 65520 or more */
     half = magnitude > 0x7f800000 ? nan : half;
     return (uint16_t)(sign | half);
 }

@@ -1,5 +1,5 @@
-/* quant/kernels.c: the kernel table for an instruction-set level; it is filled once, with scalar
- * first, and after that only read. */
+/* quant/kernels.c: fills the kernel table for an instruction-set level, scalar first; after that
+ * the table is only read. */
 #include "quant/types.h"
 
 static void overlay_type(const struct quant_type *type, const struct quant_kernel *from,

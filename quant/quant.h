@@ -39,12 +39,12 @@
  *   sixteen v at once and the serial chain is one addition.
  *
  * f32 (F32, F16 and NVFP4 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
- *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not touched; then the tree
+ *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not read; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
  * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
- *   quiet NaN). The row is taken as padded with zeros to a multiple of 32. 16 lanes; lane l takes
- *   the pairs (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
+ *   quiet NaN). The row is padded with zeros to a multiple of 32. 16 lanes; lane l takes the pairs
+ *   (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
  *   lane = fma(w[2p], x[2p], lane), as the instruction VDPBF16PS does: inputs and results that are
  *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
  *   no bound), rounding to nearest even whatever the control register says. Then the same tree. */
@@ -98,8 +98,7 @@ enum quant_id {
 
 /* ---- Activations ---- */
 
-/* Which kernels of engine/isa/ multiply many columns: the forms of rows and of columns that they
- * read. */
+/* The layouts of rows and columns that the many-column kernels of engine/isa/ read. */
 enum quant_layout {
     QUANT_LAYOUT_F32,  /* floats */
     QUANT_LAYOUT_BF16, /* pairs of bfloat16 */
@@ -114,32 +113,32 @@ struct quant_act {
     union { /* [k] elements */
         float *f32;
         uint16_t *bf16; /* followed by zeros up to a multiple of 32 */
-        int8_t *q;      /* may be read up to 64 bytes past its end (the values do not matter) */
+        int8_t *q;      /* readable up to 64 bytes past its end (values ignored) */
     };
-    /* Of the q8 forms: */
-    float *d;     /* [k / block_len]  the block's scale */
-    float *s;     /* [k / block_len]  d * (float)(sum of the block's q), where the form has them */
+    /* Only in q8 forms: */
+    float *d;     /* [k / block_len]  scales of the blocks */
+    float *s;     /* [k / block_len]  d * (float)(sum of the block's q), if the form has them */
     int16_t *sum; /* [k / sum_len]    integer sums of q */
 };
 
 /* The form of the activations that a weight type is multiplied by. */
 struct quant_act_form {
     const char *name;
-    uint32_t index; /* in tables by form */
+    uint32_t index; /* of the form, in tables */
     enum quant_layout layout;
     uint32_t block_len;               /* elements with one scale; 1: floats */
-    uint32_t sum_len;                 /* elements of an integer sum; 0: none */
+    uint32_t sum_len;                 /* elements per integer sum; 0: none */
     bool scaled_sums;                 /* s */
-    uint32_t element_bytes, padding;  /* of the elements; bytes that may be read past their end */
+    uint32_t element_bytes, padding;  /* of the elements; readable bytes past their end */
     uint32_t rounded;                 /* the elements are padded with zeros to a multiple of this */
-    const struct quant_type *element; /* of floats: the type of an element */
+    const struct quant_type *element; /* in float forms: the type of an element */
 };
 
 enum { QUANT_ACT_FORMS = 4 };
 extern const struct quant_act_form *const quant_act_forms[QUANT_ACT_FORMS]; /* by index */
 extern const struct quant_act_form quant_act_f32, quant_act_bf16, quant_act_q8_32, quant_act_q8_256;
 
-/* Offsets of a column's arrays in bytes from its start, where the elements are. */
+/* Byte offsets of a column's arrays from its start; the elements are at the start. */
 struct quant_act_parts {
     int64_t d, s, sum;
     int64_t bytes; /* of the column, a multiple of 64 */
@@ -163,8 +162,8 @@ struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
 struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
     float d[16];
     float m[16]; /* minus dmin (0 where the type has none) */
-    /* [pair of sub-blocks][row][2], 4 or 8 pairs in use: sub-scales, unused when folded, and
-     * sub-minima, unused where the type has none. */
+    /* [pair of sub-blocks][row][2], 4 or 8 pairs in use: sub-scales (unused when folded) and
+     * sub-minima (unused in types without). */
     int16_t scale[8][16][2], min[8][16][2];
     uint8_t q[64][16][4];
 };
@@ -173,10 +172,9 @@ struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
 struct quant_panel_form {
     uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
-    uint8_t max_code; /* largest code: decides where 16-bit sums cannot overflow */
+    uint8_t max_code; /* largest code: determines where 16-bit sums cannot overflow */
     bool has_min;
-    bool folded; /* the codes are sub-scale * value + offset: no sub-scales remain to be multiplied
-                  */
+    bool folded; /* codes are sub-scale * value + offset; no sub-scales */
 };
 
 /* The value of MXCSR with which ordinary fma gives the product of BF16: subnormal inputs and
@@ -187,7 +185,7 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 enum { QUANT_MAX_ROWS_PER_STEP = 8 };
 
-/* Which rows of a matrix step r of a gemv with m rows per step takes. */
+/* The rows of a matrix that step r of a gemv with m rows per step takes. */
 enum quant_row_order {
     QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
     QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
@@ -198,37 +196,38 @@ struct quant_rows {
     size_t row_bytes;
     int64_t n; /* steps */
     enum quant_row_order order;
-    int64_t stride;               /* in rows, n or more; 0: each step takes one row m times */
+    int64_t stride;               /* in rows, at least n; 0: each step takes one row m times */
     struct cpu_prefetch prefetch; /* the table's */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
  * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
-    /* Elements first .. first + n - 1 of a row to float, both multiples of block_len. Exact: each
-     * value is one rounding of d * integer (+ m). */
+    /* Decodes elements first .. first + n - 1 of a row, both multiples of block_len. Exact: each
+     * value is d * integer (+ m), rounded once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
-    /* The bytes of the type's encode; NULL: that one. In a filled table NULL only without one. */
+    /* Writes the same bytes as the type's encode; NULL: the type's. In a filled table NULL only if
+     * the type has none. */
     void (*encode)(int64_t k, const float *in, void *row);
-    /* Likewise of its encode_by; in a filled table NULL in types that have none. */
+    /* Likewise for the type's encode_by. */
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
 
-    /* Of 16 rows, n_blocks blocks of the activation form (32 or 256 elements, whatever the type's
-     * own block is) from number `first` on into n_blocks panel structs (64-byte aligned). A row
-     * pointer may be repeated (edges). NULL for types without a panel. The panel's form is *panel:
-     * the type's, or its folded one where codes and scales are small enough and folding is faster
-     * at the level. Both give the same integer sums. */
+    /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
+     * aligned). Blocks are those of the activation form (32 or 256 elements), whatever the type's
+     * block is. Row pointers may be repeated (edges). NULL for types without a panel. The panel's
+     * form is *panel: the type's, or its folded form if codes and scales are small enough and
+     * folding is faster at the level. Both give the same integer sums. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
     const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
 
-    /* One column: out[r] = row r times the column, for all rows that *rows names. */
+    /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
 
-    /* Two columns by one reading of the rows: out[c][r] = row r times column c, for rows->n
-     * consecutive rows. NULL: not faster than gemv for each. */
+    /* Two columns, reading the rows once: out[c][r] = row r times column c, for rows->n consecutive
+     * rows. NULL if not faster than two calls of gemv. */
     void (*gemv_pair)(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
                       float *const out[2]);
 };
@@ -236,16 +235,16 @@ struct quant_kernel {
 struct quant_type {
     const char *name; /* as tools print it: "Q4_K", "F16" */
     enum quant_id id;
-    uint32_t
-        block_len; /* elements per block (row lengths are multiples of it): a multiple of the */
-    uint32_t block_bytes;             /* activation form's */
+    /* Elements per block: a multiple of the activation form's. Row lengths are multiples of it. */
+    uint32_t block_len;
+    uint32_t block_bytes;
     uint32_t header_bytes;            /* at the start of each row, before its blocks */
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* Scalar specification; dot NULL where act is, encode also NULL in types that are only read. */
+    /* Scalar specification. dot is NULL if act is; encode also in types that are only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
-    /* The same with a weight of the squared error for each element (not negative; NULL: encode).
+    /* The same, with a non-negative weight of the squared error of each element (NULL: as encode).
      * NULL in types whose bytes do not depend on such weights. */
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
@@ -260,13 +259,14 @@ const struct quant_type *quant_type_by_name(const char *name);
 /* The name of an id that the format has retired; NULL for all others. */
 const char *quant_retired_name(uint32_t id);
 
-/* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */
+/* Bytes of a row of k elements; false when k is not a multiple of the block or the size
+ * overflows. */
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);
 /* The same for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
-/* Elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64), integers
- * of 64 bits rounded; false for other types. */
+/* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
+ * 64-bit integers are rounded. False for other types. */
 bool quant_data_read(const struct quant_type *type, int64_t first, int64_t n, const void *row,
                      double *out);
 
@@ -274,10 +274,10 @@ bool quant_data_read(const struct quant_type *type, int64_t first, int64_t n, co
 
 struct quant_kernels {
     enum cpu_level level;
-    bool dual_512; /* two 512-bit multiplications in a cycle, at a level that has them */
-    struct cpu_prefetch prefetch;             /* the processor's */
-    struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
-    /* A column of k floats, k a multiple of the form's block_len, to *to; by the form's index. */
+    bool dual_512;                /* two 512-bit multiplications per cycle, if the level has them */
+    struct cpu_prefetch prefetch; /* the processor's */
+    struct quant_kernel type[QUANT_ID_COUNT]; /* by id; complete for types with arithmetic */
+    /* Converts a column of k floats, k a multiple of the form's block_len; by the form's index. */
     void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 

@@ -1,8 +1,8 @@
-/* quant/row_groups.h: private to quant/: gemv that takes several rows at a step.
+/* quant/row_groups.h: private to quant/: gemv that takes several rows per step.
  *
  * The rows of a step are strided or adjacent (struct quant_rows). Some processors read several long
- * streams faster than one: for these the engine uses the largest possible stride. Others read one
- * stream faster: for these the rows are adjacent (docs/performance.md).
+ * streams faster than one; on these the engine uses the largest possible stride. On others a single
+ * stream is faster, and the rows are adjacent (docs/performance.md).
  *
  *     strided, stride n           adjacent
  *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step */
@@ -24,16 +24,16 @@ struct quant_row_group {
     size_t distance;   /* bytes ahead, in each row, where they are strided */
 };
 
-/* For each row of a step that reads `bytes` at `at`: prefetches later data of a strided row. A step
- * that is shorter than a line prefetches a line. */
+/* Called for each row of a step that reads `bytes` at `at`: prefetches later data of a strided row,
+ * at least one line. */
 QUANT_INLINE void quant_group_prefetch_strided(const struct quant_row_group *group,
                                                const uint8_t *at, size_t bytes)
 {
     if (!group->adjacent_rows) quant_prefetch((const char *)at + group->distance, bytes);
 }
 
-/* Once per step, whose first row is at `at`, `done` bytes from its start: for adjacent rows,
- * prefetches as many bytes of the next group as the step reads of this one, in address order. */
+/* Called once per step with adjacent rows; `at` is in the first row, `done` bytes from its start.
+ * Prefetches as many bytes of the next group as the step reads of this one, in address order. */
 QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *group,
                                                 const uint8_t *at, size_t done, size_t bytes)
 {
@@ -43,7 +43,7 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
         quant_prefetch_once((const char *)next + QUANT_ADJACENT_DISTANCE, n * bytes);
 }
 
-/* The sums of a group's rows, of which the first is `row`. */
+/* Computes the sums of a group of rows that begins at `row`. */
 typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
                               const uint8_t *row, float *sum);
 
@@ -61,7 +61,7 @@ QUANT_INLINE void quant_gemv_groups(int n, bool adjacent_rows, quant_group_sums 
     }
 }
 
-/* The gemv of a type with n rows per step. */
+/* gemv with n rows per step. */
 QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void *product,
                                        const struct quant_rows *rows, float *out)
 {

@@ -1,8 +1,8 @@
-/* quant/stream.h: private to quant/ and engine/: software prefetch of what kernels will read.
+/* quant/stream.h: private to quant/ and engine/: software prefetch of data that kernels will read.
  *
- * A kernel that reads several rows at once, or reads faster than the hardware prefetcher
- * follows, prefetches memory in address order, some thousand bytes ahead. A prefetch never faults:
- * any address will do, also one past the end. */
+ * A kernel that reads several rows at once, or reads faster than the hardware prefetcher follows,
+ * prefetches memory in address order, some thousand bytes ahead. A prefetch never faults, so any
+ * address is valid, also past the end. */
 #ifndef QUANT_STREAM_H
 #define QUANT_STREAM_H
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For all functions that only prefetch: gcc considers them free of effects, and drops calls that it
- * has not inlined yet. */
+/* For all functions that only prefetch: gcc treats them as free of side effects and removes calls
+ * that are not inlined. */
 #define PREFETCH_INLINE static inline __attribute__((always_inline))
 
 /* The smallest page of address translation. */
@@ -24,15 +24,16 @@ PREFETCH_INLINE void quant_prefetch(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
-/* The same to the first-level cache, which can hold this many bytes of a single stream ahead. */
+/* The same to the first-level cache, and the distance that it has room for when a single stream is
+ * read. */
 enum { QUANT_SINGLE_DISTANCE = 6144 };
 PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
-/* The same without filling the other caches: weights are read again only after all others, when
- * none is cached. */
+/* The same without filling the other caches: a weight is read again only after all other weights,
+ * when it is not cached anyway. */
 PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
@@ -44,9 +45,9 @@ PREFETCH_INLINE const char *quant_line_from(const char *at)
     return at + (0 - (uintptr_t)at) % 64;
 }
 
-/* For a single stream in steps of any length: prefetches each line once, in the step that it begins
- * in. A step has bytes / 64 lines or one more; without the extra line it prefetches `spare`, which
- * is cached, because a branch would be mispredicted. */
+/* For a single stream in steps of any length: prefetches each line once, in the step in which it
+ * begins. A step has bytes / 64 lines or one more; instead of a missing extra line it prefetches
+ * `spare`, which is cached, because a branch would be mispredicted. */
 PREFETCH_INLINE void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
 {
     const char *line = quant_line_from(at) + bytes / 64 * 64;
@@ -66,11 +67,10 @@ PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
         __builtin_prefetch((const char *)at + line, 1, 3);
 }
 
-/* quant_prefetch for steps of many lines. Of many such requests at once the processor drops most in
- * a page whose translation is not cached, but not a request to the first-level cache, so one such
- * request is made for the start of the next page, a page ahead. On Zen 4 one thread then reads 1.2
- * to 1.6 times as fast from pages of 4 KB. It must be for the page's first line, and precede the
- * others. */
+/* quant_prefetch for steps of many lines. The processor drops most of many requests to a page whose
+ * translation is not cached, but not a request to the first-level cache; so one such request is
+ * made for the start of each page, a page ahead. It must be for the page's first line and precede
+ * the others. On Zen 4 one thread then reads 1.2 to 1.6 times as fast from pages of 4 KB. */
 PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
 {
     size_t in_page = (uintptr_t)at % QUANT_PAGE;
@@ -78,9 +78,9 @@ PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
     quant_prefetch(at, bytes);
 }
 
-/* The same for kernels that read one stream only, in steps of any length: prefetches whole aligned
- * pieces of `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, so
- * that no line is prefetched twice, which would cost time. */
+/* The same for kernels that read one stream only, in steps of any length: prefetches the aligned
+ * pieces of `at_once` bytes (a power of two, at most a page) that begin in the next `bytes`, so
+ * that no line is prefetched twice. */
 PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;
@@ -90,7 +90,7 @@ PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t 
     }
 }
 
-/* A single stream's bytes at `at`, by the processor's policy (struct cpu_prefetch). */
+/* Prefetches a single stream by the processor's policy (struct cpu_prefetch). */
 PREFETCH_INLINE void quant_prefetch_single(const char *at, size_t bytes, bool to_l1)
 {
     if (to_l1)

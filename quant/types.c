@@ -1,8 +1,8 @@
 /* quant/types.c: the type table, one row per GGUF tensor type id.
  *
- * Types with arithmetic export their row from a file of their own. Types that are known by name and
- * size only (so that files with them can be listed and refused by name) are here. No other code
- * switches on a type. */
+ * Types with arithmetic export their row from their own file. Types known only by name and size (so
+ * that files with them can be listed, and refused by name) are here. No other code switches on a
+ * type. */
 #include "quant/types.h"
 #include "base/size.h"
 #include <strings.h>
@@ -50,7 +50,7 @@ static const struct quant_type *const table[QUANT_ID_COUNT] = {
     [QUANT_Q2_0] = &quant_type_q2_0,
 };
 
-/* Ids that the format has retired: files with them must be converted again. */
+/* Ids that the format has retired; files with them must be converted again. */
 static const char *const retired[QUANT_ID_COUNT] = {
     [4] = "Q4_2",      [5] = "Q4_3",        [31] = "Q4_0_4_4",   [32] = "Q4_0_4_8",
     [33] = "Q4_0_8_8", [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8",

@@ -7,7 +7,7 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* The encode of a type that has an encode_by. */
+/* Defines encode of a type that has an encode_by. */
 #define QUANT_ENCODE_ALONE(NAME)                                                                   \
     static void NAME##_encode(int64_t k, const float *in, void *row)                               \
     {                                                                                              \
@@ -63,7 +63,7 @@ static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const s
         out[r] = dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
 }
 
-/* NAME##_gemv by NAME##_dot: what a type file puts into kernel[CPU_SCALAR].gemv. */
+/* Defines NAME##_gemv, for kernel[CPU_SCALAR].gemv, from NAME##_dot. */
 #define QUANT_GEMV_BY_DOT(NAME)                                                                    \
     static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
                             float *out)                                                            \
@@ -71,7 +71,7 @@ static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const s
         quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
     }
 
-/* Little-endian words of blocks, which lie at any address. */
+/* Little-endian words of blocks, at any address. */
 static inline uint16_t quant_load16(const void *at)
 {
     uint16_t v;

@@ -3,22 +3,22 @@
  *
  * Three versions that give the same bits: plain C, which is the specification, AVX2 and AVX-512.
  * Every element is computed by itself; sums have 16 lanes (element i adds to lane i mod 16, in
- * ascending order) that are folded by halves. In all of them NaN and -infinity are impossible
- * ids. */
+ * ascending order) that are folded by halves. NaN and -infinity mark impossible ids in all of
+ * them. */
 #ifndef SAMPLE_BLOCK_H
 #define SAMPLE_BLOCK_H
 
 #include "quant/quant.h"
 #include <stdint.h>
 
-enum { SAMPLE_BLOCK = 64 }; /* logits: those of one word of a mask */
+enum { SAMPLE_BLOCK = 64 }; /* logits of a block: one word of a mask */
 
 /* The sums over the ids of a block that count, those with x >= min_logit. `distance` is (x - top) *
  * scale. */
 enum sample_block_sum {
     SAMPLE_WEIGHTS, /* sum: weights exp(distance) */
     SAMPLE_ENTROPY, /* sum: the same; second: of weight * distance */
-    SAMPLE_MOMENTS, /* sum: distances; second: their squares: infinite or NaN where floats are */
+    SAMPLE_MOMENTS, /* sum: distances; second: their squares; infinite or NaN on float overflow */
     SAMPLE_BLOCK_SUMS
 };
 struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` */
@@ -26,24 +26,24 @@ struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` *
     uint32_t *n; /* ids */
 };
 
-/* In all of these no x is above `top`, scale >= 0, and `min_logit` is a number: -FLT_MAX lets every
- * possible id count. */
+/* For all kernels: no x is above `top`, scale >= 0, and `min_logit` is a number; -FLT_MAX makes
+ * every possible id count. */
 
-/* Copies logits of at least `threshold`, infinity as the largest number; -infinity in place of the
- * others. */
+/* Copies logits >= `threshold`, infinity as the largest number; stores -infinity for the others. */
 typedef void sample_block_keep_fn(float *to, const float *from, float threshold);
-/* The largest of x[64] among the ids whose bit is set; -infinity when none is possible. */
+/* The largest of x[64] among the ids whose bit is set; -infinity if none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
-/* The same of each of n blocks x[n][64], allowed[n] (NULL: all). */
+/* The same for n blocks x[n][64] and allowed[n] (NULL: all). */
 typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
                                     float *bound);
-/* How many of x[64] are at least `threshold`; bit i: x[i] is. */
+/* The number of x[64] that are >= `threshold`; and a word with bit i set if x[i] is. */
 typedef uint32_t sample_block_count_fn(const float *x, float threshold);
 typedef uint64_t sample_block_reach_fn(const float *x, float threshold);
-/* weight[64] = exp(distance), 0 where no id counts and below e^-87. Relative error below 1e-6. */
+/* weight[64] = exp(distance); 0 for ids that do not count and below e^-87. Relative error below
+ * 1e-6. */
 typedef void sample_block_weigh_fn(const float *x, float top, float scale, float min_logit,
                                    float *weight);
-/* Of n blocks x[n][64], each relative to its own top[n]. */
+/* The sums of n blocks x[n][64], each relative to its own top[n]. */
 typedef void sample_block_sum_fn(const float *x, const float *top, uint32_t n, float scale,
                                  float min_logit, struct sample_block_sums to);
 /* Adaptive-p: with p = exp(distance) * inverse and d = abs(p - target) / 0.3, weight[64] =

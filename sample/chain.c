@@ -1,6 +1,6 @@
-/* sample/chain.c: the list of stages, their order from the user's names, and the ranges of options.
+/* sample/chain.c: the list of stages, their order by the user's names, and the ranges of options.
  *
- * A stage whose option switches it off is not in the chain at all. */
+ * A stage that is switched off by its option is not in the chain. */
 #include "sample/chain.h"
 #include <float.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static bool read_order(const struct sample_options *o, int index[N_STAGES], int 
         size_t size = strcspn(names, ";,"), used = size;
         while (used > 0 && names[used - 1] == ' ') used--;
         const int found = find_stage(names, used);
-        if (found < 0) return fail_name(o, names, used, "is no sampler", err);
+        if (found < 0) return fail_name(o, names, used, "is not a sampler", err);
         for (int i = 0; i < *n; i++)
             if (index[i] == found) return fail_name(o, names, used, "is named twice", err);
         index[(*n)++] = found;

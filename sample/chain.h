@@ -1,7 +1,7 @@
 /* sample/chain.h: the sampler and its stages. Private to sample/.
  *
  * A stage is one row, in its own file, with a function that works on the set of candidates (set.h);
- * chain.c lists the rows. State that a stage keeps between calls lies in a struct of its own. */
+ * chain.c lists the rows. State of a stage between calls is in a struct of its own. */
 #ifndef SAMPLE_CHAIN_H
 #define SAMPLE_CHAIN_H
 
@@ -13,11 +13,11 @@ struct sample_ring {
     int32_t *id; /* [size] the oldest overwritten first */
     uint32_t size, used, next;
 };
-/* `last_n` as the options have it: -1 for all of n_ctx. */
+/* `last_n` as in the options: -1 for all of n_ctx. */
 bool sample_ring_init(struct sample_ring *r, int64_t last_n, uint32_t n_ctx);
 /* Returns the id that is removed, or -1. */
 int32_t sample_ring_push(struct sample_ring *r, int32_t id);
-/* `back` ids before the latest one (0: the latest). */
+/* The id `back` ids before the latest one (0: the latest). */
 int32_t sample_ring_at(const struct sample_ring *r, uint32_t back);
 
 /* The different ids of the history, for the penalties. */
@@ -33,17 +33,18 @@ struct sample_penalties {
 struct sample_dry {
     struct sample_ring ring;
     uint32_t since;   /* tokens after the latest breaker */
-    uint32_t *same;   /* [ring.size] scratch: length of the history's end that also ends there */
+    uint32_t *same;   /* [ring.size] scratch: length of the longest suffix of the history that also
+                         ends at this place */
     uint32_t *repeat; /* [n_vocab] the longest repetition that the id would continue, plus 1 */
     int32_t *ids;     /* [ring.size] ids with a repeat */
     double *penalty;  /* [ring.size + 1] by the length of the repetition */
-    char *breaker;    /* all of them, concatenated */
-    uint32_t *size;   /* [n_breakers] of each */
+    char *breaker;    /* all breakers, concatenated */
+    uint32_t *size;   /* [n_breakers] their sizes */
     size_t n_breakers;
     struct base_buffer text; /* the end of the text, in which a breaker may begin */
 };
 
-/* Infill: see infill.c. By rank. */
+/* State of infill by rank: see infill.c. */
 struct sample_infill {
     double *p;
     size_t *at; /* where the bytes of each begin in `text` */
@@ -51,25 +52,25 @@ struct sample_infill {
 };
 
 struct sample_adaptive {
-    double sum, weight; /* of the chosen ones' probabilities, older ones decaying */
+    double sum, weight; /* over the chosen probabilities, older ones decaying */
     int32_t pending;    /* chosen, not yet accepted; -1: none */
     double pending_p;   /* its probability before it was reshaped */
 };
 
-/* A sampler: the row of its file, which chain.c lists. */
+/* A stage: the row in its file, which chain.c lists. */
 struct sample_stage {
     const char *name;      /* in the order that users give */
     const char *parameter; /* the option that switches it on */
     bool (*active)(const struct sample_options *o);
-    void (*apply)(struct sampler *s); /* NULL: it replaces the draw */
-    /* NULL, or for one that keeps state between calls: */
+    void (*apply)(struct sampler *s); /* NULL: it replaces the final draw */
+    /* NULL, or for a stage that keeps state between calls: */
     bool (*init)(struct sampler *s, uint32_t n_ctx); /* false: no memory */
     void (*free)(struct sampler *s);                 /* called for every stage, active or not */
     void (*accept)(struct sampler *s, int32_t id);
     bool truncates;  /* mirostat replaces it */
     bool keeps_best; /* it only removes candidates: temperature 0 makes it superfluous */
     bool only_named; /* not in the default order */
-    bool usually_on; /* listed or not, its option may have a value: the default is not "off" */
+    bool usually_on; /* on by default, so its option may be set although the stage is not listed */
 };
 
 enum { SAMPLE_MAX_STAGES = 16 };
@@ -85,13 +86,13 @@ struct sampler {
     struct sample_dry dry;
     struct sample_infill infill;
     struct sample_adaptive adaptive;
-    double mu; /* mirostat's bound of surprise, in bits */
+    double mu; /* mirostat's limit of surprise, in bits */
 
     struct sample_bias *bias; /* [n_biases] options' first, then forbidden ids */
     size_t n_biases, max_biases;
     int32_t *end_id; /* [options.n_ends] */
 
-    const uint64_t *allowed; /* for the next id only; the caller's */
+    const uint64_t *allowed; /* for the next id only; the caller owns it */
 };
 
 /* The name of a member of the options in errors. */

@@ -1,5 +1,5 @@
-/* sample/draw.c: the end of the chain, one id: by the distribution, or by a rule that changes it:
- * mirostat 1 and 2, adaptive-p. Formulas: docs/sampling.md. */
+/* sample/draw.c: draws one id at the end of the chain: from the distribution, or by a rule that
+ * changes it: mirostat 1 and 2, adaptive-p. Formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
@@ -13,7 +13,7 @@ int32_t sample_draw(struct sampler *s)
 
 /* ---- Mirostat ---- */
 
-/* Version 1: how many candidates have a surprise below mu, if probabilities fall as a power of the
+/* Version 1: the number of candidates with a surprise below mu, if probabilities are a power of the
  * rank (Zipf); the exponent is estimated from the best hundred. */
 static uint32_t zipf_count(struct sampler *s)
 {
@@ -48,7 +48,7 @@ static void keep_zipf(struct sampler *s)
     sample_set_keep_best(set, k);
 }
 
-/* Version 2: candidates whose surprise is at most mu; the best one when there is none. */
+/* Version 2: keeps candidates with a surprise of at most mu; the best one if there are none. */
 static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_ROOM = 1 << 12 }; /* tokens are usually shorter: then nothing is allocated later */
+enum { TEXT_ROOM = 1 << 12 }; /* bytes; most tokens are shorter, and need no allocation later */
 
 static bool copy_breakers(struct sample_dry *d, const struct sample_options *o)
 {
@@ -103,16 +103,15 @@ static void accept(struct sampler *s, int32_t id)
     s->options.token_bytes(s->options.token_context, id, &d->text);
     if (breaker_ends(d, &d->text, before)) d->since = 0;
     if (d->text.size < SAMPLE_MAX_BREAKER) return;
-    const size_t cut =
-        d->text.size - (SAMPLE_MAX_BREAKER - 1); /* no breaker reaches further back */
+    const size_t cut = d->text.size - (SAMPLE_MAX_BREAKER - 1); /* no breaker begins earlier */
     memmove(d->text.data, d->text.data + cut, SAMPLE_MAX_BREAKER - 1);
     d->text.size = SAMPLE_MAX_BREAKER - 1;
 }
 
 /* ---- Repetitions ---- */
 
-/* same[k]: how many tokens up to and including the latest equal those up to and including the one k
- * back. [left, right) is the match found so far that reaches furthest back. */
+/* same[k]: the length of the longest common suffix of the history and the history without its last
+ * k tokens. [left, right) is the match found so far that extends furthest back. */
 static void find_repetitions(struct sample_dry *d)
 {
     const uint32_t n = d->ring.used;
@@ -149,7 +148,7 @@ static void apply(struct sampler *s)
     for (uint32_t k = 1; k < d->ring.used; k++) {
         const uint32_t length = d->same[k] < limit ? d->same[k] : limit;
         if (length < allowed) continue;
-        const int32_t id = sample_ring_at(&d->ring, k - 1); /* what followed there */
+        const int32_t id = sample_ring_at(&d->ring, k - 1); /* the token that followed */
         if (d->repeat[id] == 0) d->ids[n++] = id;
         if (length + 1 > d->repeat[id]) d->repeat[id] = length + 1;
     }

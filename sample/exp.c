@@ -1,4 +1,4 @@
-/* sample/exp.c: exp, log and pow from polynomials of our own. See exp.h. */
+/* sample/exp.c: exp, log and pow by polynomials. See exp.h. */
 #include "sample/exp.h"
 #include <float.h>
 #include <math.h>
@@ -39,7 +39,7 @@ double sample_exp(double x)
 }
 
 /* log(2^e m) = e ln(2) + 2 artanh(s), s = (m - 1) / (m + 1), m in [sqrt(1/2), sqrt(2)): the series
- * s + s^3/3 + ... + s^21/21, |s| < 0.172 (what is cut off is below 2^-60 of it). */
+ * s + s^3/3 + ... + s^21/21, |s| < 0.172 (relative truncation error below 2^-60). */
 double sample_log(double x)
 {
     if (!(x >= DBL_MIN)) return -INFINITY;

@@ -7,7 +7,7 @@
 #define SAMPLE_EXP_H
 
 double sample_exp(double x); /* 0 below the normal numbers (x <= -708), infinity above 709 */
-double sample_log(double x); /* -infinity for 0 (and what is below the normal numbers) */
+double sample_log(double x); /* -infinity for 0 and subnormal numbers */
 /* base^exponent for base >= 0; 0^0 is 1. */
 double sample_pow(double base, double exponent);
 

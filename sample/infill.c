@@ -1,5 +1,6 @@
-/* sample/infill.c: the rule for filling a gap: prefers to end, and merges candidates of which one
- * is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c ensures that). */
+/* sample/infill.c: sampling for fill-in-the-middle: prefers end tokens, and merges candidates of
+ * which one is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c ensures
+ * that). */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -35,8 +36,8 @@ static bool is_end(const struct sampler *s, int32_t id)
     return false;
 }
 
-/* Probabilities, bytes; returns the share of end tokens. Sorts the list, the best at its end, in
- * the order of ranks. */
+/* Reads probabilities and bytes; returns the probability of all end tokens. Sorts the list in the
+ * order of ranks, the best at its end. */
 static double read_candidates(struct sampler *s)
 {
     struct sample_infill *f = &s->infill;
@@ -65,7 +66,8 @@ static bool is_prefix(const struct sample_infill *f, uint32_t a, uint32_t b)
            memcmp(f->text.data + f->at[a], f->text.data + f->at[b], size) == 0;
 }
 
-/* If one candidate is a prefix of the other, the likelier gets both shares. -1: merged. */
+/* If one candidate is a prefix of the other, the likelier gets the probability of both. -1:
+ * merged. */
 static void merge_prefixes(struct sample_infill *f, uint32_t n)
 {
     for (uint32_t a = 0; a < n; a++)
@@ -100,7 +102,7 @@ static uint32_t keep_likely(struct sampler *s, double threshold)
     return n_text;
 }
 
-/* The first of the end tokens that are possible. */
+/* The first possible end token. */
 static struct sample_candidate pick_end(struct sampler *s)
 {
     for (size_t i = 0; i < s->options.n_ends; i++) {
@@ -118,7 +120,7 @@ static void apply(struct sampler *s)
     const double ends = read_candidates(s);
     const struct sample_candidate best = sample_set_best(set);
     if (3.0 * ends * (double)set->n > 1.0 - ends) {
-        keep_likely(s, INFINITY); /* the ends only */
+        keep_likely(s, INFINITY); /* only end tokens */
         return;
     }
     merge_prefixes(f, set->n);

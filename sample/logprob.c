@@ -49,7 +49,7 @@ static void heapify(struct sample_logprob *heap, uint32_t n)
     for (uint32_t i = n / 2; i-- > 0;) sink(heap, n, i);
 }
 
-/* Offers the ids of a block to the best so far: their logits in the place of the logarithms. */
+/* Inserts the ids of a block into the heap of the best, with logits in place of logarithms. */
 static uint32_t select_best(const float x[SAMPLE_BLOCK], uint32_t first, uint32_t k, uint32_t n,
                             struct sample_logprob *best)
 {
@@ -94,7 +94,7 @@ uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_v
     if (of_id && id >= 0 && (uint32_t)id < n_vocab && logits[id] > -INFINITY)
         *of_id = (logits[id] < FLT_MAX ? (double)logits[id] : (double)FLT_MAX) - all;
     if (n < k) heapify(best, n);
-    for (uint32_t end = n; end-- > 1;) { /* the worst goes to the end */
+    for (uint32_t end = n; end-- > 1;) { /* moves the worst to the end */
         struct sample_logprob worst = best[0];
         best[0] = best[end];
         best[end] = worst;

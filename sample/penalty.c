@@ -63,7 +63,7 @@ static void accept(struct sampler *s, int32_t id)
     struct sample_penalties *p = &s->penalties;
     if (p->ring.size == 0) return;
     const int32_t old = sample_ring_push(&p->ring, id);
-    if (old >= 0 && --p->count[old] == 0) { /* the last of the list takes its place */
+    if (old >= 0 && --p->count[old] == 0) { /* the last entry of the list replaces it */
         const int32_t last = p->ids[--p->n_ids];
         p->ids[p->place[old]] = last;
         p->place[last] = p->place[old];

@@ -1,15 +1,15 @@
-/* sample/sample.c: the sampler's life, and one call from logits to an id.
+/* sample/sample.c: creates samplers, and samples one id from logits.
  *
- * Owns the interface of sample.h; set.c has the set of candidates, the stages have the rules
- * (chain.c lists them). */
+ * Owns the interface of sample.h; set.c has the set of candidates, the stages (listed in chain.c)
+ * have the rules. */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
-/* Ids outside the vocabulary are errors of the caller, and named. */
+/* Ids outside the vocabulary are errors of the caller. */
 static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct base_error *err)
 {
     for (size_t i = 0; i < o->n_biases; i++)

@@ -1,7 +1,7 @@
 /* sample/sample.h: from logits to the next token id.
  *
- * Owns: biases, penalties, truncation rules, temperature, the random numbers and the order in which
- * they act. Refuses: models, text, printing. Deterministic: the same logits, history, options and
+ * Owns: biases, penalties, truncation rules, temperature, random numbers, and the order of the
+ * stages. Refuses: models, text, printing. Deterministic: the same logits, history, options and
  * seed give the same id on every machine (own generator; own exp, log and pow). Allocates in
  * sample_new only. docs/sampling.md has the formula and the source of each sampler. */
 #ifndef SAMPLE_SAMPLE_H
@@ -60,11 +60,11 @@ enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
-    enum cpu_level level; /* of the kernels, capped by what the machine runs; never in a result */
+    enum cpu_level level; /* of kernels, capped to the machine; no effect on results */
     uint64_t seed;
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
-    float dynatemp_exponent; /* of entropy over the largest possible */
+    float dynatemp_exponent; /* exponent of the entropy's share of the largest one */
     int64_t top_k;           /* 0: off */
     float top_p;             /* 1: off */
     float min_p;             /* 0: off */
@@ -89,29 +89,29 @@ struct sample_options {
     float adaptive_target; /* below 0: off */
     float adaptive_decay;
 
-    const struct sample_bias *bias; /* [n_biases] those of one id add up */
+    const struct sample_bias *bias; /* [n_biases]; those of one id are added up */
     size_t n_biases;
-    const char *samplers; /* names separated by ; or , in the order in which they act; NULL: the
-                             order of the default, "penalties;dry;...;temperature" */
+    const char *samplers; /* names separated by ; or , in the order of application; NULL: the
+                             default, "penalties;dry;...;temperature" */
 
     sample_bytes_fn *token_bytes; /* for DRY's breakers and infill; NULL: tokens have no text */
     void *token_context;
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    /* The name of the member `parameter` of this struct in errors, for the user; NULL: its own
+    /* Sets the name of the member `parameter` of this struct for errors; NULL: the member's own
      * name. */
     void (*name_of)(const char *parameter, struct sample_name *out);
 };
 struct sample_options sample_options_default(void);
 
-/* BASE_USAGE, with the name of the member as its item, for a value out of its range, an unknown or
- * repeated name in `samplers`, and options that contradict each other. sample_new checks too. */
+/* BASE_USAGE, with the name of the member as its item, for a value out of range, an unknown or
+ * repeated name in `samplers`, and contradicting options. sample_new checks too. */
 bool sample_options_check(const struct sample_options *options, struct base_error *err);
 
 struct sampler; /* opaque; the caller owns it */
 
-/* `n_ctx` bounds the history. BASE_USAGE when an option is out of range. */
+/* `n_ctx` bounds the history. BASE_USAGE if an option is out of range. */
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
                            struct base_error *err);
 void sample_free(struct sampler *s); /* NULL is fine */
@@ -121,7 +121,7 @@ void sample_free(struct sampler *s); /* NULL is fine */
 void sample_accept(struct sampler *s, int32_t id);
 
 /* The next id for logits[n_vocab]; the logits are not changed. A vector without any number above
- * -infinity is BASE_FAILED (never a silent id 0). NaN counts as -infinity. Returns -1 on error. */
+ * -infinity is BASE_FAILED. NaN counts as -infinity. Returns -1 on error. */
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
 
 /* Forbids an id from now on. */
@@ -129,16 +129,16 @@ void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
  * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must
- * live until that call. When nothing allowed has a logit above -infinity, sample_next is
- * BASE_FAILED with "constraint" as its item. Penalties and the other stages apply as usual. */
+ * exist until that call. If no allowed id has a logit above -infinity, sample_next is BASE_FAILED
+ * with "constraint" as its item. Penalties and the other stages apply as usual. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);
 
 /* The model's own predictions: natural logarithms of probabilities under the plain softmax of
  * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
- * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
- * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible
- * one. Deterministic, the same for every `level`, which is capped by what the machine runs; right
- * to 1e-6; selects, never sorts all. */
+ * first, of equal ones the lower id first; returns their number (less than k if fewer have a logit
+ * above -infinity). *of_id (if not NULL) is the log-probability of `id`, -infinity for an
+ * impossible one. The result is the same for every `level`, which is capped to what the machine
+ * runs; errors are below 1e-6. */
 struct sample_logprob {
     int32_t id;
     double logprob;

@@ -41,8 +41,8 @@ static bool better_first(const void *unused, struct sample_candidate a, struct s
     return sample_better(a, b);
 }
 
-/* Puts a candidate at its rank among list[n], n > 0, after those that come first; returns its
- * place. Inlined, so that the usual order is no call. */
+/* Moves a candidate to its rank among list[n], n > 0, after those that come first; returns its
+ * place. Inlined to avoid a call for the usual order. */
 static inline __attribute__((always_inline)) uint32_t
 partition(struct sample_candidate *list, uint32_t n, sample_first_fn *first, const void *order)
 {
@@ -75,7 +75,7 @@ struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32
     }
 }
 
-enum { SHORT_LIST = 64 }; /* candidates whose weights are double */
+enum { SHORT_LIST = 64 }; /* candidates up to which weights are computed in double */
 
 double sample_select_total(const struct sample_set *set, const struct sample_candidate *list,
                            uint32_t n, float best)

@@ -97,8 +97,8 @@ static void update_block_max(struct sample_set *set, uint32_t b)
     set->block_max[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
 }
 
-/* Copies only the last block, and blocks with infinity: the bound of every block shows which blocks
- * must be read. */
+/* Copies only the last block and blocks with infinity; the maximum of every block shows which
+ * blocks must be read. */
 static void read_group(struct sample_set *set, uint32_t g)
 {
     const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
@@ -181,7 +181,7 @@ void sample_set_keep_list(struct sample_set *set, uint32_t n)
     begin_list(set, n);
 }
 
-/* Sorts as far as needed: the root of the heap is moved to the place after its end, so rank r is at
+/* Sorts as far as needed: the root of the heap moves to the place after its end, so rank r is at
  * list[n - 1 - r]. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
 {
@@ -196,7 +196,7 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
     return set->list[set->n - 1 - r];
 }
 
-/* The first of the largest, of ids as of bounds. */
+/* The candidate with the largest logit, the first of equal ones. */
 static struct sample_candidate best_of_vocabulary(struct sample_set *set)
 {
     uint32_t g = 0;
@@ -236,8 +236,8 @@ static float float_from(double threshold)
     return (double)near < threshold ? nextafterf(near, INFINITY) : near;
 }
 
-/* Removes from a block what comes after `last` in the order: what is below it by the threshold,
- * already set, and of equal logits those with a larger id one by one. */
+/* Removes from a block the candidates after `last` in the order. The threshold, already set,
+ * removes smaller logits; equal logits with a larger id are removed one by one. */
 static void remove_after(struct sample_set *set, uint32_t b, struct sample_candidate last)
 {
     if (set->block_max[b] < last.logit) {
@@ -256,7 +256,7 @@ static void remove_after(struct sample_set *set, uint32_t b, struct sample_candi
     update_block_max(set, b);
 }
 
-/* The set remains the vocabulary, down to `last`. */
+/* Removes the candidates after `last`; the set remains a vocabulary. */
 static void keep_to(struct sample_set *set, struct sample_candidate last)
 {
     set->min_logit = last.logit;
@@ -288,8 +288,8 @@ static uint32_t count_blocks_above(struct sample_set *set, float threshold)
     return n;
 }
 
-/* A threshold that `want` or a few more candidates reach, of those in every `stride`th block; of
- * `blocks` the blocks that reach it are counted. -FLT_MAX or less when there are fewer. */
+/* A threshold that `want` or a few more candidates reach, among those in every `stride`th block;
+ * with `blocks` it is blocks that reach it. -FLT_MAX or less if there are fewer. */
 static float find_threshold(struct sample_set *set, uint32_t want, uint32_t stride, bool blocks)
 {
     const float best = sample_set_best(set).logit;
@@ -316,8 +316,8 @@ static float find_threshold(struct sample_set *set, uint32_t want, uint32_t stri
 
 /* Thresholds around the logit of rank k: about k candidates reach `low`, as a rule a few more, and
  * fewer than k reach `high`. While k is small against the number of blocks, the blocks that reach
- * `low` are counted, each of which has a candidate; otherwise the candidates of a part of the
- * blocks, whose number is off by some square roots. */
+ * `low` are counted, each of which has a candidate; otherwise the candidates of a sample of the
+ * blocks, whose number has a statistical error of a few square roots. */
 static void guess_band(struct sample_set *set, uint32_t k, float *low, float *high)
 {
     *high = INFINITY;
@@ -330,8 +330,8 @@ static void guess_band(struct sample_set *set, uint32_t k, float *low, float *hi
     if (part > 2 * margin) *high = find_threshold(set, part - margin - part / 16, stride, false);
 }
 
-/* Lists the candidates of the vocabulary from a threshold up to, and without, another in room[]; *n
- * of them. Returns how many lie above. */
+/* Lists in room[] the candidates of the vocabulary with logits in [threshold, high); *n is their
+ * number. Returns the number of candidates >= high. */
 static uint32_t list_between(struct sample_set *set, float threshold, float high, uint32_t *n)
 {
     uint32_t above = 0;

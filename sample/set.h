@@ -1,10 +1,10 @@
 /* sample/set.h: the candidates of one call: the whole vocabulary until a stage cuts it, then a
  * short list. Private to sample/. set.c has the order and the cuts, select.c parts of lists,
- * set_sums.c what is summed and drawn.
+ * set_sums.c sums and draws.
  *
  * Candidates have a total order, logit descending and then id ascending, so every rule has one
- * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is read a few times
- * in blocks and never sorted: cuts select, and the list is a binary heap whose sorted part grows on
+ * result, whatever the selection algorithm. A vocabulary of 262,144 tokens is read a few times in
+ * blocks and never sorted: cuts select, and the list is a binary heap whose sorted part grows on
  * demand. Logits are finite; impossible ids have -infinity and are in no list.
  *
  * The probability of a candidate is exp((logit - best) / temp) over the sum of all: temperature is
@@ -33,31 +33,30 @@ enum sample_block_place { /* where the logits of a block are */
 };
 enum { SAMPLE_GROUP = 64 }; /* blocks */
 
-struct sample_group_sums { /* as sample_block_sums, relative to the group's best */
+struct sample_group_sums { /* like sample_block_sums, relative to the group's best */
     double sum, second;
     uint64_t n;
 };
 
 struct sample_set {
     uint32_t n_vocab, n_blocks, n_groups;
-    const float *given;      /* [n_vocab] the caller's logits */
+    const float *given;      /* [n_vocab] logits of the caller */
     const uint64_t *allowed; /* [n_blocks] the caller's, or NULL */
-    float *logit;     /* [n_blocks * 64] copies of blocks, made when something changes them */
-    uint8_t *place;   /* [n_blocks] sample_block_place */
+    float *logit;            /* [n_blocks * 64] copies of blocks, made when logits change */
+    uint8_t *place;          /* [n_blocks] sample_block_place */
     float *block_max; /* [n_groups * 64] the largest logit of the block; -infinity: no candidate */
     float *group_max; /* [n_groups] the largest bound of the group */
     float min_logit;  /* smaller logits are not candidates, even if a block still has them */
     double temp;
     const struct sample_block_kernels *kernels;
 
-    struct sample_block_sums sums;   /* [n_groups * 64] relative to the bound, of this kind and
-                                        temperature */
+    struct sample_block_sums sums;   /* [n_groups * 64] relative to block_max, of `kind` */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
-    uint64_t *stale;      /* [n_groups] the blocks that have changed since */
+    uint64_t *stale;      /* [n_groups] blocks that have changed since */
     double sum_temp;      /* 0: no sums */
     float scale;          /* of sum_temp: its inverse */
-    double *group_weight; /* [n_groups] when drawing: the weights relative to the best */
+    double *group_weight; /* [n_groups] while drawing: the weights relative to the best */
 
     bool is_list;                  /* false: every possible id with a logit >= min_logit */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
@@ -69,43 +68,42 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, enum cpu_level le
                      struct base_error *err);
 void sample_set_free(struct sample_set *set);
 
-/* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
- * sample_restrict. Both must live until the next one. */
+/* Begins a call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
+ * sample_restrict. Both must exist until the next call. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
 
-/* The logit of an id, -infinity or NaN when it is impossible; only before a list replaces the
- * vocabulary. */
+/* The logit of an id, -infinity or NaN if it is impossible; only while the set is a vocabulary. */
 float sample_set_logit(struct sample_set *set, int32_t id);
 
 /* Overflow saturates to a finite number, so that it does not mean "impossible". */
 float sample_saturate(double logit);
 
-/* Gives an id another logit, or -infinity; for sets from which no threshold has dropped
- * anything. */
+/* Sets the logit of an id, -infinity to remove it; only before a threshold has removed
+ * candidates. */
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
 
-/* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
- * called for every candidate, and returns the logit of one that is not in ids[] as it is. */
+/* Sets the logit of every id of ids[n] (each once) to what `change` returns. For a list, `change`
+ * is called for every candidate and must return the logit of ids outside ids[] unchanged. */
 typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
 
-/* Divides the logits by the temperature so far and removes dropped candidates, for rules that
- * change logits. */
+/* Divides the logits by the present temperature and removes cut candidates, for rules that change
+ * logits. */
 void sample_set_apply_temp(struct sample_set *set);
 
-/* The best candidate; id -1 when the set is empty. */
+/* The best candidate; id -1 if the set is empty. */
 struct sample_candidate sample_set_best(struct sample_set *set);
 
 /* The candidate of rank r < n of a cut set, 0 the best. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
-/* Sets of more candidates than this remain blocks of the vocabulary, without those that are cut: a
- * long list is slow. For keep_best the number k counts. */
+/* Sets with more candidates than this remain blocks of the vocabulary, without those that are cut,
+ * because a long list is slow. For keep_best the number k counts. */
 enum { SAMPLE_LONG_LIST = 1024 };
 
-/* -- cuts: afterwards the set is a list, with this exception -- */
-void sample_set_keep_best(struct sample_set *set, uint32_t k); /* all when there are fewer */
+/* -- cuts: the set becomes a list, except as above -- */
+void sample_set_keep_best(struct sample_set *set, uint32_t k); /* all if there are fewer */
 void sample_set_keep_above(struct sample_set *set,
                            double threshold); /* logits >= threshold; see above */
 void sample_set_list_above(struct sample_set *set, double threshold); /* the same, always a list */
@@ -122,15 +120,15 @@ float sample_set_scale(double temp);    /* the same for weights in float */
  * it. */
 struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32_t n, uint32_t r);
 
-/* Of a cut set, in an order of the caller's or (NULL) the usual one: the place of the first
- * candidate with which the weights, relative to `best`, have the sum `threshold`; the last place
- * when they never do. All that come first in the order are before it in the list. Weights are float
- * where the list is long. */
+/* The place in a cut set's list of the first candidate, in the caller's order or (NULL) the usual
+ * one, at which the sum of weights relative to `best` reaches `threshold`; the last place if it
+ * never does. Candidates before it in the order are before it in the list. Weights are float if the
+ * list is long. */
 typedef bool sample_first_fn(const void *order, struct sample_candidate a,
                              struct sample_candidate b);
 uint32_t sample_select_weight(struct sample_set *set, float best, double threshold,
                               sample_first_fn *first, const void *order);
-/* The weights of list[n] together. */
+/* The sum of the weights of list[n]. */
 double sample_select_total(const struct sample_set *set, const struct sample_candidate *list,
                            uint32_t n, float best);
 
@@ -142,8 +140,8 @@ struct sample_sums {
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
 double sample_set_total(struct sample_set *set); /* the same total, faster */
-/* Bounds of that total, but for rounding: blocks of a vocabulary whose best logit is within `depth`
- * of the best, in units of the temperature, are summed. */
+/* Bounds of that total, up to rounding: only blocks of a vocabulary whose best logit is within
+ * `depth` of the best, in units of the temperature, are summed. */
 void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high);
 
 struct sample_moments {
@@ -151,8 +149,8 @@ struct sample_moments {
 };
 struct sample_moments sample_set_moments(struct sample_set *set);
 
-/* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, another by id.
- * *p (when not NULL) is its probability. */
+/* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, a vocabulary by
+ * id. *p (if not NULL) is its probability. */
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
 
 /* The same for adaptive-p's distribution; *p is the probability before adaptive-p. */

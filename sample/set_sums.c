@@ -1,7 +1,7 @@
 /* sample/set_sums.c: sums over the candidates, and the draw. See set.h.
  *
  * Over a vocabulary weights are float (relative error below 1e-6), sums of blocks float in a fixed
- * order, sums of those double. In lists sums are double, weights too unless the list is long
+ * order, sums of those double. In lists sums are double, and so are weights unless the list is long
  * (select.c). */
 #include "sample/exp.h"
 #include "sample/set.h"
@@ -11,7 +11,7 @@
 
 /* ---- Blocks ---- */
 
-/* The weights of the bounds of a group's blocks. */
+/* The weights of the maxima of a group's blocks. */
 static void weigh_block_maxima(const struct sample_set *set, uint32_t group, float best,
                                float weight[SAMPLE_GROUP])
 {
@@ -25,7 +25,7 @@ static struct sample_block_sums sums_at(const struct sample_set *set, uint32_t b
 }
 
 /* Sums consecutive blocks in one call, from `first` up to `end` at most; returns where it stopped.
- * A block without candidates is not read. */
+ * Blocks without candidates are not read. */
 static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
     uint32_t b = first + 1;
@@ -42,7 +42,7 @@ static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
     return b;
 }
 
-/* The same where float overflows for the squares. */
+/* The same in double, for squares that overflow float. */
 static void add_moments(struct sample_set *set, uint32_t b, double top,
                         struct sample_group_sums *to)
 {
@@ -55,7 +55,8 @@ static void add_moments(struct sample_set *set, uint32_t b, double top,
     }
 }
 
-/* Adds sums relative to another point, at distance `far` and of weight w relative to this one. */
+/* Adds sums relative to another point, which is at distance `far` from this one and has weight w
+ * relative to it. */
 static void add_weights(struct sample_group_sums *to, struct sample_group_sums own, double far,
                         double w)
 {
@@ -73,7 +74,7 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-/* The weights of a group; four sums side by side. */
+/* The weights of a group, in four independent sums. */
 static double total_of_group(const struct sample_set *set, uint32_t group,
                              const float weight[SAMPLE_GROUP])
 {
@@ -110,7 +111,7 @@ static void add_group(struct sample_set *set, uint32_t group)
     set->group[group] = to;
 }
 
-/* Brings the sums of blocks and groups up to date. Those for the entropy have the weights, too. */
+/* Updates the sums of blocks and groups. Those for the entropy include the weights. */
 static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
 {
     const bool other =
@@ -141,14 +142,14 @@ static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
 
 /* ---- Sums ---- */
 
-/* Of a distribution relative to its best: the entropy of p = w / total is
- * log(total) - sum(w d) / total. */
+/* The sums of a distribution relative to its best: the entropy of p = w / total is log(total) -
+ * sum(w d) / total. */
 static struct sample_sums sums_of(double total, double moment, uint64_t n)
 {
     return (struct sample_sums){total, sample_log(total) - moment / total, n};
 }
 
-/* Of the whole vocabulary, relative to its best; the share of each group, too. */
+/* The sums of the whole vocabulary, relative to its best, and the share of each group. */
 static struct sample_group_sums sum_vocabulary(struct sample_set *set, enum sample_block_sum kind)
 {
     struct sample_group_sums all = {0};
@@ -214,7 +215,7 @@ void sample_set_total_bounds(struct sample_set *set, double depth, double *low, 
             sum += w * (double)own;
         }
     }
-    *low = sum + rest; /* a block has from one to all of its ids */
+    *low = sum + rest; /* a block has between one and all of its ids */
     *high = sum + (double)SAMPLE_BLOCK * rest;
 }
 
@@ -243,7 +244,7 @@ static double shaped(double p, double target)
     return sample_exp(-10.0 * d * d / (1.0 + d));
 }
 
-/* Draws go by the weights that adaptive-p makes of the plain ones where there is a shape. */
+/* The weight of a candidate in a draw: adaptive-p's if there is a shape, else the plain one. */
 static double weight_in_list(const struct sample_set *set, const struct sample_block_shape *shape,
                              float logit, float best)
 {
@@ -277,7 +278,7 @@ static struct sample_candidate draw_listed_shaped(struct sample_set *set,
 }
 
 /* The first of share[n] with which *sum, to which the shares before are added, exceeds the
- * threshold. By rounding none may exceed it: then the last with a share is taken. */
+ * threshold. If rounding lets none exceed it, the result is the last with a share. */
 static uint32_t walk(const double *share, uint32_t n, double threshold, double *sum)
 {
     uint32_t at = 0;
@@ -335,8 +336,8 @@ struct sample_candidate sample_set_draw(struct sample_set *set, double u, double
 
 /* ---- Adaptive-p ---- */
 
-/* Most of a vocabulary has hardly any probability. Below this, adaptive-p's weight of p is that of
- * 0 plus p times its slope there: what is left out is less than 500 p^2 of it, 2e-7. */
+/* Most ids of a vocabulary have hardly any probability. Below this one adaptive-p's weight of p is
+ * approximated linearly at 0; the relative error is below 500 p^2, 2e-7. */
 static const double unlikely = 0x1p-16;
 
 static void shape_group(struct sample_set *set, uint32_t group,
@@ -371,7 +372,7 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
     if (set->is_list) {
         c = draw_listed_shaped(set, &shape, u);
     } else {
-        set->sum_temp = 0.0; /* its sums replace the others */
+        set->sum_temp = 0.0; /* these sums replace the others */
         double sum = 0.0;
         for (uint32_t g = 0; g < set->n_groups; g++) {
             set->group_weight[g] = 0.0;

@@ -1,11 +1,11 @@
-/* test/fail_alloc.c: a library that is preloaded into the program (test/cli/t_memory.sh): one of
- * its allocations fails, those of the libraries that it uses included, or one start of a thread.
+/* test/fail_alloc.c: a library to preload into the program (test/cli/t_memory.sh): makes one of its
+ * allocations fail, including those of its libraries, or one start of a thread.
  *
  *   FAIL_ALLOC_AT=N      the N-th allocation fails, counted from 1
  *   FAIL_THREAD_AT=N     the N-th thread does not start
- *   FAIL_ALLOC_COUNT=F   at the end, writes how many allocations there were to the file F
+ *   FAIL_ALLOC_COUNT=F   at exit, writes the number of allocations to the file F
  *
- * Calls glibc's allocator by its own names: looking it up would allocate. */
+ * Calls glibc's allocator by its internal names, because dlsym would allocate. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

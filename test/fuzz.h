@@ -1,7 +1,7 @@
-/* test/fuzz.h: a fuzz door: one function that takes any bytes and may end in nothing but a return.
+/* test/fuzz.h: a fuzz target: one function that takes any bytes and must return.
  *
- * `make fuzz` builds each door as a libFuzzer program (build/fuzz/DOOR); the suite builds them with
- * the plain main() of test/fuzz_main.c and runs the seeds of test/data/fuzz/DOOR
+ * `make fuzz` builds each target as a libFuzzer program (build/fuzz/NAME); the suite builds them
+ * with the plain main() of test/fuzz_main.c and runs the seeds in test/data/fuzz/NAME
  * (test/cli/t_fuzz.sh). */
 #ifndef TEST_FUZZ_H
 #define TEST_FUZZ_H
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* A call says the same by its result and by its error. */
+/* The result of a call and its error object must agree. */
 static inline void fuzz_check(bool ok, const struct base_error *err)
 {
     if (ok != (err->code == BASE_OK)) abort();

@@ -1,6 +1,5 @@
-/* test/fuzz_cache.c: a fuzz door: any bytes as an entry of the prefix cache, and any as the state
- * in it: what is loaded is saved again, and can be cut. The first byte chooses the kind of model.
- */
+/* test/fuzz_cache.c: a fuzz target: any bytes as an entry of the prefix cache, and as the state in
+ * it. A loaded state is saved again and truncated. The first byte selects the kind of model. */
 #include "base/buffer.h"
 #include "cli/cache/cache_entry.h"
 #include "models/state/state.h"
@@ -11,7 +10,7 @@
 
 enum { N_CTX = 80, N_LAYER = 2, N_BATCH = 8 };
 
-/* ---- The state alone: checksums would keep a fuzzer from its numbers ---- */
+/* ---- Only the state: checksums would keep a fuzzer from reaching it ---- */
 
 struct input {
     const uint8_t *bytes;
@@ -72,7 +71,7 @@ static void use_state(unsigned kind, const uint8_t *bytes, size_t size)
     const struct model_source source = {copy, skip, {&in}, 1};
     const struct model_sink sink = {keep, &saved};
     open_state(&s, layer, kind);
-    model_state_append(&s, 1, 5); /* what is loaded has a neighbour */
+    model_state_append(&s, 1, 5); /* a second sequence beside the loaded one */
     const uint32_t n = model_state_load(&s, 0, 0, N_CTX, &source, NULL, &err);
     if (n > N_CTX || s.length[0] != n || (n > 0 && err.code)) abort();
     if (n > 0) {

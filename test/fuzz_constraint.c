@@ -1,7 +1,7 @@
-/* test/fuzz_constraint.c: a fuzz door: the first byte chooses a grammar (g), a schema (s), an
- * expression (r) or choices (c); then the source, a NUL byte, and a text. What compiles reads the
- * text, with a mask before each piece that allows exactly what the state accepts, and finds an end.
- * Tokens that a grammar names have any ids. */
+/* test/fuzz_constraint.c: a fuzz target: the first byte selects a grammar (g), a schema (s), an
+ * expression (r) or choices (c); then the source, a NUL byte, and a text follow. A compiled
+ * constraint reads the text and finds an end; before each piece its mask must allow exactly what
+ * the state accepts. Tokens that a grammar names have arbitrary ids. */
 #include "generate/constraint_source.h"
 #include "test/fuzz.h"
 #include <string.h>
@@ -20,7 +20,7 @@ static void token_bytes(void *context, int32_t id, struct base_buffer *out)
         base_buffer_add_text(out, words[id - 256]);
 }
 
-/* The mask against a copy of the state that reads each token. */
+/* Compares the mask with a copy of the state that reads each token. */
 static void compare(const struct constrain_state *s, const uint64_t *mask, int32_t id)
 {
     struct base_error err = BASE_ERROR_INIT;

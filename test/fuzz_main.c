@@ -1,5 +1,5 @@
-/* test/fuzz_main.c: a door without libFuzzer: each file of the command line, and of each its
- * beginnings, which are as damaged as files get. */
+/* test/fuzz_main.c: main() of a fuzz target without libFuzzer: runs each file of the command line,
+ * whole and truncated. */
 #include "test/fuzz.h"
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
         const size_t size = fread(bytes, 1, sizeof bytes, file);
         fclose(file);
         for (size_t cut = 0; cut <= CUTS; cut++) {
-            /* Of its own size: a reader past the end is seen. */
+            /* An exactly sized copy, so that AddressSanitizer detects reads past the end. */
             const size_t n = size - size * cut / CUTS;
             uint8_t *copy = malloc(n ? n : 1);
             if (!copy) return 1;

@@ -1,5 +1,5 @@
-/* test/fuzz_options.c: a fuzz door: a command line and an environment. The first byte chooses the
- * command; then lines: INFER_NAME=VALUE is a variable, any other an argument. */
+/* test/fuzz_options.c: a fuzz target: a command line and an environment. The first byte selects the
+ * command; then lines follow: INFER_NAME=VALUE is a variable, any other line an argument. */
 #include "cli/input.h"
 #include "cli/options.h"
 #include "test/fuzz.h"

@@ -1,6 +1,6 @@
-/* test/fuzz_saved.c: a fuzz door: any bytes as the files that infer itself writes and reads again:
- * a conversation, tools, saved logits; and as files of tasks. What is read as a conversation is
- * written and read again. */
+/* test/fuzz_saved.c: a fuzz target: any bytes as the files that infer writes and reads again (a
+ * conversation, tools, saved logits), and as files of tasks. A conversation is written and read
+ * again. */
 #include "cli/chat/messages.h"
 #include "cli/cmd/task_files.h"
 #include "cli/out/saved_logits.h"

@@ -1,5 +1,5 @@
-/* test/fuzz_tokenizer.c: a fuzz door: any bytes as a vocabulary. It is refused, or encodes and
- * decodes texts: a fixed one, and the file's own end. */
+/* test/fuzz_tokenizer.c: a fuzz target: any bytes as a vocabulary. It is refused, or encodes and
+ * decodes two texts: a fixed one and the end of the file. */
 #include "test/fuzz.h"
 #include "text/tokenizer/tokenizer.h"
 

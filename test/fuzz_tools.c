@@ -1,6 +1,5 @@
-/* test/fuzz_tools.c: a fuzz door: tools as JSON, and after a NUL byte a model's reply, which is
- * split without losing a byte; the arguments of every call are a JSON object.
- */
+/* test/fuzz_tools.c: a fuzz target: tools as JSON, and after a NUL byte a model's reply, which is
+ * split without losing a byte; the arguments of every call are a JSON object. */
 #include "test/fuzz.h"
 #include "text/chat/reply.h"
 #include <string.h>
@@ -15,7 +14,7 @@ static void check_part(const struct text_reply_part *part, const char *text, siz
     json_decref(arguments);
 }
 
-/* The input's last byte decides how the reply is cut. */
+/* The last byte of the input determines how the reply is cut. */
 static void use_reply(const char *text, size_t size, const json_t *tools)
 {
     static const char signs[] =

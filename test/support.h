@@ -1,5 +1,5 @@
-/* test/support.h: what every test program includes first: cmocka and the headers that it needs,
- * in its order. */
+/* test/support.h: included first by every test program: cmocka and the headers that it requires, in
+ * its order. */
 #ifndef TEST_SUPPORT_H
 #define TEST_SUPPORT_H
 

@@ -1,5 +1,5 @@
-/* test/support_alloc.h: counts the allocations of everything that is linked. Included by exactly
- * one file of a test program, which the Makefile links with $(WRAP_MALLOC). */
+/* test/support_alloc.h: counts the allocations of all linked code. Included by exactly one file of
+ * a test program, which the Makefile links with $(WRAP_MALLOC). */
 #ifndef TEST_SUPPORT_ALLOC_H
 #define TEST_SUPPORT_ALLOC_H
 

@@ -1,4 +1,4 @@
-/* test/support_constraint.h: constraints of all kinds by one call, for tests. */
+/* test/support_constraint.h: compiles constraints of all kinds by one call. */
 #ifndef TEST_SUPPORT_CONSTRAINT_H
 #define TEST_SUPPORT_CONSTRAINT_H
 

@@ -1,16 +1,16 @@
-/* test/support_files.h: where the tests find models and reference data that are not in the
- * repository. A test that lacks its data prints a line "skipped: ..." and skips. */
+/* test/support_files.h: finds models and reference data that are not in the repository. A test that
+ * lacks its data prints a line "skipped: ..." and skips. */
 #ifndef TEST_SUPPORT_FILES_H
 #define TEST_SUPPORT_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Path of a model that scripts/fetch-model fetches, by its file name; false when it is not there.
- * Looks in $INFER_TEST_MODELS, else in the user's data folder. */
+/* The path of a model that scripts/fetch-model fetches, by file name; false when it is missing.
+ * Searches $INFER_TEST_MODELS, or if unset the user's data folder. */
 bool support_model_path(const char *file, char *out, size_t out_size);
 
-/* Path of a file in the folder of reference data beside the project (or $INFER_SHARED). */
+/* The path of a file in the folder of reference data beside the project (or $INFER_SHARED). */
 bool support_shared_path(const char *file, char *out, size_t out_size);
 
 /* The whole file with a NUL after it, or NULL. The caller frees it. */

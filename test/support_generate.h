@@ -12,7 +12,7 @@ struct support_generate {
     struct model_session *session;
     struct text_tokenizer *tokenizer;
     uint32_t n_vocab;
-    struct generate_model parts; /* of the above */
+    struct generate_model parts; /* pointers to the members above */
 };
 
 /* Fails the test on any error. */
@@ -20,10 +20,10 @@ void support_generate_open(struct support_generate *s, const char *arch, uint32_
                            uint32_t n_ctx);
 void support_generate_close(struct support_generate *s);
 
-/* A request that must be made; options must outlive it. */
+/* A new request; fails the test on an error. The options must outlive it. */
 struct generate_request *support_request(const struct support_generate *s,
                                          const struct generate_options *options, uint32_t seq);
-/* One step of one request, evaluated alone; false once it is over. */
+/* One step of one request, evaluated alone; false when the request has ended. */
 bool support_request_step(struct generate_request *r, struct generate_piece *piece);
 
 #endif

@@ -1,11 +1,11 @@
-/* test/support_gguf.h: GGUF files byte by byte, right or wrong, for tests of the reader. */
+/* test/support_gguf.h: writes GGUF files byte by byte, valid or not, for tests of the reader. */
 #ifndef TEST_SUPPORT_GGUF_H
 #define TEST_SUPPORT_GGUF_H
 
 #include "base/buffer.h"
 #include "gguf/gguf.h"
 
-/* A file in the making. `mark` is where the reader should say that it is broken. */
+/* A file under construction. `mark`: the offset at which the reader should report the error. */
 struct forge {
     struct base_buffer bytes;
     int64_t mark;
@@ -13,7 +13,7 @@ struct forge {
 
 void forge_begin(struct forge *f); /* empty, mark -1 */
 void forge_free(struct forge *f);
-void forge_mark(struct forge *f); /* the next byte is the broken one */
+void forge_mark(struct forge *f); /* sets mark to the next byte */
 
 void forge_u8(struct forge *f, uint8_t value);
 void forge_u16(struct forge *f, uint16_t value);
@@ -26,7 +26,7 @@ void forge_str(struct forge *f, const char *text); /* length and bytes */
 void forge_head(struct forge *f, uint32_t version, uint64_t n_tensors, uint64_t n_kv);
 void forge_key(struct forge *f, const char *key, uint32_t kind);
 void forge_array(struct forge *f, const char *key, uint32_t item, uint64_t count);
-/* A whole directory record; dimensions beyond n_dims are left out. */
+/* A complete directory record; dimensions beyond n_dims are omitted. */
 void forge_tensor(struct forge *f, const char *name, uint32_t n_dims, uint64_t ne0, uint64_t ne1,
                   uint32_t type, uint64_t offset);
 void forge_zeros(struct forge *f, uint64_t count);
@@ -36,8 +36,8 @@ void forge_pad(struct forge *f, uint64_t alignment);
  * "b" Q8_0 [32][2]). */
 void forge_everything(struct forge *f, uint32_t version);
 
-/* Touches the whole of an open file as callers would: every key, string, item, tensor. The sum
- * keeps the reads from being removed. */
+/* Reads all of an open file as callers would: every key, string, item and tensor. Returns a sum, so
+ * that the compiler keeps the reads. */
 uint64_t gguf_touch(const struct gguf_file *file);
 
 #endif

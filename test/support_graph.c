@@ -24,7 +24,7 @@ struct engine *const *support_engines(void)
         struct base_error err = BASE_ERROR_INIT;
         struct engine_options options = engine_options_default();
         options.n_threads = setup[i].threads;
-        support_level_runs(setup[i].level); /* otherwise a third engine of what there is */
+        support_level_runs(setup[i].level); /* if not, the engine uses the best available level */
         options.level = setup[i].level;
         engines[i] = engine_new(&options, &err);
         if (!engines[i]) fail_msg("engine: %s", err.text);

@@ -1,18 +1,18 @@
-/* test/support_graph.h: one op, or one graph, under test: sources in every memory layout, guard
- * bytes around them, and the same run with several numbers of threads and instruction-set levels,
- * whose results must be the same bits. */
+/* test/support_graph.h: tests one op or graph: sources in every memory layout with guard bytes
+ * around them, run with several numbers of threads and instruction-set levels, which must give the
+ * same bits. */
 #ifndef TEST_SUPPORT_GRAPH_H
 #define TEST_SUPPORT_GRAPH_H
 
 #include "engine/graph.h"
 #include "test/support_random.h"
 
-/* How a source of the wanted shape lies in its memory. */
+/* The memory layout of a source. */
 enum support_form {
     SUPPORT_PLAIN,
     SUPPORT_COLS,       /* columns of wider rows */
-    SUPPORT_SWAPPED,    /* dimensions 1 and 2 stored the other way round */
-    SUPPORT_TRANSPOSED, /* dimensions 0 and 1 stored the other way round: no contiguous rows */
+    SUPPORT_SWAPPED,    /* dimensions 1 and 2 swapped in memory */
+    SUPPORT_TRANSPOSED, /* dimensions 0 and 1 swapped in memory: no contiguous rows */
     SUPPORT_FORM_COUNT
 };
 
@@ -30,15 +30,15 @@ struct support_rig {
     uint64_t seed;
     struct support_leaf leaf[SUPPORT_MAX_LEAVES];
     int n_leaves;
-    struct engine_tensor *in[SUPPORT_MAX_IN]; /* what the reference reads */
+    struct engine_tensor *in[SUPPORT_MAX_IN]; /* the sources that the reference reads */
 };
 
-/* The engines that every check runs on: different threads and levels. */
+/* The engines of every check: different numbers of threads and levels. */
 enum { SUPPORT_ENGINES = 5 };
 struct engine *const *support_engines(void);
-int support_engines_free(void **state); /* frees them: the teardown of a group of tests */
+int support_engines_free(void **state); /* frees them: group teardown */
 
-/* A leaf with random values (I32: zeros), then a view of it that has the shape ne[4]. */
+/* A view of shape ne[4] of a leaf with random values (I32: zeros). */
 struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,
                                      enum support_form form);
 /* An I32 leaf [n1][n0] with the given values. */
@@ -46,18 +46,19 @@ struct engine_tensor *support_ids(struct support_rig *rig, int64_t n0, int64_t n
                                   const int32_t *ids);
 
 void support_rig_init(struct support_rig *rig, struct engine *engine, uint64_t seed);
-void support_rig_free(struct support_rig *rig); /* checks the guard bytes */
+void support_rig_free(struct support_rig *rig); /* also checks the guard bytes */
 
-/* Element (i0, i1, i2, i3) of a tensor of any type; dimensions begin again beyond their end. */
+/* Element (i0, i1, i2, i3) of a tensor of any type; indexes are modulo the dimensions. */
 double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3);
 
-/* Appends the op under test and returns its result; keeps in rig->in what the reference reads. */
+/* Appends the op under test and returns its result; stores the sources for the reference in
+ * rig->in. */
 typedef struct engine_tensor *(*support_build)(struct support_rig *rig, const void *arg);
-/* The value that element (i[0], ..., i[3]) of the result should have. */
+/* The expected value of element (i[0], ..., i[3]) of the result. */
 typedef double (*support_want)(const struct support_rig *rig, const struct engine_tensor *result,
                                const void *arg, const int64_t *i);
 
-/* Builds and runs on all engines; results must be the same bits everywhere, and lie within `bar`
+/* Builds and runs on all engines. Results must have the same bits on all, and be within `bar`
  * (normalized mean squared error; 0: equal as floats) of the reference. */
 void support_check_op(const char *label, support_build build, support_want want, const void *arg,
                       double bar);

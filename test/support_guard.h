@@ -1,16 +1,16 @@
-/* test/support_guard.h: memory between two pages that may not be touched, so that a read or write
- * outside of it stops the test. */
+/* test/support_guard.h: memory between two inaccessible pages, so that a read or write outside of
+ * it stops the test. */
 #ifndef TEST_SUPPORT_GUARD_H
 #define TEST_SUPPORT_GUARD_H
 
 #include <stddef.h>
 
 struct guard {
-    char *base; /* of the usable bytes; a page on either side cannot be accessed */
+    char *base; /* first usable byte; the page on either side is inaccessible */
     size_t size;
 };
 
-/* At least `size` usable bytes, whole pages. Ends the program when there is no memory. */
+/* At least `size` usable bytes, whole pages. Ends the program if allocation fails. */
 struct guard guard_new(size_t size);
 void guard_free(struct guard *guard);
 

@@ -21,7 +21,8 @@ struct sample_random support_model_random(uint64_t seed)
     return r;
 }
 
-/* Mean 0, standard deviation 1, nearly normal: four uniform numbers added; exact on any machine. */
+/* Mean 0, standard deviation 1, nearly normal: the sum of four uniform numbers; exact on any
+ * machine. */
 static float random_normal(struct sample_random *r)
 {
     uint32_t a = sample_random_u32(r), b = sample_random_u32(r);
@@ -90,8 +91,8 @@ static void write_f32(const struct support_model *m, struct gguf_writer *w, cons
     if (!has_word(m->keys, key)) gguf_writer_f32(w, full, value);
 }
 
-/* One KEY=VALUE of m->keys: true and false, a number with a point, numbers with commas between
- * them (integers, if none has a point), an integer, or else a text. */
+/* Writes one KEY=VALUE of m->keys: true or false, a number with a point, numbers separated by
+ * commas (integers if none has a point), an integer, otherwise a text. */
 static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
                       const char *value)
 {
@@ -157,16 +158,16 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
     }
 }
 
-/* ---- Tensors: what the rows of models/ name, for a model with these keys ---- */
+/* ---- Tensors: those of the rows of models/, for a model with these keys ---- */
 
 enum content { MATRIX, NORM, BIAS, DECAY };
 
 struct planned {
     char name[MODEL_TENSOR_NAME];
-    char values[MODEL_TENSOR_NAME]; /* the name that its values come from, */
+    char values[MODEL_TENSOR_NAME]; /* the name that seeds its values, */
     uint64_t skipped;               /* after this many rows */
     size_t index;                   /* in the plan */
-    uint64_t part;                  /* of the file: 1 + expert for those stored one by one */
+    uint64_t part;                  /* of the file: 1 + expert if stored one by one */
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;
@@ -181,8 +182,8 @@ struct plan {
     bool failed; /* no memory */
 };
 
-/* The layers whose attn_v and ffn_down llama.cpp stores finer in its "_M" mixes: the first and last
- * eighth and every third between. */
+/* The layers whose attn_v and ffn_down have the finer type in llama.cpp's "_M" mixes: the first and
+ * last eighth and every third between. */
 static bool is_finer_layer(uint32_t i, uint32_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
@@ -219,12 +220,12 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
                                 : quant_type_by_id(QUANT_F32);
     model_tensor_name(plan->p, prefix, row->name, part, t->name);
-    if (strcmp(t->name, prefix) == 0) /* files have it, and the model ignores it */
+    if (strcmp(t->name, prefix) == 0) /* a tensor of files that the model ignores */
         snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
     memcpy(t->values, t->name, sizeof t->values);
 }
 
-/* The stack that was planned last, as one tensor for each expert. */
+/* Replaces the last planned stack by one tensor for each expert. */
 static void plan_one_by_one(struct plan *plan, const struct model_tensor_row *row,
                             const char *prefix)
 {
@@ -241,7 +242,7 @@ static void plan_one_by_one(struct plan *plan, const struct model_tensor_row *ro
     }
 }
 
-/* Whether the options choose a tensor that files may lack. */
+/* Whether the options include an optional tensor. */
 static bool is_chosen(const struct support_model *m, const char *name)
 {
     static const char biases[] = "attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias";
@@ -251,7 +252,7 @@ static bool is_chosen(const struct support_model *m, const char *name)
            (!m->tied && strcmp(name, "output.weight") == 0);
 }
 
-/* A visitor of rows: plans what the row names. */
+/* A visitor of rows: plans the row's tensors. */
 static bool plan_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
 {
     struct plan *plan = user;
@@ -278,7 +279,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     if (row->kind == MODEL_STACK && plan->m->experts != SUPPORT_STACKED && !plan->failed)
         plan_one_by_one(plan, row, prefix);
     if (row->kind != MODEL_NORM && (is_vector || row->kind == MODEL_MATRIX)) return !plan->failed;
-    /* So that rows that are not required beside this one see it; nothing reads the tensor. */
+    /* Marks the weight as present, for rows that are required only without it; nothing reads the
+     * tensor. */
     static struct engine_tensor there;
     if (row->kind != MODEL_NORM)
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
@@ -309,8 +311,8 @@ static bool plan_beside(struct plan *plan)
 
 enum { MAX_WORDS = 512 };
 
-/* Adds to a plan's file the tensors of m->with that have a layer's name: "blk.0.ffn_up.weight" of
- * one row, "blk.0.attn_gate.weight=4" of four. Returns their rows. */
+/* Adds to a plan's file the tensors of m->with that name a layer: "blk.0.ffn_up.weight" with one
+ * row, "blk.0.attn_gate.weight=4" with four. Returns their number of rows. */
 static uint64_t add_placeholders(const struct support_model *m, struct gguf_writer *w,
                                  char names[MAX_WORDS])
 {
@@ -329,9 +331,9 @@ static uint64_t add_placeholders(const struct support_model *m, struct gguf_writ
     return total;
 }
 
-/* Writes a file that has the model's keys, and as tensors an embedding of one row, one more for
- * each layer and what the options name of a layer; reads it as a model's numbers, whose rows say
- * which tensors the model has. */
+/* Writes a file with the model's keys and these tensors: an embedding of one row, one more for each
+ * layer, and the tensors of a layer that the options name. Then reads its model parameters, whose
+ * rows define the tensors of the model. */
 static bool plan_model(struct plan *plan, const char *path, struct base_error *err)
 {
     const struct support_model *m = plan->m;
@@ -342,7 +344,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     char names[MAX_WORDS];
     uint64_t rows = m->n_layer + 1;
     bool done = w && row;
-    /* Layers with this tensor have a plain network beside experts. */
+    /* Layers with this tensor have a plain network in addition to experts. */
     const bool plain = has_word(m->with, "ffn_up.weight");
     if (done) write_keys(m, w);
     for (uint32_t i = 0; done && i <= m->n_layer; i++) {
@@ -376,7 +378,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     return done;
 }
 
-/* One row of random values; matrices keep the size of what they multiply. */
+/* One row of random values; products with matrices preserve magnitudes. */
 static void fill_row(const struct planned *t, struct sample_random *r, float *row)
 {
     const float scale = t->content == MATRIX ? 1.0f / sqrtf((float)t->ne[0]) : 0.1f;
@@ -384,7 +386,7 @@ static void fill_row(const struct planned *t, struct sample_random *r, float *ro
     for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 
-/* Rows are written as they are made, or, after the first `distinct`, drawn from those. */
+/* Writes new rows, or, after the first `distinct`, random ones of these. */
 static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
                        struct sample_random *random, float *values, unsigned char *pool,
                        struct base_error *err)

@@ -1,4 +1,4 @@
-/* test/support_model.h: whole models of random weights, written from a seed.
+/* test/support_model.h: writes complete models with random weights from a seed.
  *
  * The same options give the same bytes on every machine. Tensor names, metadata keys and shapes are
  * those of real files of the architecture, so any GGUF engine can load the result. */
@@ -14,59 +14,59 @@ enum support_tokens {
     SUPPORT_TOKENS_NONE /* "no_vocab": any vocabulary size */
 };
 
-/* How experts are stored: stacked, or as old files have them, one tensor each (ffn_up.0 ..), at
- * equal distances or with the tensors in reverse. All hold the same values. */
+/* How experts are stored: stacked, or as in old files one tensor each (ffn_up.0 ..), at equal
+ * distances or in reverse order. The values are the same. */
 enum support_experts { SUPPORT_STACKED, SUPPORT_ONE_BY_ONE, SUPPORT_REVERSED };
 
 struct support_model {
     const char *arch; /* a name of models/arch/ */
     uint64_t seed;
     uint32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx;
-    uint32_t window;   /* keys that windowed layers see; 0: no windows */
+    uint32_t window;   /* keys in the range of windowed layers; 0: no windows */
     uint32_t n_expert; /* 0: a plain feed-forward network */
     uint32_t n_expert_used;
     const struct quant_type *type;  /* of matrices (test/support_row.h) */
-    const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL: as
-                                       the others. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
+    const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL:
+                                       `type`. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
     bool tied;                      /* the output product uses the embedding */
     bool fused_qkv;                 /* one tensor attn_qkv instead of three */
     bool biases;                    /* of Q, K and V */
-    /* Words with spaces between them. Tensors that files of the architecture may lack, without
-     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH."
-     * (those that have no such prefix begin with '!'); tensors of one layer, where which there are
-     * and how many rows they have decides what the layer is: "blk.0.attn_gate.weight=4":
-     * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
+    /* Lists of words, separated by spaces. with: optional tensors, without "blk.N.", such as
+     * "attn_output.bias rope_freqs.weight"; tensors of one layer with their number of rows, if
+     * these determine the kind of the layer: "blk.0.attn_gate.weight=4". keys: further keys,
+     * without "ARCH." (keys without this prefix begin with '!'), such as "attention.scale=0.25
+     * rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
     enum support_experts experts;
     const char *beside; /* names of further tensors of 8 numbers */
     enum support_tokens tokens;
-    uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
+    uint32_t distinct_rows; /* 0: all rows differ; otherwise a matrix has this many different rows
                                in random order, because encoding a big model takes minutes */
 };
 
-/* The tiny models that tests compare with other implementations: at least one for each
- * architecture (support_model_tables.c). A field that is absent is support_model_of's. */
+/* The tiny models that tests compare with other implementations: at least one for each architecture
+ * (support_model_tables.c). Absent fields have the defaults of support_model_of. */
 struct support_fixture {
     const char *name, *arch;
     uint32_t n_layer, n_head, n_head_kv, window, n_expert, n_expert_used;
     bool tied;
-    const char *with, *keys; /* as of support_model */
+    const char *with, *keys; /* as in struct support_model */
     double bar;              /* NMSE against the other implementation; 0: 1e-12 */
 };
-extern const struct support_fixture support_fixtures[]; /* ended by one without a name */
+extern const struct support_fixture support_fixtures[]; /* the last one has no name */
 
-/* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens, and what the fixture says. */
+/* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens, modified by the fixture. */
 struct support_model support_model_of(const struct support_fixture *f);
-/* That of the architecture's first fixture. */
+/* The model of the architecture's first fixture. */
 struct support_model support_model_default(const char *arch);
 
-/* Writes the model to `path`. BASE_USAGE for options that make no model. */
+/* Writes the model to `path`. BASE_USAGE for invalid options. */
 bool support_model_write(const struct support_model *m, const char *path, struct base_error *err);
-/* The vocabulary's metadata alone (support_vocab.c). */
+/* Writes only the vocabulary's metadata (support_model_vocab.c). */
 bool support_model_write_tokens(const struct support_model *m, struct gguf_writer *w,
                                 struct base_error *err);
 
-/* PCG32 with a stream of its own, which the weights and the ids of stored logits come from. */
+/* PCG32 with the stream that generates the weights and the ids of stored logits. */
 struct sample_random support_model_random(uint64_t seed);
 
 #endif

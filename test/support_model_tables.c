@@ -1,7 +1,7 @@
 /* test/support_model_tables.c: a tiny model for each architecture. See test/support_model.h. */
 #include "test/support_model.h"
 
-/* A layer that is a mixture, in architectures where that is a matter of its tensors. */
+/* A layer with experts, in architectures where the tensors of a layer determine that. */
 #define ROUTER(layer) "blk." #layer ".ffn_gate_inp.weight "
 
 #define QKV_BIAS  "attn_q.bias attn_k.bias attn_v.bias"
@@ -16,16 +16,16 @@
     " ssm.time_step_rank=" heads " ssm.group_count=" groups
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
-/* Heads of latent attention: keys and values of one tensor, or apart. */
+/* Heads of latent attention: keys and values in one tensor, or separate. */
 #define MLA_HEADS   "attention.key_length=64 attention.value_length=32 attention.head_count_kv=4 attention.kv_lora_rank=32 rope.dimension_count=32"
 #define MLA         "attention.key_length=64 attention.value_length=32 attention.head_count_kv=1 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
-/* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6; it
- * evaluates the gated delta rule in chunks, hence those of 1e-9, and has an exponential of its own in
- * scans, hence those of 1e-11. Figures with bars of 1e-10 (1e-8: 23 layers, sparse) of the Gemmas come from a
- * build of it without that table (GGML_GELU_FP16). */
+/* Bars above the default: the other implementation computes GELU by a half-precision table (1e-6),
+ * the gated delta rule in chunks (1e-9), and scans with its own exponential (1e-11). Figures of the
+ * Gemmas with bars of 1e-10 (1e-8: 23 layers, sparse) come from a build without that table
+ * (GGML_GELU_FP16). */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
     {"llama-fused", "llama", .tied = true, .with = "attn_qkv.weight"},

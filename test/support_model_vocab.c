@@ -25,7 +25,8 @@ static void add_token(struct token_list *list, const char *text, size_t size, in
         list->score[list->count] = kind == NORMAL ? -(float)list->count : 0.0f;
         base_buffer_add(&list->text, text, size);
     }
-    list->count++; /* counted beyond the room too, so that the caller sees what was wanted */
+    list->count++; /* also counts tokens beyond the room, so that the caller can report the number
+                    */
 }
 
 static void add_word(struct token_list *list, const char *text, int kind)
@@ -33,7 +34,7 @@ static void add_word(struct token_list *list, const char *text, int kind)
     add_token(list, text, strlen(text), kind);
 }
 
-/* GPT-2 writes bytes as printable characters: those that are not go to U+0100 and up. */
+/* GPT-2 represents bytes by printable characters: other bytes map to U+0100 and above. */
 static void add_byte_letters(struct token_list *list)
 {
     int32_t moved = 256;

@@ -13,7 +13,8 @@ float product_random(uint64_t *state)
     return 0.5f * support_random_float(state);
 }
 
-/* Columns of all sorts: plain, tiny, huge, zero, with a spike, with a NaN, alternating extremes. */
+/* Columns of several kinds: plain, tiny, huge, zero, with a spike, with a NaN, alternating
+ * extremes. */
 static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
 {
     float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
@@ -136,7 +137,7 @@ void product_for_all(void (*check)(const struct quant_type *, struct engine *, i
             struct engine *e = product_engine(level, threads[i]);
             int round = level * 7 + i;
             for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
-                /* As other processors of this level are, and prefetch. */
+                /* Simulates other processors of this level and their prefetch policies. */
                 e->quant.dual_512 = dual;
                 e->quant.prefetch.adjacent_rows = (dual + i) % 2;
                 for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {

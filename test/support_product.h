@@ -1,6 +1,6 @@
-/* test/support_product.h: random weights and columns with the products that the specification
- * (quant_type.dot on scalar activations) gives, and how a test runs products of its own. Everything
- * fails the running test by itself. */
+/* test/support_product.h: random weights and columns with the products of the specification
+ * (quant_type.dot on scalar activations), and helpers to run products. All functions fail the
+ * running test on an error. */
 #ifndef TEST_SUPPORT_PRODUCT_H
 #define TEST_SUPPORT_PRODUCT_H
 
@@ -15,7 +15,7 @@ enum {
     PRODUCT_MAX_ROW_BYTES = PRODUCT_MAX_K * 4
 };
 
-/* One weight matrix, some columns, and what they give. */
+/* One weight matrix, some columns, and their products. */
 struct product_bench {
     const struct quant_type *type;
     int64_t k;
@@ -27,33 +27,33 @@ struct product_bench {
 
 float product_random(uint64_t *state); /* from -1 to 1 */
 
-/* Weights encoded from floats, or (raw) any bytes at all: extreme codes, odd scales. */
+/* Weights encoded from floats, or (raw) arbitrary bytes: extreme codes and scales. */
 void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
                   uint64_t seed);
 
-/* Scalar activations of one column, until the next call. */
+/* Scalar activations of one column, valid until the next call. */
 struct quant_act product_act(const struct quant_act_form *form, int64_t k, const float *x);
 
-struct engine *product_engine(enum cpu_level level, int n_threads); /* with no other options */
+struct engine *product_engine(enum cpu_level level, int n_threads); /* with default options */
 struct engine_tensor product_leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data);
 struct engine_graph *product_graph(struct engine *e);
 
-/* Makes `out`, if any, an output, plans (simplified, or as told) and runs. */
+/* Makes `out`, unless NULL, an output, plans (simplified, or by `simplify`) and runs. */
 void product_run(struct engine_graph *g, struct engine_tensor *out);
 void product_plan_and_run(struct engine_graph *g, struct engine_tensor *out, bool simplify);
 
 const float *product_row(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3);
-bool product_same(float a, float b); /* bits, or both NaN */
+bool product_same(float a, float b); /* the same bits, or both NaN */
 
-/* The first n results of a column are the specified ones. */
+/* Checks that the first n results of a column are the specified ones. */
 void product_check(const struct product_bench *b, const struct engine *e, const float *got,
                    int64_t column, int64_t n);
 
-/* Short rows: the edges of tiles and blocks. */
+/* Lengths of short rows: edges of tiles and blocks. */
 int64_t product_short_k(const struct quant_type *type, int i);
 
-/* Calls check for every type that computes, at every level and number of threads, as wide and
- * narrow processors would; *round counts the checks. */
+/* Calls check for every type with arithmetic, level and number of threads, with and without
+ * dual_512; *round counts the checks. */
 void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
                      const int *threads, int n_threads);
 

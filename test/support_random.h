@@ -1,5 +1,5 @@
-/* test/support_random.h: the random numbers of tests and benches (splitmix64): a state is any
- * number, and equal states give equal numbers on every machine. */
+/* test/support_random.h: random numbers for tests and benches (splitmix64): a state is any number;
+ * equal states give equal numbers on every machine. */
 #ifndef TEST_SUPPORT_RANDOM_H
 #define TEST_SUPPORT_RANDOM_H
 
@@ -9,9 +9,9 @@
 uint64_t support_random(uint64_t *state);
 uint32_t support_random_below(uint64_t *state, uint32_t n); /* 0 .. n - 1 */
 float support_random_float(uint64_t *state);                /* in [-2, 2) */
-float support_random_gauss(uint64_t *state);                /* about normal, mean 0, deviation 1 */
+float support_random_gauss(uint64_t *state);                /* nearly normal, mean 0, deviation 1 */
 
-/* FNV-1a of 64 bits: represents many bytes in a table or a file. */
+/* 64-bit FNV-1a, to store in a table or file instead of many bytes. */
 uint64_t support_hash(const void *data, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* test/support_row.c: rows of any type that computes. */
+/* test/support_row.c: rows of any type with arithmetic. */
 #include "test/support_row.h"
 #include <math.h>
 #include <string.h>

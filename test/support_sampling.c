@@ -91,7 +91,7 @@ static bool has_breaker(const char *text, size_t size)
     return false;
 }
 
-/* How many tokens stand after the one in which the last breaker ends. */
+/* The number of tokens after the one in which the last breaker ends. */
 static int after_breaker(const struct support_chain *v)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -135,7 +135,7 @@ static void dry(struct support_chain *v)
     }
 }
 
-/* What a bar leaves; more than 1024 are still walked by id. */
+/* Keeps the first `keep` candidates; draws from more than 1024 go by id. */
 static void keep_above(struct support_chain *v, uint32_t keep)
 {
     if (keep <= 1024) v->cut = true;
@@ -167,7 +167,7 @@ static void typical(struct support_chain *v)
     const double h = entropy(v) + v->eps, best = v->c[0].x, p0 = v->c[0].p;
     uint32_t keep = 0;
     double sum = 0;
-    for (uint32_t i = 0; i < v->n; i++) /* -log p without the loss of tiny ones */
+    for (uint32_t i = 0; i < v->n; i++) /* -log p without underflow of tiny p */
         v->c[i].p = fabs(best - v->c[i].x - log(p0) - h);
     qsort(v->c, v->n, sizeof v->c[0], by_p);
     while (keep < v->n && sum <= (double)v->o->typical_p * (1 + v->eps))
@@ -283,7 +283,7 @@ static void infill(struct support_chain *v)
 
 /* ---- The draws ---- */
 
-/* By the shares p, in the order of c. */
+/* Draws by the weights p, in the order of c. */
 static int32_t walk_as_is(struct support_chain *v, double u)
 {
     double sum = 0;
@@ -358,7 +358,7 @@ const char *const support_stage_name[SUPPORT_STAGES] = {
 static void (*const apply[SUPPORT_STAGES])(struct support_chain *v) = {
     penalties, dry, top_n_sigma, top_k, typical, top_p, min_p, NULL, temperature, infill, NULL};
 
-/* Whether the options leave the stage something to do. */
+/* Whether the stage has an effect with these options. */
 bool support_stage_acts(const struct sample_options *o, int stage)
 {
     const bool on[SUPPORT_STAGES] = {
@@ -374,7 +374,7 @@ bool support_stage_acts(const struct sample_options *o, int stage)
     return on[stage] && (o->mirostat == 0 || steers);
 }
 
-/* One call; u[0] is XTC's random number if it acts, the next one the draw's. */
+/* One draw; u[0] is XTC's random number if it acts, the next one that of the draw. */
 int32_t support_chain_next(struct support_chain *v, const int *order, int n_order, const double *u,
                            double u_shift)
 {

@@ -1,5 +1,5 @@
-/* test/support_sampling.h: the sampling chain, naively: full sorts, libm, doubles, the definitions
- * word for word; a made-up vocabulary whose tokens have texts. */
+/* test/support_sampling.h: a naive sampling chain: full sorts, libm, doubles, direct from the
+ * definitions; and an invented vocabulary whose tokens have texts. */
 #ifndef TEST_SUPPORT_SAMPLING_H
 #define TEST_SUPPORT_SAMPLING_H
 
@@ -20,7 +20,7 @@ extern const struct sample_text support_breakers[2];
 extern const int32_t support_ends[2]; /* end-of-text tokens */
 
 struct support_one {
-    double x, p; /* logit; work of the stages */
+    double x, p; /* logit; working value of the stages */
     int32_t id;
 };
 
@@ -31,18 +31,18 @@ struct support_chain {
     int n_history;
     double mu, adaptive_sum, adaptive_weight, chosen_p;
     const float *logits;
-    double eps; /* error of thresholds: cases within it are undecided */
+    double eps; /* relative error of thresholds: cases within it may go either way */
 
     struct support_one *c; /* [n_vocab] the candidates */
     uint32_t n;
-    bool cut; /* some rule made a list: it is walked by rank, else by id */
+    bool cut; /* some rule created a list: draws go by rank, otherwise by id */
 };
 
-/* Names of the stages; their index is what an order holds. */
+/* Names of the stages; orders contain their indexes. */
 extern const char *const support_stage_name[SUPPORT_STAGES];
 bool support_stage_acts(const struct sample_options *o, int stage);
 
-/* One call; u[0] is XTC's random number if it acts, the next one the draw's. */
+/* One draw; u[0] is XTC's random number if it acts, the next one that of the draw. */
 int32_t support_chain_next(struct support_chain *v, const int *order, int n_order, const double *u,
                            double u_shift);
 

@@ -1,5 +1,5 @@
-/* test/support_session.h: a model file opened with an engine and a session, and how far two rows of
- * logits are apart. Everything fails the running test by itself. */
+/* test/support_session.h: opens a model file with an engine and a session, and compares rows of
+ * logits. All functions fail the running test on an error. */
 #ifndef TEST_SUPPORT_SESSION_H
 #define TEST_SUPPORT_SESSION_H
 
@@ -17,7 +17,7 @@ void support_session_open(struct support_session *s, const char *path,
                           const struct model_session_options *session);
 void support_session_close(struct support_session *s);
 
-/* A sink of model_eval that copies rows: row i of the batch to data[i * n_vocab]. */
+/* A sink of model_eval that copies row i of the batch to data[i * n_vocab]. */
 struct support_rows {
     float *data;
     size_t n_vocab;

@@ -55,7 +55,7 @@ void support_tokens_make(struct support_tokens *v, uint32_t count, uint64_t seed
         add(v, spaces, (size_t)i);
     }
     while (v->count < count) {
-        if (sample_random_u32(&r) % 40 == 0) { /* a word that ends in a joint */
+        if (sample_random_u32(&r) % 40 == 0) { /* a word that ends in JSON punctuation */
             char bytes[32] = "";
             strcat(bytes, joints[sample_random_u32(&r) % 23]);
             strcat(bytes, sample_random_u32(&r) % 2 ? "in" : "re");

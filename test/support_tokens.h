@@ -1,5 +1,5 @@
-/* test/support_tokens.h: a made-up vocabulary with the shape of a real one: single bytes, words
- * with and without a space before, numbers, white space, and the joints of JSON such as `","`. */
+/* test/support_tokens.h: an invented vocabulary like real ones: single bytes, words with and
+ * without a leading space, numbers, white space, and JSON punctuation such as `","`. */
 #ifndef TEST_SUPPORT_TOKENS_H
 #define TEST_SUPPORT_TOKENS_H
 

@@ -1,4 +1,4 @@
-/* test/support_twin.c: decoding a whole model. See test/support_twin.h. */
+/* test/support_twin.c: decodes a whole model. See test/support_twin.h. */
 #include "test/support_twin.h"
 #include "gguf/gguf.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "test/support_unary.h"
 #include <math.h>
 
-/* Where e^-x is infinite, 0 is right. */
+/* If e^-x overflows the result is 0, as it should be. */
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));

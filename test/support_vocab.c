@@ -69,7 +69,7 @@ void support_put_bpe(struct gguf_writer *w, const char *pre)
     char letters[256][8];
     int32_t kinds[N];
     int other = 0x100;
-    /* The printable bytes first, as GPT-2 numbers them: '!' is 0, the 68 others come last. */
+    /* Printable bytes first, as GPT-2 numbers them: '!' is 0, the 68 others are last. */
     size_t n = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (int b = 0; b < 256; b++) {

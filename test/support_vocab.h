@@ -1,4 +1,4 @@
-/* test/support_vocab.h: small vocabularies made in the test, right or wrong. */
+/* test/support_vocab.h: small vocabularies built by tests, valid or not. */
 #ifndef TEST_SUPPORT_VOCAB_H
 #define TEST_SUPPORT_VOCAB_H
 
@@ -11,7 +11,7 @@ struct support_vocab {
     struct base_error err;
 };
 
-/* Writes the keys that `build` announces to a temporary file and opens it. */
+/* Writes the keys that `build` adds to a temporary file and opens it. */
 struct support_vocab support_vocab_make(void (*build)(struct gguf_writer *w));
 struct support_vocab support_vocab_open(const char *path); /* fails the test on error */
 void support_vocab_free(struct support_vocab *v);

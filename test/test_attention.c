@@ -16,8 +16,8 @@ struct shape {
     const char *name;
     int n_tokens, n_heads, n_kv, d, dv, room;
     enum quant_id k_type, v_type;
-    int past;   /* keys before the first token */
-    int window; /* 0: none; else a token attends to the last so many keys */
+    int past;   /* number of keys before the first token */
+    int window; /* 0: none; otherwise a token attends to the last `window` keys */
     bool ahead; /* every token attends to every key */
     bool lists; /* tokens belong to different sequences */
     bool sinks;
@@ -70,7 +70,7 @@ static const struct shape shapes[] = {
     {"q4_1 values", 3, 4, 2, 64, 64, 600, QUANT_F16, QUANT_Q4_1, .past = 550, .bar = 1e-7},
 };
 
-/* All data of a shape; the reference reads the caches decoded. */
+/* All data of a shape; the reference reads decoded caches. */
 struct data {
     const struct shape *s;
     int n_cells;
@@ -105,7 +105,7 @@ static int list_of(const struct shape *s, int token)
 static void fill_lists(struct data *d)
 {
     const struct shape *s = d->s;
-    /* Sequences share their first slots; their others are apart, downwards. */
+    /* Sequences share their first slots; their other slots differ and descend. */
     for (int l = 0; l < LISTS; l++)
         for (int j = 0; j < s->room; j++)
             d->cells[l * s->room + j] = j < s->room / 3 ? j : d->n_cells - 1 - (j + l) % s->room;
@@ -177,7 +177,8 @@ static void data_free(struct data *d)
     free(d);
 }
 
-/* Rows [n_cells][heads][size] as a cache of codes [heads][groups][bytes]; the caller frees it. */
+/* Stores rows [n_cells][heads][size] in an int16-quantized cache [heads][groups][bytes]; the caller
+ * frees it. */
 static char *codes_new(struct engine *e, enum engine_kv_q16 what, enum quant_id as, int n_cells,
                        int heads, int size, float *rows, struct engine_tensor *cache)
 {
@@ -205,7 +206,8 @@ static bool can_be_coded(enum quant_id type)
     return type == QUANT_F16 || type == QUANT_BF16;
 }
 
-/* Tokens [first, first + n) into out; `coded`: over caches of codes where types allow it. */
+/* Attention of tokens [first, first + n) into out; `coded`: over int16-quantized caches if the
+ * types allow it. */
 static void attend_over(struct data *d, struct engine *e, bool coded, int first, int n, float *out)
 {
     const struct shape *s = d->s;
@@ -326,7 +328,7 @@ static void any_level_threads_and_split_give_the_same_bits(void **state)
     }
 }
 
-/* A cache of codes is the same as one of the type that its rows were rounded to. */
+/* An int16-quantized cache gives the bits of a cache of the type to which its rows were rounded. */
 static void int16_caches_equal_caches_of_their_type(void **state)
 {
     (void)state;
@@ -349,8 +351,8 @@ static void int16_caches_equal_caches_of_their_type(void **state)
     }
 }
 
-/* Rows whose largest elements are at the borders of scales: the same codes at every level, and
- * those of values up to the largest that there may be. */
+/* Rows whose largest elements are at the boundaries of scales: the same codes at every level, and
+ * codes of values at most ENGINE_ATTN_VALUE_MAX. */
 static void scales_at_their_borders_are_the_same_at_every_level(void **state)
 {
     (void)state;
@@ -392,7 +394,7 @@ static void check_wild(enum quant_id type, const uint16_t *wild)
     static float want[N], got[N];
     for (int i = 0; i < WILD; i++) {
         uint16_t *k = (uint16_t *)(void *)d->k_cache, *v = (uint16_t *)(void *)d->v_cache;
-        size_t row = (size_t)(40 * i + 7) * 2 * 64 + (i < 3 ? 0 : 64); /* one head stays finite */
+        size_t row = (size_t)(40 * i + 7) * 2 * 64 + (i < 3 ? 0 : 64); /* one head remains finite */
         memcpy(k + row + 5, &wild[i], 2);
         memcpy(v + row + 9, &wild[i], 2);
         memset(v + row + 128, 0, 64 * 2);
@@ -422,8 +424,8 @@ static void values_that_are_not_finite_give_the_same_bits(void **state)
     check_wild(QUANT_BF16, (uint16_t[]){0x7f80, 0xff80, 0x7fc1, 0x6780, 0x0001, 0x1000, 0x4a00});
 }
 
-/* Keys whose scores are too far below have no weight, which leaves NaN where there are no others;
- * scores too far above are NaN. */
+/* Keys with scores far below the range have no weight, which gives NaN if there are no others;
+ * scores far above the range give NaN. */
 static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
 {
     (void)state;
@@ -432,7 +434,7 @@ static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
     struct data *d = data_new(&s);
     const int32_t *cells = d->cells + (LISTS - 1) * s.room;
     float got[3 * 16];
-    for (int i = 0; i < 3 * 16; i++) d->q[i] = 1.0f; /* a score is 4 times an element of the key */
+    for (int i = 0; i < 3 * 16; i++) d->q[i] = 1.0f; /* a score is 4 times the key's element */
     for (int i = 0; i < 3 * 16; i++)
         memcpy(d->k_cache + 2 * (cells[i / 16] * 16 + i % 16), &keys[i / 16], 2);
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
@@ -447,8 +449,8 @@ static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
     data_free(d);
 }
 
-/* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
- * cut; no other sequence is touched. */
+/* No keys give zeros; tables and slots that do not exist give NaN; ranges that exceed their table
+ * are clamped; other sequences are unaffected. */
 static void empty_ranges_give_zeros_and_missing_cells_nan(void **state)
 {
     (void)state;

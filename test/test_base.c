@@ -117,7 +117,7 @@ static void utf8_rejects_what_is_not_utf8(void **state)
     assert_int_equal(base_utf8_open_tail("a\xf0\x9f", 3), 2);
 }
 
-/* FIPS 180-4 examples, and every length around the borders of a block, added in two pieces. */
+/* FIPS 180-4 examples, and every length around a block boundary, added in two pieces. */
 static void sha256_of_known_texts(void **state)
 {
     (void)state;

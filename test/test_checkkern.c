@@ -3,9 +3,8 @@
  *      test_checkkern [--seed N]         the test; the seed is printed
  *      test_checkkern --bench [MB]       speed of the same kernels, with a memory buffer of MB
  *
- * A kernel is right when its bits are the bits of the scalar specification; any NaN counts as equal
- * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses after
- * one. */
+ * A kernel is correct if its bits are those of the scalar specification; all NaN count as equal.
+ * Data ends directly before an inaccessible page, or begins at odd addresses after one. */
 #include "test/support.h"
 
 #include "quant/quant.h"
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_K: longer than what a kernel takes of a row at once, by no round number. */
+/* MAX_K: longer than the part of a row that a kernel processes at once, by an odd amount. */
 enum { MAX_K = 17664, MAX_ROWS = 35, MAX_BYTES = MAX_ROWS * MAX_K };
 
 static uint64_t seed = 1;
@@ -106,7 +105,7 @@ static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint
     }
 }
 
-/* A row as models have them: encoded from normal numbers. */
+/* A row like those of models: encoded from normally distributed numbers. */
 static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
 {
     static float x[MAX_K];
@@ -138,11 +137,11 @@ static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, ui
     }
 }
 
-/* A column in every form; arrays end at pages that cannot be read. */
+/* A column in every form; arrays end at inaccessible pages. */
 struct column {
     struct guard f32, bf16, q, d, s, sum;
     struct quant_act act;
-    bool plain; /* of normal numbers only */
+    bool plain; /* only normally distributed numbers */
 };
 
 static struct column column_new(void)
@@ -165,7 +164,7 @@ static void column_free(struct column *c)
     guard_free(&c->sum);
 }
 
-/* Codes that no float column gives: all combinations, with any scale. */
+/* Codes that no float column gives: any combination, with any scale. */
 static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, float *s,
                       int16_t *sum)
 {
@@ -242,7 +241,8 @@ static int float_mismatches(int64_t n, const float *a, const float *b)
 
 enum { CANARY = 0x5a, CANARY_BYTES = 64 };
 
-/* An output of `size` bytes, prepared; and whether what lies around it was left alone. */
+/* Prepares an output of `size` bytes; the next function checks that the bytes around it are
+ * unchanged. */
 static void *canary_place(struct guard *out, size_t size)
 {
     memset(out->base, CANARY, CANARY_BYTES + size + CANARY_BYTES);
@@ -263,7 +263,7 @@ struct bed {
     struct guard w, out;
     struct column column, second;
     struct quant_kernels scalar;
-    bool plain; /* rows of normal numbers only */
+    bool plain; /* only rows of normally distributed numbers */
 };
 
 static struct bed bed_new(void)
@@ -283,7 +283,7 @@ static void bed_free(struct bed *bed)
     column_free(&bed->second);
 }
 
-/* Random rows, ending at the end of a page or beginning at an odd address. */
+/* Random rows that end at the end of a page or begin at an odd address. */
 static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
                            size_t row_bytes)
 {
@@ -294,7 +294,7 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
                      : guard_at_start(&bed->w, support_random_below(&bed->rng, 64));
     for (int r = 0; r < n_rows; r++) {
         (bed->plain ? fill_plain_row : fill_row)(&bed->rng, type, k, w + row_bytes * (size_t)r);
-        /* What lies between rows must not matter. */
+        /* Bytes between rows must not affect the result. */
         if (r + 1 < n_rows) memset(w + row_bytes * (size_t)r + bytes, 0xff, row_bytes - bytes);
     }
     return w;
@@ -310,7 +310,7 @@ typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
 typedef void encode_fn(int64_t k, const float *in, void *row);
 typedef void encode_by_fn(int64_t k, const float *in, const float *importance, void *row);
 
-/* From row to row: often more than a row. */
+/* A distance between rows, often more than a row. */
 static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int64_t k)
 {
     const size_t bytes = (size_t)quant_row_size(type, k);
@@ -427,8 +427,8 @@ static size_t panel_size(const struct quant_type *type)
                                                 : sizeof(struct quant_panel256);
 }
 
-/* Multiplies the scales of a panel of the type's form into its codes: what unpacking to `form`
- * must give. */
+/* Folds the scales of a panel of the type's form into its codes: the expected result of unpacking
+ * to `form`. */
 static void fold_panel(const struct quant_type *type, const struct quant_panel_form *form,
                        struct quant_panel256 *panel)
 {
@@ -444,7 +444,7 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
     }
 }
 
-/* All blocks of a row of k elements from any of them on. */
+/* Unpacks a row of k elements from any block on to its end. */
 static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                              const struct quant_panel_form *form, unpack_fn *unpack, int64_t k)
 {
@@ -494,13 +494,13 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     assert_non_null(kernel->gemv);
     assert_int_equal(kernel->unpack != NULL, !type->act->element);
     for (int64_t n = 1; n <= last + 2; n++) {
-        /* Two long ones at the end. */
+        /* The last two lengths are long. */
         int64_t k = (n <= last       ? n
                      : n == last + 1 ? 4096 / type->block_len
                                      : MAX_K / type->block_len) *
                     type->block_len;
         for (int repeat = 0; repeat < 4; repeat++) {
-            /* As many as any kernel takes side by side. */
+            /* As many rows as any kernel takes at once. */
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
@@ -593,7 +593,7 @@ static void check_act(struct bed *bed, const struct quant_kernels *kernels, int6
             act[j] = quant_act_at(&parts, memory[j]);
             by[j]->quantize[i](k, bed->column.act.f32, &act[j]);
         }
-        if (form->scaled_sums) { /* may be any NaN; the bits of d are fixed there, too */
+        if (form->scaled_sums) { /* may be any NaN; the bits of d are specified even then */
             const int64_t n = k / form->block_len;
             assert_int_equal(float_mismatches(n, act[0].s, act[1].s), 0);
             memcpy(act[1].s, act[0].s, (size_t)n * sizeof(float));
@@ -618,8 +618,8 @@ static void every_kernel_of_activations_equals_scalar(void **state)
     bed_free(&bed);
 }
 
-/* Results next to the smallest normal float: 2^-126 less something around the half of a step below
- * it, where rounding before or after the look at the exponent makes the difference. */
+/* Results next to the smallest normal float, near 2^-126 minus half a step, where it matters
+ * whether the exponent is examined before or after rounding. */
 static void bf16_dots_agree_beside_the_smallest_normal(void **state)
 {
     (void)state;
@@ -655,7 +655,7 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
     assert_true(normal > 100);
 }
 
-/* ---- Mutants: wrong kernels that the comparison must see ---- */
+/* ---- Mutants: wrong kernels that the comparison must detect ---- */
 
 /* Drops the last block of each row. */
 static void mutant_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
@@ -682,7 +682,7 @@ static void mutant_order(int64_t k, const struct quant_rows *rows, const struct 
     }
 }
 
-/* Both results are of the first column. */
+/* Computes both results from the first column. */
 static void mutant_gemv_pair(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
                              float *const out[2])
 {
@@ -710,8 +710,7 @@ static void mutant_decode(int64_t first, int64_t n, const void *row, float *out)
 }
 
 struct caught {
-    int dropped, order, column, unpacked,
-        decoded; /* tries in which the mutant's results differed */
+    int dropped, order, column, unpacked, decoded; /* tries in which the mutant was detected */
 };
 
 static struct caught try_mutants(bool plain, int tries)
@@ -736,8 +735,8 @@ static struct caught try_mutants(bool plain, int tries)
     return n;
 }
 
-/* Plain rows show every mutant in every try. Of adversarial ones (zeros, NaN, one block that
- * outweighs the rest) 43 % show a dropped block and 41 % another order, counted over 12,000. */
+/* Plain rows detect every mutant in every try. Of adversarial rows (zeros, NaN, one dominant block)
+ * 43 % detect a dropped block and 41 % another order, in 12,000 tries. */
 static void mutants_are_caught(void **state)
 {
     (void)state;

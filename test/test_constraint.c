@@ -113,7 +113,7 @@ static void deep_texts_are_accepted_or_refused(void **state)
     }
 }
 
-/* Many ways to read a text at once end in a limit or an answer. */
+/* Texts with many simultaneous readings give a limit or an answer. */
 static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
     free(text);
 }
 
-/* What no keyboard types: NUL, bytes that are no UTF-8. */
+/* NUL, and bytes that are not UTF-8. */
 static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
         enum support_kind kind;
         const char *source;
         size_t size;
-        const char *error; /* NULL: it accepts a, NUL, b */
+        const char *error; /* NULL: the source accepts a, NUL, b */
     } cases[] = {
         {GRAMMAR, "root ::= \"a\0b\"", 14, NULL},
         {GRAMMAR, "root ::= \"a\"\0", 13, "line 1, column 13: "},
@@ -163,7 +163,8 @@ static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
     }
 }
 
-/* Many words are one automaton; many other values, or many choices at once, are refused. */
+/* Many words compile to one automaton; many other values, or too many choices at once, are
+ * refused. */
 static void enormous_lists_are_one_automaton_or_refused(void **state)
 {
     (void)state;
@@ -325,9 +326,8 @@ static void print_grammar(const struct tiny *g, struct base_buffer *b)
     }
 }
 
-/* Bit e of the result: text[from..e) derives from the rule. A rule that depends on itself at the
- * same place finds nothing new: the least fixed point comes from repeating until nothing changes.
- */
+/* Bit e of the result: text[from..e) derives from the rule. A recursion of a rule at the same
+ * position adds nothing; repeating until nothing changes gives the least fixed point. */
 struct table {
     const struct tiny *g;
     const char *text;
@@ -415,7 +415,7 @@ static void grammar_equals_naive(void **state)
 
 /* -- masks -- */
 
-/* Takes `c`. */
+/* Frees `c`. */
 static void check_masks(struct constraint *c, const char *source, struct support_tokens *words,
                         struct constrain_token_trie *v, struct sample_random *r,
                         struct base_error *err)
@@ -596,7 +596,7 @@ static void ends_are_made_of_usable_bytes(void **state)
     }
 }
 
-/* What a splitter keeps of the text before changes nothing. */
+/* The text that a retokenizer keeps from the last call does not change its result. */
 static void splits_are_shortest_again_and_again(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test/test_constraint_cases.c: grammars, expressions and schemas: texts that each accepts or not,
- * and what is refused, by name. */
+/* test/test_constraint_cases.c: grammars, expressions and schemas: texts that each accepts or
+ * rejects, and named errors. */
 #include "test/support.h"
 #include "test/support_constraint.h"
 #include <string.h>
@@ -68,7 +68,7 @@ static const struct {
     {REGEX, "a\\@\\ \\_\\~[\\#\\&]", "a@ _~&", 1},
     {SCHEMA, "{\"type\":\"object\"}", " { \"a\" : [ 1 , 2 ] } ", 1},
     {SCHEMA, "{\"type\":\"object\"}", "[]", 0},
-    {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a known name twice */
+    {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a duplicate name */
     {SCHEMA, "{\"maxContains\":1,\"contains\":{}}", "\"not an array\"", 1},
     {SCHEMA, "{\"type\":\"integer\"}", "15e-1", 0},
     {SCHEMA, "{\"type\":\"integer\"}", "1.50e1", 1},
@@ -86,7 +86,7 @@ static const struct {
     {GRAMMAR, "root ::= | \"x\"", "", 1}, /* empty alternatives */
     {GRAMMAR, "root ::= (\"x\" | ) | ", "x", 1},
     {GRAMMAR, "root ::= a+ b\na ::= \"x\" | \"xx\"\nb ::= \"x\"?", "xxxxx", 1}, /* ambiguous */
-    {REGEX, "((a*)*)*b", "aaab", 1}, /* what makes matchers that backtrack explode */
+    {REGEX, "((a*)*)*b", "aaab", 1}, /* exponential for backtracking matchers */
     {REGEX, "(a|aa)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", 0},
     {REGEX, "(x+x+)+y", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0},
     {REGEX, "(.*){100}", "x", 1},
@@ -119,7 +119,7 @@ static void named_texts_are_accepted_or_refused(void **state)
 
 static const struct {
     enum support_kind kind;
-    const char *source, *error; /* what the text begins with or contains */
+    const char *source, *error; /* the start or a part of the error text */
 } wrong[] = {
     {GRAMMAR, "root ::= foo", "line 1, column 10: rule 'foo' is not defined"},
     {GRAMMAR, "x ::= \"a\"", "no rule 'root'"},
@@ -191,7 +191,7 @@ static const struct {
     {SCHEMA, "{\"maxLength\":99999999999999999999}", "'maxLength'"},
     {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
     {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
-    {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+    {SCHEMA, "{\"a\":1,\"a\":2}", "occurs twice"},
     {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
     {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},

@@ -1,9 +1,9 @@
-/* test/test_cpu.c: levels are a tree, caps give ancestors, tables are filled along a path. */
+/* test/test_cpu.c: the tree of levels, caps, and tables filled along a path. */
 #include "support.h"
 #include "test/support_level.h"
 #include <string.h>
 
-/* The last level on the path before `level` itself; CPU_SCALAR for the root. */
+/* The last level on the path before `level`; CPU_SCALAR for the root. */
 static enum cpu_level parent_of(enum cpu_level level)
 {
     enum cpu_level path[CPU_LEVEL_COUNT];

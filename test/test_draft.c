@@ -1,5 +1,5 @@
-/* test/test_draft.c: a text with guesses at its tokens is the text without them: ids, bytes, ending
- * and what the sequence holds afterwards, for every kind of state, of guesses and of options. */
+/* test/test_draft.c: drafting tokens does not change a text: ids, bytes, ending and the contents of
+ * the sequence afterwards, for every kind of state, draft and options. */
 #include "test/support.h"
 
 #include "generate/draft.h"
@@ -87,11 +87,11 @@ static void make_kit(struct kit *k)
                                            .show_special = true};
     struct generate_options *o = k->options;
     for (size_t i = 0; i < sizeof k->options / sizeof *k->options; i++) o[i] = plain;
-    o[0].sample.temp = 0; /* up to the end of the context */
+    o[0].sample.temp = 0; /* until the context is full */
     o[1].sample.temp = 0.3f;
     o[1].sample.repeat_penalty = 1.05f;
     o[1].max_tokens = 33;
-    o[2].sample.temp = 0.2f; /* with an end of the text, and stop texts */
+    o[2].sample.temp = 0.2f; /* with end-of-text tokens and stop strings */
     o[2].ignore_eos = false;
     o[2].stop = stops;
     o[2].n_stop = 2;
@@ -101,7 +101,7 @@ static void make_kit(struct kit *k)
     o[4].max_tokens = 40;
     o[4].ignore_eos = false;
     o[5].sample.mirostat = 2;
-    o[6].sample.temp = 0; /* a thought, and an answer under a constraint */
+    o[6].sample.temp = 0; /* reasoning, and an answer under a constraint */
     o[6].constraint = k->list;
     o[6].max_thought = 12;
     o[6].max_tokens = 50;
@@ -110,7 +110,7 @@ static void make_kit(struct kit *k)
 
 /* ---- Texts ---- */
 
-/* Repeats itself, so that a look-up finds something. */
+/* Repeats itself, so that look-ups find matches. */
 static size_t make_prompt(struct sample_random *r, int32_t *ids)
 {
     const size_t period = 4 + sample_random_u32(r) % 9, n = 8 + sample_random_u32(r) % 24;
@@ -121,7 +121,7 @@ static size_t make_prompt(struct sample_random *r, int32_t *ids)
 
 struct fixture {
     struct support_generate plain, guessed, other;
-    struct model_session *twin; /* of guessed's model */
+    struct model_session *twin; /* session of the model of `guessed` */
     struct generate_draft_counts sum;
 };
 
@@ -135,8 +135,8 @@ static struct model_session *session_of(struct model *m)
     return s;
 }
 
-/* Texts in a row, as turns of a conversation: the second continues from the first, the third takes
- * back its latter half. */
+/* Consecutive texts, as turns of a conversation: the second continues the first, the third drops
+ * the second half of the ids. */
 static void compare_turns(struct fixture *f, const struct generate_options *o,
                           const struct generate_draft_options *guesses, uint64_t seed,
                           const char *what)
@@ -161,7 +161,7 @@ static void compare_turns(struct fixture *f, const struct generate_options *o,
         run(a, NULL, &p, &plain);
         run(b, d, &p, &guessed);
         compare(&plain, &guessed, what);
-        /* Snapshots apart, the sequence holds what it would hold. */
+        /* Except for snapshots, the sequence holds the same tokens as without drafting. */
         if (guessed.held > n + guessed.n) fail_msg("%s: it holds %u", what, guessed.held);
         const size_t more = plain.n < MAX_PROMPT ? plain.n : MAX_PROMPT;
         if (turn == 0 && n + more < N_CTX) memcpy(ids + n, plain.id, more * sizeof *ids);
@@ -199,7 +199,7 @@ static void texts_are_the_same(void **state)
                                                                                   : NULL,
                                                          .always = source != 1};
                 char what[96];
-                if ((k + i) % (source > 1 ? 4 : 2)) continue; /* enough over all */
+                if ((k + i) % (source > 1 ? 4 : 2)) continue; /* a sample of the combinations */
                 snprintf(what, sizeof what, "%s, options %zu, %s", support_arch(i), k,
                          from[source]);
                 f.sum = (struct generate_draft_counts){0};
@@ -237,7 +237,7 @@ static void the_longest_match_is_found(void **state)
         uint32_t found = 0, longest = 0;
         while (g.n < N) {
             uint32_t length, best = 0;
-            /* Copies of earlier parts, and new ids. */
+            /* Copies of earlier parts and new ids alternate at random. */
             const uint32_t at = g.n ? sample_random_u32(&r) % g.n : 0;
             const uint32_t n = 1 + sample_random_u32(&r) % 12;
             for (uint32_t i = 0; i < n && g.n < N; i++)
@@ -256,9 +256,9 @@ static void the_longest_match_is_found(void **state)
                 continue;
             }
             found++;
-            if (!place) continue; /* after too many others with its hash */
+            if (!place) continue; /* dropped: too many entries have its hash */
             if (length > best) fail_msg("a match of %u, not %u", length, best);
-            longest += length == best; /* it may be after too many others */
+            longest += length == best; /* a longer match may have been dropped */
             assert_true(place > 0 && place < g.n && length >= GENERATE_NGRAM);
             for (uint32_t i = 1; i <= length; i++) assert_int_equal(g.id[place - i], g.id[g.n - i]);
         }
@@ -283,7 +283,7 @@ static bool count(void *user, const struct generate_piece *piece, struct base_er
     return true;
 }
 
-/* A first text plans the graphs of all sizes; the next allocates nothing after its prompt. */
+/* The first text plans graphs of all sizes; the next one allocates nothing after its prompt. */
 static void guesses_allocate_nothing(void **state)
 {
     (void)state;

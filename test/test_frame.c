@@ -1,5 +1,5 @@
-/* test/test_frame.c: what a template wrote itself and what was data: marks of rendered texts, and
- * tokens that only the frame may make. No message can end itself. */
+/* test/test_frame.c: distinguishes the frame (text of the template) from data: marks of rendered
+ * texts, and tokens that only the frame may produce. No message can end itself. */
 #include "test/support.h"
 
 #include "test/support_files.h"
@@ -28,8 +28,8 @@ static bool render(const struct jinja_template *t, const json_t *context, struct
 
 /* ---- Marks ---- */
 
-/* Renders with bos_token "<s>", a role "user" and a text "DATA"; `want` shows data as it is and
- * everything else as dots. */
+/* Renders with bos_token "<s>", a role "user" and a text "DATA"; `want` has data unchanged and dots
+ * for everything else. */
 static void check_marks(const char *source, const char *want)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -62,7 +62,7 @@ static void marks_of_the_template_and_data_are_told_apart(void **state)
     check_marks("{{ m.role|capitalize }}{{ m.content|lower }}{{ m.content|title }}",
                 "....dataData");
     check_marks("{{ bos_token }}{{ bos_token + m.content }}", "......DATA");
-    check_marks("{{ role }}|", "no role."); /* more than a word: data */
+    check_marks("{{ role }}|", "no role."); /* more than one word is data */
     check_marks("{% set x %}<a>{{ m.content }}</a>{% endset %}{{ x }}", "...DATA....");
     check_marks("{% macro f(a, b='<b>') %}{{ b }}{{ a }}{% endmacro %}{{ f(m.content) }}",
                 "...DATA");
@@ -92,13 +92,13 @@ static bool is_content(const char *key)
     return false;
 }
 
-/* Adds the evil to every text of messages and tools. */
+/* Appends `evil` to every text of messages and tools. */
 static void poison(json_t *json, const char *key)
 {
     if (json_is_string(json) && is_content(key)) {
         char *text = NULL;
         assert_true(asprintf(&text, "%s%s", json_string_value(json), evil) >= 0);
-        for (char *mark; (mark = strstr(text, "<|im_end|>")) != NULL;) *mark = '['; /* evil, too */
+        for (char *mark; (mark = strstr(text, "<|im_end|>")) != NULL;) *mark = '['; /* a mark */
         json_string_set(json, text);
         free(text);
     }
@@ -108,7 +108,8 @@ static void poison(json_t *json, const char *key)
     json_object_foreach(json, inner, value) poison(value, inner);
 }
 
-/* Every mark <|word|> of the text is wholly data when it is the evil, else wholly the frame's. */
+/* Every mark <|word|> of the text must be entirely data if it is `evil`, otherwise entirely
+ * frame. */
 static size_t check_marked_text(const char *name, const struct base_buffer *out,
                                 const struct base_buffer *own, size_t *n_evil)
 {
@@ -156,7 +157,7 @@ static void data_makes_no_mark_in_published_templates(void **state)
         assert_non_null(t);
         for (size_t i = 0; i < json_array_size(cases); i++) {
             struct base_buffer out = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
-            struct base_error ignored = BASE_ERROR_INIT; /* some refuse some conversations */
+            struct base_error ignored = BASE_ERROR_INIT; /* some refuse some of them */
             json_t *context = json_copy(json_object_get(talks, "base"));
             json_object_update(context, json_array_get(cases, i));
             json_object_set(context, "tools", json_object_get(talks, "tools"));
@@ -182,7 +183,7 @@ static void build_bpe(struct gguf_writer *w)
     support_put_bpe(w, "gpt-2");
 }
 
-/* `own` has a letter for each byte of the text: F frame, d data. The ids below 256 are letters. */
+/* `own` has a letter for each byte of the text: F frame, d data. Ids below 256 are letters. */
 static void check_ids(const struct support_vocab *v, const char *text, const char *own,
                       const int32_t *want, size_t n)
 {
@@ -217,11 +218,11 @@ static void data_makes_no_control_token(void **state)
     CHECK("<s>x</s>", "FFFddddd", 258);
     CHECK("<s>x</s>", "FFFdFFdF", 258); /* one byte of data is enough */
     CHECK("<s><s><s>", "FFFdddFFF", 258, 258);
-    /* A user-defined token is one in data, unless the frame has it too. */
+    /* User-defined tokens are recognized in data, unless the frame has the same token. */
     CHECK("<user>", "dddddd", 261);
     CHECK("<user><user>", "FFFFFFdddddd", 261);
     CHECK("<user><user>", "ddddddFFFFFF", 261);
-    /* Words do not end where data does. */
+    /* Words extend across the boundary of data. */
     CHECK("abc", "FdF", 257);
     CHECK("<s>ab", "dddFF", 256);
     support_vocab_free(&v);
@@ -231,7 +232,7 @@ static void data_makes_no_control_token(void **state)
 
 enum { LONG_A = 20000, LONG = 3, SHORT = 4 };
 
-/* "a" * n_long + "b" is a control token, "a" * 65 + "c" one that is shown. */
+/* "a" * n_long + "b" is a control token, "a" * 65 + "c" a user-defined one. */
 static void put_long(struct gguf_writer *w, size_t n_long)
 {
     static const struct gguf_str merges[] = {{"a b", 3}};
@@ -259,7 +260,7 @@ static void build_ten(struct gguf_writer *w)
     put_long(w, 10);
 }
 
-/* How often the long and the short token are found, and the processor time. */
+/* Counts occurrences of the long and the short token; returns the processor time. */
 static double count_long(const struct support_vocab *v, const char *text, const char *own,
                          size_t size, size_t count[2])
 {
@@ -275,7 +276,7 @@ static double count_long(const struct support_vocab *v, const char *text, const 
     return (double)(end - start) / CLOCKS_PER_SEC;
 }
 
-/* Tokens of any length are found, and the time is that of the text, not text times token. */
+/* Tokens of any length are found in time linear in the text, independent of the token's length. */
 static void long_control_tokens_are_found_in_linear_time(void **state)
 {
     (void)state;
@@ -288,7 +289,7 @@ static void long_control_tokens_are_found_in_linear_time(void **state)
     memset(text, 'a', SIZE);
     memset(own, 1, SIZE);
     double longest = 1e9, shortest = 1e9;
-    for (int i = 0; i < 3; i++) { /* no token ends here, but each place could begin one */
+    for (int i = 0; i < 3; i++) { /* no token ends here, but one could begin at each position */
         const double a = count_long(&v, text, NULL, SIZE, n);
         assert_int_equal(n[0] + n[1], 0);
         const double b = count_long(&ten, text, NULL, SIZE, n);
@@ -311,7 +312,7 @@ static void long_control_tokens_are_found_in_linear_time(void **state)
     count_long(&v, text, own, SIZE, n);
     assert_int_equal(n[0], 0);
     assert_int_equal(n[1], 1);
-    own[LONG_A + 180] = 0; /* a shown token is one in data, unless the frame has it too */
+    own[LONG_A + 180] = 0; /* user-defined: recognized in data if the frame lacks it */
     count_long(&v, text, own, SIZE, n);
     assert_int_equal(n[1], 1);
     support_vocab_free(&v);

@@ -1,5 +1,5 @@
-/* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of the
- * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
+/* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of three
+ * nodes at any level, threads, rows, columns and route; and cases that must not be fused. */
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_product.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* glu(gate x, up x), in one node or, where that is not for it, two. */
+/* glu(gate x, up x), in one node, or two if it must not be fused. */
 static struct engine_tensor *gated(struct engine_graph *g, struct engine_tensor *gate,
                                    struct engine_tensor *up, struct engine_tensor *x)
 {
@@ -58,7 +58,7 @@ static void gate_and_up_in_one_node_equal_scalar(void **state)
     product_for_all(check_gate, threads, 2);
 }
 
-/* Gates are the first rows of experts, what they let through the last; some ids do not exist. */
+/* Gates are the first rows of experts, up projections the last ones; some ids do not exist. */
 static void check_experts(const struct quant_type *type, struct engine *e, int *round)
 {
     enum { N = 5, X = 4, U = 3, UP = PRODUCT_MAX_ROWS / 2 };
@@ -104,7 +104,7 @@ static void gate_and_up_of_experts_in_one_node_equal_scalar(void **state)
     product_for_all(check_experts, threads, 2);
 }
 
-/* Chunks of many tiles, ranges of columns, K-blocks, batches: one node gives the bits of two. */
+/* M-blocks of many tiles, N-blocks, K-blocks, batches: one node gives the bits of two. */
 static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
 {
     enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
@@ -157,8 +157,8 @@ static void one_node_gives_the_bits_of_two(void **state)
     }
 }
 
-/* What stays apart: sides of different types, the columns of one side only, the product as an
- * output, one side with more users. */
+/* Not fused: sides of different types, columns of only one side, the product as an output, one side
+ * with more users. */
 static void what_cannot_be_one_node_stays_apart(void **state)
 {
     (void)state;

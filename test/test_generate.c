@@ -1,5 +1,5 @@
-/* test/test_generate.c: requests: two of them in one session give what each gives alone; what a
- * sequence holds is kept; thoughts end where they should; a constraint begins with the answer. */
+/* test/test_generate.c: requests: two in one session give the same as each alone; tokens that a
+ * sequence holds are reused; reasoning ends as specified; a constraint begins with the answer. */
 #include "test/support.h"
 
 #include "base/interrupt.h"
@@ -11,7 +11,7 @@ enum { N_CTX = 128, MOST = 64 };
 static const struct generate_thought_marks marks = {"<t>", "</t>", false};
 static const struct generate_thought_marks opened = {"<t>", "</t>", true};
 
-/* A text, gathered. */
+/* A collected text. */
 struct text {
     struct base_buffer bytes;
     int32_t id[N_CTX];
@@ -76,11 +76,11 @@ static void run(struct generate_request *r, const struct generate_prompt *p, str
 
 /* ---- Several requests ---- */
 
-/* One batch: the next ids of both. Each row of logits goes to the request that it belongs to. */
+/* One batch with the next ids of both requests. Each row of logits goes to its request. */
 struct both {
     struct generate_request *r[2];
     struct text text[2];
-    int owner[2]; /* of the rows, in their order */
+    int owner[2]; /* of each row, in order */
 };
 
 static bool give_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
@@ -168,7 +168,7 @@ static void two_requests_are_each_what_they_are_alone(void **state)
     constraint_free(c);
 }
 
-/* ---- What the sequence holds ---- */
+/* ---- Contents of the sequence ---- */
 
 static void a_common_beginning_is_not_read_again(void **state)
 {
@@ -183,7 +183,7 @@ static void a_common_beginning_is_not_read_again(void **state)
     run(r, &p, &first);
     assert_int_equal(first.outcome.n_cached, 0);
     assert_int_equal(first.outcome.n_read, ids.count);
-    run(r, &p, &again); /* the last id gives the logits to begin with */
+    run(r, &p, &again); /* evaluates only the last id, for the first logits */
     assert_int_equal(again.outcome.n_cached, ids.count - 1);
     assert_int_equal(again.outcome.n_read, 1);
     assert_memory_equal(again.id, first.id, first.n * sizeof *first.id);
@@ -209,7 +209,7 @@ static void a_common_beginning_is_not_read_again(void **state)
 
 /* ---- Thoughts ---- */
 
-/* What is after the closing mark; NULL without one. */
+/* The text after the closing mark; NULL without one. */
 static const char *answer_of(const struct text *t)
 {
     const char *close = strstr(t->bytes.data, marks.close);
@@ -237,7 +237,7 @@ static void a_constraint_begins_with_the_answer(void **state)
         assert_true(strcmp(answer, "yes") == 0 || strcmp(answer, "no") == 0);
         assert_true(text.outcome.complete);
         assert_int_equal(text.outcome.ending, GENERATE_END_CONSTRAINT);
-        /* "</t>" takes 4 tokens here, the answer 2 or 3. */
+        /* "</t>" is 4 tokens here, the answer 2 or 3. */
         if (seed % 2) assert_true(text.n <= 5 + 4 + 3);
         generate_request_free(r);
     }
@@ -266,7 +266,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
         if (!text.outcome.complete) fail_msg("limit %d: %s", (int)n, text.bytes.data);
         generate_request_free(r);
     }
-    const struct generate_options o = options(20, c); /* too few from the beginning */
+    const struct generate_options o = options(20, c); /* too few from the start */
     struct generate_request *r = support_request(&s, &o, 0);
     const struct generate_prompt p = prompt_of(&ids, 1, &opened);
     run(r, &p, &text);
@@ -279,7 +279,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
     support_generate_close(&s);
 }
 
-/* The model opens the thought itself: made certain by biases. */
+/* The model opens the thought itself, enforced by biases. */
 static void a_thought_that_the_model_opens_is_a_thought(void **state)
 {
     static const struct generate_thought_marks special = {"<|im_start|>", "<|endoftext|>", false};
@@ -319,7 +319,8 @@ static void a_thought_that_the_model_opens_is_a_thought(void **state)
     support_generate_close(&s);
 }
 
-/* A mark of several tokens, which the constraint accepts as text too: the text decides. */
+/* The constraint accepts the tokens of a mark also as text; the following text determines which it
+ * is. */
 static void a_mark_that_turns_out_to_be_text_is_text(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -365,8 +366,8 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
     support_generate_close(&s);
 }
 
-/* A control token represents its letters where they are marks of the constraint, and nowhere else;
- * a text that is begun must be one that the constraint allows. */
+/* A control token stands for its letters only where they are marks of the constraint; a given
+ * beginning of a text must be one that the constraint allows. */
 static void marks_are_tokens_and_begun_texts_go_on(void **state)
 {
     enum { MOST_TOKENS = 40 };
@@ -417,7 +418,8 @@ static void marks_are_tokens_and_begun_texts_go_on(void **state)
     support_generate_close(&s);
 }
 
-/* Of a request without guesses, twice: with all logits and without those that decide nothing. */
+/* Runs a request without drafting twice: with all logits, and without the logits of forced
+ * tokens. */
 static void compare_forced(const struct support_generate *s, const struct generate_options *o,
                            const struct generate_prompt *p, struct text *text)
 {
@@ -459,16 +461,16 @@ static void what_is_determined_is_not_evaluated(void **state)
         o.max_thought = seed % 4 == 3 ? 3 : -1;
         compare_forced(&s, &o, &p, &text);
         assert_true(text.outcome.complete);
-        if (seed % 2 == 0 && text.bytes.data[0] == 'y') /* the first token decides */
+        if (seed % 2 == 0 && text.bytes.data[0] == 'y') /* the first token determines the rest */
             assert_int_equal(text.n_forced, text.n - 1);
         n_forced += text.n_forced;
     }
     assert_true(n_forced > 0);
-    o = options(40, inner); /* what is determined before a choice is evaluated: the choice depends
-                             * on its tokens */
+    o = options(40, inner); /* forced tokens before a choice are evaluated, because the choice
+                               depends on them */
     compare_forced(&s, &o, &plain, &text);
     assert_int_equal(text.n_forced, 1);
-    o = options(8, c); /* the limit decides */
+    o = options(8, c); /* the limit determines the ending */
     compare_forced(&s, &o, &plain, &text);
     assert_true(text.outcome.complete);
     constraint_free(c);

@@ -1,5 +1,5 @@
 /* test/test_gguf.c: valid GGUF files: reading every kind, typed reads, writing and reading back,
- * and the writer's refusals. Split models are in test_gguf_split.c, broken files in
+ * and errors of the writer. Split models are in test_gguf_split.c, broken files in
  * test_gguf_broken.c. */
 #include "test/support.h"
 
@@ -176,8 +176,8 @@ static void typed_reads_convert_what_fits(void **state)
 
 #define TEXT(text) ((struct gguf_str){.data = (text), .size = sizeof(text) - 1})
 
-/* A given value stands in the place of the file's, of another kind too, and for a key that the file
- * lacks; what it cannot be read as is the caller's fault. */
+/* A given value replaces the file's, even by another kind, or supplies a missing key; if it cannot
+ * be read as the requested kind, the error is the caller's. */
 static void given_values_come_before_those_of_the_file(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void given_values_come_before_those_of_the_file(void **state)
     forge_free(&f);
 }
 
-/* What a typed read refuses: nothing is written, and the error names key, byte and both kinds. */
+/* A refused typed read writes nothing, and the error names key, byte and both kinds. */
 static void typed_reads_refuse_what_does_not_fit(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void write_all_kinds(struct gguf_writer *w)
     gguf_writer_str_array(w, "no strings", NULL, 0);
     gguf_writer_array(w, "numbers", GGUF_U16, numbers, 3);
     gguf_writer_array(w, "no numbers", GGUF_F32, NULL, 0);
-    gguf_writer_u32(w, "u32", 4000000000); /* replaces, in its place */
+    gguf_writer_u32(w, "u32", 4000000000); /* replaces the value, at the same place */
 }
 
 static void what_is_written_is_read_back(void **state)
@@ -402,7 +402,7 @@ static void what_is_written_is_read_back(void **state)
     gguf_writer_tensor(w, support_str("q"), quant_type_by_id(QUANT_Q8_0), 2, ne);
     gguf_writer_tensor(w, support_str("f"), quant_type_by_id(QUANT_F32), 1, ne1);
     assert_true(gguf_writer_begin(w, path, &err));
-    assert_int_not_equal(access(path, F_OK), 0); /* nothing there before it is whole */
+    assert_int_not_equal(access(path, F_OK), 0); /* no file before it is complete */
     for (size_t i = 0; i < sizeof rows; i += 17)
         assert_true(gguf_writer_data(w, rows + i, 17, &err));
     assert_true(gguf_writer_data(w, more, sizeof more, &err));
@@ -433,7 +433,7 @@ static void what_is_written_is_read_back(void **state)
     unlink(path);
 }
 
-/* Data of several of the writer's pieces (2 MB), given in parts that end anywhere. */
+/* Data of several of the writer's pieces (2 MB), passed in parts with any boundaries. */
 static void large_parts_are_written_whole(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void large_parts_are_written_whole(void **state)
     unlink(path);
 }
 
-/* Copying every key of a file that holds every kind gives the same bytes. */
+/* Copying every key of a file with every kind gives the same bytes. */
 static void a_copy_is_exact(void **state)
 {
     (void)state;
@@ -530,7 +530,7 @@ static void the_writer_follows_the_alignment(void **state)
     unlink(path);
 }
 
-/* A file that is there is only replaced by a whole one. */
+/* An existing file is replaced only by a complete one. */
 static void an_unfinished_write_leaves_no_trace(void **state)
 {
     (void)state;
@@ -542,7 +542,7 @@ static void an_unfinished_write_leaves_no_trace(void **state)
     assert_true(gguf_writer_begin(w, path, &err));
     assert_true(gguf_writer_data(w, data, 100, &err));
     assert_int_equal(support_folder_count(), 2);
-    gguf_writer_free(w); /* given up */
+    gguf_writer_free(w); /* abandoned */
     assert_int_equal(support_folder_count(), 1);
 
     w = one_tensor(0);
@@ -561,7 +561,7 @@ static void an_unfinished_write_leaves_no_trace(void **state)
     unlink(path);
 }
 
-/* Begins with an error made beforehand, or the refusal comes from the path. */
+/* Fails by an earlier error, or because of the path. */
 static void assert_begin_fails(struct gguf_writer *w, const char *path, const char *text)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -641,7 +641,7 @@ static void the_writer_refuses_more_than_was_announced(void **state)
     assert_int_equal(support_folder_count(), 0);
 }
 
-/* Writes 4096 floats many times over; true if all of it was taken. */
+/* Writes 4096 floats many times; true if all was written. */
 static bool write_big(const char *path, struct base_error *err)
 {
     static const float row[4096];
@@ -683,7 +683,7 @@ static void a_full_disk_is_an_error(void **state)
     assert_int_equal(support_folder_count(), 0);
 }
 
-/* Runs write_big("-") with standard output going to `fd`. */
+/* Runs write_big("-") with standard output redirected to `fd`. */
 static bool write_to_output(int fd, struct base_error *err)
 {
     fflush(stdout);

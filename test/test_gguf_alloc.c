@@ -1,5 +1,5 @@
 /* test/test_gguf_alloc.c: every allocation of the reader and of the writer fails once. Linked with
- * --wrap for the allocating functions (see the Makefile). Leaks are for AddressSanitizer to see. */
+ * --wrap for the allocating functions (see the Makefile). AddressSanitizer detects leaks. */
 #include "test/support.h"
 #include "test/support_gguf.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Allocations until one fails; negative: none does. Tests are one-threaded. */
+/* Allocations until one fails; negative: none fails. Tests are single-threaded. */
 static long until_failure = -1;
 
 static bool fails_now(void)
@@ -126,10 +126,10 @@ static void every_failed_allocation_of_writing_and_opening_is_an_error(void **st
         if (file) assert_int_equal(gguf_tensor_count(file), 4);
         gguf_close(file);
     }
-    assert_true(writes > 10 && opens > 10); /* the wraps are in place */
+    assert_true(writes > 10 && opens > 10); /* the wrappers are linked */
     unlink(first);
     unlink(second);
-    assert_int_equal(rmdir(folder), 0); /* nothing else was left there */
+    assert_int_equal(rmdir(folder), 0); /* the folder is empty */
 }
 
 static void every_failed_allocation_of_a_full_file_is_an_error(void **state)

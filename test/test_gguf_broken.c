@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* One broken file. `make` builds it from up to two numbers and marks the byte that the error must
- * name (or leaves -1). */
+ * name, if any. */
 struct broken {
     const char *name;
     void (*make)(struct forge *f, uint64_t a, uint64_t b);
@@ -55,7 +55,7 @@ static void make_n_kv(struct forge *f, uint64_t count, uint64_t unused)
     f->mark = 16;
 }
 
-/* More entries announced than there are, though the bytes left would do for them. */
+/* One entry more than exists is declared, with enough remaining bytes for it. */
 static void make_n_kv_plus_one(struct forge *f, uint64_t a, uint64_t b)
 {
     (void)a, (void)b;
@@ -160,7 +160,7 @@ static void make_array_item(struct forge *f, uint64_t item, uint64_t unused)
     forge_zeros(f, 32);
 }
 
-/* `depth` arrays, each the one item of the one before; `count` bytes in the innermost. */
+/* `depth` nested arrays of one item each; `count` bytes in the innermost. */
 static void make_nested(struct forge *f, uint64_t depth, uint64_t count)
 {
     forge_head(f, 3, 0, 1);
@@ -217,7 +217,7 @@ static void make_alignment_kind(struct forge *f, uint64_t kind, uint64_t unused)
     forge_u64(f, kind == GGUF_STRING ? 0 : 32);
 }
 
-/* Data laid out for 32 in a file that says 64. */
+/* Data aligned to 32 in a file that declares 64. */
 static void make_alignment_mismatch(struct forge *f, uint64_t a, uint64_t b)
 {
     (void)a, (void)b;
@@ -262,7 +262,7 @@ static void make_n_dims(struct forge *f, uint64_t n_dims, uint64_t unused)
     forge_zeros(f, 256);
 }
 
-/* A shape whose second dimension is at fault. */
+/* A shape whose second dimension is invalid. */
 static void make_shape(struct forge *f, uint64_t ne0, uint64_t ne1)
 {
     forge_head(f, 3, 1, 0);
@@ -279,7 +279,7 @@ static void make_first_dim(struct forge *f, uint64_t ne0, uint64_t type)
     forge_zeros(f, 256);
 }
 
-/* A shape that is right, of a type with which it is not. */
+/* A valid shape with a type that it does not fit. */
 static void make_type(struct forge *f, uint64_t ne0, uint64_t type)
 {
     forge_head(f, 3, 1, 0);
@@ -341,7 +341,7 @@ static void make_two_huge(struct forge *f, uint64_t ne0, uint64_t offset)
     forge_mark(f);
 }
 
-/* Tensors of 40 bytes at 0 and at `offset`; then the same in the other order. */
+/* Tensors of 40 bytes at 0 and at `offset`, with `swap` in the other order. */
 static void make_overlap(struct forge *f, uint64_t offset, uint64_t swap)
 {
     forge_head(f, 3, 2, 0);
@@ -362,7 +362,7 @@ static void make_no_data(struct forge *f, uint64_t a, uint64_t b)
     forge_mark(f);
 }
 
-/* A file that is not marked as split, but says that it is one part of three. */
+/* A file not named as a part, but declared as one part of three. */
 static void make_lone_part(struct forge *f, uint64_t count, uint64_t unused)
 {
     (void)unused;
@@ -392,7 +392,7 @@ static void make_split_tensors(struct forge *f, uint64_t count, uint64_t unused)
 #define P60 (UINT64_C(1) << 60)
 #define U64 UINT64_MAX
 #define I64 ((uint64_t)INT64_MAX)
-#define CUT "damaged or cut short"
+#define CUT "damaged or truncated"
 
 static const struct broken table[] = {
     {"empty file", make_bytes, 0, 0, "", "the file is empty"},
@@ -549,7 +549,7 @@ static const struct broken table[] = {
 
 /* ---- The tests ---- */
 
-/* An exactly sized copy, so that AddressSanitizer sees a read past the end. */
+/* An exactly sized copy, so that AddressSanitizer detects reads past the end. */
 static struct gguf_file *open_copy(const void *bytes, size_t size, void **copy,
                                    struct base_error *err)
 {
@@ -593,7 +593,7 @@ static void each_named_break_is_its_named_error(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* Cut anywhere before the end of the last tensor's data, the file must be refused. */
+/* A file truncated anywhere before the end of the last tensor's data must be refused. */
 static void a_file_cut_anywhere_is_refused(void **state)
 {
     (void)state;
@@ -620,7 +620,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
     forge_free(&f);
 }
 
-/* Any single byte changed: refused or opened, and what is opened can be read. */
+/* With any single byte changed, the file is refused, or opened and readable. */
 static void a_file_with_a_byte_changed_is_refused_or_read(void **state)
 {
     (void)state;

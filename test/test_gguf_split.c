@@ -1,5 +1,5 @@
-/* test/test_gguf_split.c: models in several files: parts by name, what they say of themselves, and
- * the refusals. */
+/* test/test_gguf_split.c: models in several files: parts by name, their declarations, and
+ * errors. */
 #include "test/support.h"
 #include "test/support_folder.h"
 #include "test/support_gguf.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct part_says {
-    int number, count, tensors; /* -1: the key is left out */
+    int number, count, tensors; /* -1: the key is omitted */
 };
 
 static void write_part(const char *path, const struct part_says *says, const char *tensor)
@@ -38,7 +38,7 @@ static void part_path(int number, int count, char out[128])
     support_folder_path(name, out);
 }
 
-/* Three parts with tensors a, b, c; `odd` takes the place of what part `which` says. */
+/* Three parts with tensors a, b, c; `odd` replaces the declarations of part `which`. */
 static void write_parts(int which, const struct part_says *odd, const char *last)
 {
     const char *names[] = {"a", "b", last};
@@ -173,7 +173,7 @@ static void the_writer_makes_parts(void **state)
     }
     char path[160];
     snprintf(path, sizeof path, "%s-00001-of-00004.gguf", prefix);
-    assert_int_not_equal(access(path, F_OK), 0); /* names come with the last part */
+    assert_int_not_equal(access(path, F_OK), 0); /* files get their names with the last part */
     assert_true(gguf_writer_end(w, &err));
     gguf_writer_free(w);
     struct gguf_file *file = support_open_gguf(path);
@@ -193,7 +193,7 @@ static void the_writer_makes_parts(void **state)
         assert_int_equal(unlink(name), 0);
         free(name);
     }
-    w = gguf_writer_new(&err); /* what the writer writes by itself */
+    w = gguf_writer_new(&err); /* the file that the writer writes by default */
     gguf_writer_u32(w, "split.count", 3);
     gguf_writer_part(w);
     assert_false(gguf_writer_begin(w, prefix, &err));
@@ -206,13 +206,13 @@ static void metadata_of_later_parts_is_compared(void **state)
     (void)state;
     char first[128];
     struct base_error err = BASE_ERROR_INIT;
-    write_parts(-1, NULL, "c"); /* each says where it is from */
+    write_parts(-1, NULL, "c"); /* with different values of "from" */
     part_path(1, 3, first);
     struct gguf_file *file = support_open_gguf(first);
     assert_false(gguf_check_parts(file, &err));
     assert_int_equal(err.code, BASE_MODEL);
     assert_string_equal(err.item, "from");
-    assert_non_null(strstr(err.text, "part 2 of 3 has another value than the first"));
+    assert_non_null(strstr(err.text, "part 2 of 3 has a different value from the first"));
     gguf_close(file);
     remove_parts();
 }

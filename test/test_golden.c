@@ -1,9 +1,10 @@
 /* test/test_golden.c: two real models against reference values: transformers on PyTorch in float32,
- * weights dequantized. Figures of them are in test/data/golden; where ../shared/golden is, all
- * logits are compared too.
+ * weights dequantized. Figures of their logits are in test/data/golden; if ../shared/golden exists,
+ * all logits are compared, too.
  *
- * With weights turned to F32: greedy ids equal, last logits within NMSE 1e-10. On the quantized
- * file: mean KL divergence of the next-token distribution from the F32 twin's over 512 ids. */
+ * With weights converted to F32: greedy ids equal, last logits within NMSE 1e-10. With the
+ * quantized file: mean KL divergence of the next-token distribution from the F32 twin's over 512
+ * ids. */
 #include "test/support.h"
 
 #include "test/support_files.h"
@@ -93,7 +94,7 @@ static double estimated_nmse(const float *logits, size_t n_vocab, const json_t *
 static void check_figures(const char *prompt, const json_t *figures, const float *logits,
                           size_t n_vocab)
 {
-    const double bar = 1e-10; /* of the NMSE; a logit alone may be ten standard errors off */
+    const double bar = 1e-10; /* of the NMSE; a single logit may be off by ten standard errors */
     double squares = json_number_value(json_object_get(figures, "squares"));
     double each = 10 * sqrt(bar * squares / (double)n_vocab);
     check_listed(prompt, json_object_get(figures, "best"), logits, each);
@@ -103,7 +104,7 @@ static void check_figures(const char *prompt, const json_t *figures, const float
     if (!(error <= bar)) fail_msg("%s: NMSE by figures %g", prompt, error);
 }
 
-/* All logits, where the reference data beside the project has them. */
+/* Compares all logits, if the reference data beside the project has them. */
 static void check_all_logits(const char *golden_name, const char *prompt, const float *logits,
                              size_t n_vocab)
 {
@@ -168,8 +169,8 @@ static double mean_kl(const float *p_logits, const float *q_logits, size_t rows,
     return total / (double)rows;
 }
 
-/* The first 512 ids of the first 6,000 characters of the GPL, as the golden README says. False
- * where the machine lacks the text. */
+/* The first 512 ids of the first 6,000 characters of the GPL, as described in the golden README.
+ * False if the machine lacks the text. */
 static bool kl_ids(const struct text_tokenizer *t, struct text_ids *ids)
 {
     struct base_error err = BASE_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* test/test_graph.c: the graph as a whole: order, memory reuse, simplification, errors, interrupt,
- * and that a run allocates nothing. */
+/* test/test_graph.c: the graph: order, memory reuse, simplification, errors, interrupt, and no
+ * allocation in a run. */
 #include "base/interrupt.h"
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
@@ -41,7 +41,7 @@ struct random_graph {
     int64_t ne[ENGINE_DIMS];
 };
 
-/* A tensor of the pool's shape made of parts and views of one: halves, transposes, reshapes. */
+/* A tensor of the pool's shape from parts and views of one: halves, transposes, reshapes. */
 static struct engine_tensor *random_moves(struct random_graph *r, uint64_t *state,
                                           struct engine_tensor *a)
 {
@@ -90,16 +90,16 @@ static struct engine_tensor *random_node(struct random_graph *r, uint64_t *state
         return engine_soft_max(g, a, NULL, NULL, 0.5f, 0.0f);
     case 6:
         return engine_scale(g, a, 0.75f, 0.125f);
-    case 7: /* into the table, whose rows are then read: by the result, or as it is */
+    case 7: /* writes into the table, whose rows are then read through the result or the table */
         if (support_random(state) % 2)
             r->table = engine_set_rows(g, r->table, a, r->ids);
         else
             engine_set_rows(g, r->table, a, r->ids);
         return engine_get_rows(g, r->table, r->ids);
-    case 8: /* over an intermediate, of which others hold views */
+    case 8: /* overwrites an intermediate of which others have views */
         return engine_add(
             g, engine_copy(g, engine_clamp(g, a, -1.0f, 1.0f), engine_scale(g, b, 2.0f, 0.0f)), a);
-    case 9: /* over memory that others of the pool may read later */
+    case 9: /* overwrites memory that others of the pool may read later */
         engine_copy(g, engine_cols(g, a, 0, 8), engine_cols(g, b, 8, 8));
         return engine_mul(g, a, b);
     case 10:
@@ -124,8 +124,7 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
     r->table = support_source(&r->rig, QUANT_F32, r->ne, SUPPORT_PLAIN);
     r->ids = support_ids(&r->rig, rows, 1, ids);
     r->n_pool = 0;
-    for (int i = 0; i < 4;
-         i++) /* copies: the pool may be written to, the leaves stay as they are */
+    for (int i = 0; i < 4; i++) /* copies: the pool may be overwritten, the leaves must not */
         r->pool[r->n_pool++] = engine_scale(
             r->rig.g, support_source(&r->rig, QUANT_F32, r->ne, SUPPORT_PLAIN), 1.0f, 0.0f);
     for (int i = 0; i < RANDOM_NODES; i++) {
@@ -138,7 +137,7 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
     for (int i = 1; i <= RANDOM_OUTPUTS; i++) engine_output(r->rig.g, r->pool[r->n_pool - i]);
 }
 
-/* Memory reuse, in-place, meeting points and simplification change no bit. */
+/* Memory reuse, in-place ops, barriers and simplification change no bits. */
 static void planning_changes_no_bit_of_random_graphs(void **state)
 {
     (void)state;
@@ -177,11 +176,11 @@ static void a_chain_stays_in_place(void **state)
     struct base_error err = BASE_ERROR_INIT;
     assert_true(engine_graph_plan(rig.g, true, &err));
     assert_int_equal(engine_graph_nodes(rig.g), 20);
-    assert_true(in->data != t->data); /* an input is never written over */
+    assert_true(in->data != t->data); /* an input is never overwritten */
     int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.scratch_bytes;
     assert_true(tensors >= 800000 && tensors < 801000);
     for (int i = 0; i < 100000; i++) ((float *)(void *)in->data)[i] = (float)i;
-    for (int run = 0; run < 2; run++) { /* the input lasts from run to run */
+    for (int run = 0; run < 2; run++) { /* the input persists between runs */
         assert_true(engine_graph_run(rig.g, &err));
         assert_true(((float *)(void *)t->data)[99999] == 100019.0f);
     }
@@ -215,7 +214,7 @@ static void a_run_allocates_nothing(void **state)
         random_build(&r, support_engines()[k], 4, false);
         plan_and_run(&r.rig, true);
         int before = atomic_load(&allocations);
-        assert_true(before > 0); /* the count counts */
+        assert_true(before > 0); /* allocations are counted */
         struct base_error err = BASE_ERROR_INIT;
         bool ran = true;
         for (int run = 0; run < 3; run++) ran = ran && engine_graph_run(r.rig.g, &err);
@@ -241,7 +240,7 @@ static void writes_keep_their_order(void **state)
     struct engine_tensor *written = engine_set_rows(rig.g, table, one, ids);
     struct engine_tensor *after = engine_scale(rig.g, written, 1.0f, 1.0f);
     struct engine_tensor *plain = engine_scale(rig.g, table, 1.0f, 2.0f);
-    engine_copy(rig.g, engine_scale(rig.g, one, 2.0f, 0.0f), table); /* no reader here */
+    engine_copy(rig.g, engine_scale(rig.g, one, 2.0f, 0.0f), table); /* its result has no reader */
     engine_output(rig.g, before);
     engine_output(rig.g, after);
     engine_output(rig.g, plain);
@@ -273,7 +272,7 @@ static void unneeded_nodes_do_not_run(void **state)
     support_rig_free(&rig);
 }
 
-/* Barriers stand exactly where a step needs what another worker may still be writing. */
+/* Barriers precede exactly the steps that depend on data that another worker may still write. */
 static void barriers_stand_where_a_step_needs_another_workers_result(void **state)
 {
     (void)state;
@@ -282,15 +281,15 @@ static void barriers_stand_where_a_step_needs_another_workers_result(void **stat
     rig_one(&rig, 3);
     struct engine_tensor *a = vector(&rig, 20000), *b = vector(&rig, 20000), *c = vector(&rig, 9);
     struct engine_tensor *t[] = {engine_scale(rig.g, a, 1.0f, 0.0f), /* first */
-                                 engine_scale(rig.g, b, 1.0f, 0.0f), /* touches other memory */
-                                 engine_scale(rig.g, c, 1.0f, 0.0f), /* so does this, on worker 0 */
+                                 engine_scale(rig.g, b, 1.0f, 0.0f), /* uses other memory */
+                                 engine_scale(rig.g, c, 1.0f, 0.0f), /* likewise, on worker 0 */
                                  NULL,
                                  NULL,
                                  NULL,
                                  NULL};
     t[3] = engine_add(rig.g, t[0], t[1]); /* needs both */
     t[4] = engine_copy(rig.g, a, b);      /* writes into memory that no node has read since */
-    t[5] = engine_copy(rig.g, t[1], b);   /* writes there too */
+    t[5] = engine_copy(rig.g, t[1], b);   /* also writes there */
     t[6] = engine_scale(rig.g, t[2], 1.0f, 0.0f); /* worker 0 after worker 0 */
     static const bool barrier[] = {false, false, false, true, false, true, false};
     for (int i = 0; i < 7; i++) engine_output(rig.g, t[i]);
@@ -329,7 +328,7 @@ static void the_simplifier_joins_a_layer(void **state)
     assert_int_equal(nodes_of_block(true, true), 4);  /* an output is never merged */
 }
 
-/* A norm must not move after a write into what it reads. */
+/* A norm must not move past a write into its source. */
 static void the_simplifier_moves_nothing_behind_a_write(void **state)
 {
     (void)state;
@@ -349,8 +348,8 @@ static void the_simplifier_moves_nothing_behind_a_write(void **state)
 
 /* ---- Errors ---- */
 
-/* Builders that must refuse: a is [3][32], b is [5][7], ids I32 [4]. A number without a case gives
- * a itself. */
+/* Builders that must refuse: a is [3][32], b is [5][7], ids I32 [4]. Numbers without a case give
+ * a. */
 static struct engine_tensor *build_bad_view(struct engine_graph *g, int i, struct engine_tensor *a)
 {
     int64_t huge = INT64_MAX / 2;
@@ -433,7 +432,7 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
     case 32:
         return engine_top_k(g, a, 33);
     case 33:
-        return engine_rope(g, a, ids, NULL, &rope); /* one token, four positions */
+        return engine_rope(g, a, ids, NULL, &rope); /* one token but four positions */
     case 34:
         rope.n_rot = 7;
         return engine_rope(g, a, ids, NULL, &rope);

@@ -54,13 +54,13 @@ static void every_half_comes_back(void **state)
     }
 }
 
-/* Between two consecutive halves: the middle (a tie, to the even one), and a float to either side.
- */
+/* Between two consecutive halves: the midpoint (a tie, rounded to even), and the floats next to
+ * it. */
 static void ties_go_to_the_even_half(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7c00; h++) {
-        /* Above the largest finite value, the next would be 65536. */
+        /* The successor of the largest finite value would be 65536. */
         double low = half_value((uint16_t)h);
         double high = h == 0x7bff ? 65536.0 : half_value((uint16_t)(h + 1));
         float middle = (float)((low + high) / 2); /* exact */
@@ -80,7 +80,7 @@ static void ties_go_to_the_even_half(void **state)
     assert_int_equal(quant_f32_to_f16(float_of(0x80000001)), 0x8000);
 }
 
-/* A sweep over all floats in steps that are no multiple of a power of two. */
+/* A sweep over all floats in odd steps. */
 static void rounding_to_half_equals_the_compilers(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void bfloats_come_back_and_ties_go_to_the_even_one(void **state)
         assert_int_equal(bits_of(quant_bf16_to_f32((uint16_t)b)), b << 16);
         assert_int_equal(quant_f32_to_bf16(float_of(b << 16)), is_nan ? b | 0x40 : b);
         if ((b & 0x7f80) == 0x7f80) continue;
-        /* The tie above b, and its neighbours. */
+        /* The tie above b, and the floats next to it. */
         uint32_t tie = b << 16 | 0x8000;
         assert_int_equal(quant_f32_to_bf16(float_of(tie)), b + (b & 1));
         assert_int_equal(quant_f32_to_bf16(float_of(tie - 1)), b);

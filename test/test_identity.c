@@ -21,7 +21,7 @@ struct setting {
     enum cpu_level level;
 };
 
-/* A hash per row of logits represents its bytes. */
+/* A hash of the bytes of each row of logits. */
 struct rows {
     uint64_t hash[N_IDS];
     size_t row_bytes;
@@ -70,7 +70,7 @@ static void same_bytes_everywhere(const char *name)
     struct rows first = {0}, other;
     size_t size;
     if (!support_model_path(name, path, sizeof path)) support_skip(name);
-    /* Any text does; this program's own source is always there. */
+    /* Any text is suitable; this program's source always exists. */
     char *text = support_read_file("test/test_identity.c", &size);
     if (!text) support_skip("run from the project's root");
     struct gguf_file *file = gguf_open(path, &err);
@@ -82,7 +82,8 @@ static void same_bytes_everywhere(const char *name)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const struct setting *s = &settings[i];
         if (!support_level_runs(s->level)) continue;
-        /* Scalar takes 50 ms a token: whole batches once, a part of the text for its odd ones. */
+        /* Scalar takes 50 ms per token: the whole text in one batch, a part of it for other batch
+         * sizes. */
         size_t some = s->level == CPU_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
         eval_with(path, s, ids.id, some, i == 0 ? &first : &other);
         for (size_t row = 0; i > 0 && row < some; row++)

@@ -1,6 +1,6 @@
-/* test/test_json_load.c: JSON is read whole, or not at all and said so, whichever allocation fails:
- * one alone, or all from one on. Linked with --wrap=malloc; jansson's allocations come through
- * json_load.c. */
+/* test/test_json_load.c: JSON is read completely or fails with an error, whichever allocation
+ * fails: a single one, or all from one on. Linked with --wrap=malloc; jansson's allocations come
+ * through json_load.c. */
 #include "test/support.h"
 #include "text/chat/json_load.h"
 

@@ -1,8 +1,7 @@
-/* test/test_kquant.c: every type with arithmetic has a stored reference of its decoding. Of the
- * types with super-blocks of 256, and of those with a codebook (IQ4_NL, IQ4_XS, MXFP4), also the
- * error of encoding against the reference encoder's, and inputs that have no good code
- * (test_quant.c has bounds for the others). That SIMD equals scalar is tested in test_checkkern.c.
- */
+/* test/test_kquant.c: decoding of every type with arithmetic against a stored reference. For types
+ * with super-blocks of 256 and with a codebook (IQ4_NL, IQ4_XS, MXFP4), also the error of encoding
+ * relative to the reference encoder's, and inputs without a good code (test_quant.c has bounds for
+ * the others). That SIMD equals scalar is tested in test_checkkern.c. */
 #include "test/support.h"
 
 #include "quant/quant.h"
@@ -12,10 +11,10 @@
 
 enum { SUPERS = 64, LEN = 256 * SUPERS, BLOCKS = 64 };
 
-/* hash: of what an independent decoder gives for 64 blocks of the bytes below: the gguf package of
- * Python (dequantize) where there is a reference_error and for IQ1 to IQ3, TQ and NVFP4, otherwise
- * the formulas of the format in Python. reference_error: root of squared error over squared size,
- * for the elements below, as encoded by llama.cpp (ggml_quantize_chunk, no importance matrix). */
+/* hash: of the result of an independent decoder for 64 blocks of the bytes below: Python's gguf
+ * package (dequantize) if there is a reference_error and for IQ1 to IQ3, TQ and NVFP4, otherwise
+ * the formulas of the format in Python. reference_error: root of squared error over squared norm of
+ * the elements below, encoded by llama.cpp (ggml_quantize_chunk, no importance matrix). */
 static const struct {
     uint32_t id, hash;
     double reference_error;
@@ -36,12 +35,13 @@ static const struct {
     {QUANT_Q1_0, 0xbd919dc5, 0},          {QUANT_Q2_0, 0x74171dc5, 0},
     {QUANT_Q8_1, 0xc4f536c5, 0},          {QUANT_Q8_K, 0xa66315f0, 0},
 };
-enum { N_CASES = sizeof cases / sizeof cases[0], N_ENCODED = 8 }; /* the first: with an error */
+enum { N_CASES = sizeof cases / sizeof cases[0], N_ENCODED = 8 }; /* first: with an error */
 
 static uint8_t file_bytes[BLOCKS * 512];
 static float elements[LEN], decoded[LEN];
 
-/* Numerical Recipes' generator: short to repeat where the reference is made, in Python or C. */
+/* Numerical Recipes' generator, which is easy to repeat in the Python or C code of the
+ * reference. */
 static uint32_t lcg(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -52,7 +52,7 @@ static int fill(void **state)
 {
     (void)state;
     uint32_t seed = 1;
-    for (int i = 0; i < LEN; i++) { /* sums of four: nearly a bell */
+    for (int i = 0; i < LEN; i++) { /* sums of four: nearly normal */
         int sum = -2 * 65535;
         for (int j = 0; j < 4; j++) sum += (int)(lcg(&seed) >> 16);
         elements[i] = (float)sum * 0x1p-20f;
@@ -79,7 +79,7 @@ static uint32_t hash_of(uint32_t n, const float *x)
     return hash;
 }
 
-/* The table drives: a type with arithmetic and without a case fails. */
+/* A type with arithmetic but without a case fails. */
 static void every_type_decodes_as_an_independent_decoder(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void encoding_is_no_worse_than_the_reference(void **state)
     }
 }
 
-/* Zeros come back as zeros, and every byte of a row is written. */
+/* Zeros decode to zeros, and every byte of a row is written. */
 static void zeros_come_back_and_every_byte_is_written(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void zeros_come_back_and_every_byte_is_written(void **state)
     }
 }
 
-/* An element that is not finite shows in its whole block, and only there. */
+/* An element that is not finite makes its whole block NaN, and only that. */
 static void what_is_not_finite_shows_in_its_block_only(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void what_is_not_finite_shows_in_its_block_only(void **state)
     }
 }
 
-/* Any finite input: something finite of the right sign comes back, however large. */
+/* Any finite input, however large, decodes to finite values of the right sign. */
 static void extremes_come_back_finite_with_their_sign(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test/test_kv_cache.c: which positions a query attends to in layers of each kind, and how far a
- * sequence can go back there: windows that slide and those that are cut into pieces, whose sizes in
- * real models are beyond what tiny ones evaluate. */
+/* test/test_kv_cache.c: the positions that a query attends to in each kind of layer, and how far a
+ * sequence can be truncated: sliding and chunked windows, whose sizes in real models exceed what
+ * tiny models evaluate. */
 #include "test/support.h"
 
 #include "models/state/state.h"
@@ -57,8 +57,7 @@ static void queries_see_what_the_rule_says(void **state)
     }
 }
 
-/* A sequence goes back to where all that its next token attends to is still kept, or to the start.
- */
+/* A sequence is truncated to a position whose keys are all still stored, or to the start. */
 static void sequences_go_back_as_far_as_their_keys_are_kept(void **state)
 {
     struct world w;

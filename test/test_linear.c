@@ -1,8 +1,8 @@
-/* test/test_linear.c: the time to open, check and write a file grows as the file does.
+/* test/test_linear.c: the time to open, check and write a file is linear in its size.
  *
  * Each case runs with n items and with 16 n, and compares the processor time of the two (the best
- * of several runs each). Linear work takes 16 times as long, sorting about 20 times, work that
- * goes over all other items for each item 256 times: the bar is 64. */
+ * of several runs each). Linear work takes 16 times as long, sorting about 20 times, quadratic work
+ * 256 times; the bar is 128. */
 #include "test/support.h"
 #include "test/support_folder.h"
 #include "test/support_gguf.h"
@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of 16 times as many items quadratic work takes 256 times as long, linear work 16 to 64 times:
- * many items leave the caches that few fit. */
+/* With 16 times as many items linear work takes 16 to 64 times as long, because many items exceed
+ * the caches; quadratic work takes 256 times as long. */
 enum { TIMES = 16, BAR = 128, TRIES = 8 };
 
 static double processor_seconds(void)
@@ -26,7 +26,7 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Does with n items what is measured, and returns the seconds that it took. */
+/* Runs the measured work with n items and returns its seconds. */
 typedef double measured(int n);
 
 static double best_of(measured *work, int n, int tries)
@@ -110,7 +110,7 @@ static double tensor_twice(int n)
     return open_tensors(n, true);
 }
 
-/* Every item is read, as a vocabulary is. */
+/* Reads every item, as a vocabulary is read. */
 static double array_items(int n)
 {
     struct forge f;

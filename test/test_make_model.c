@@ -1,5 +1,4 @@
-/* test/test_make_model.c: the models of random weights that other tests run on are what they say.
- */
+/* test/test_make_model.c: properties of the models with random weights that other tests use. */
 #include "test/support.h"
 #include "test/support_model.h"
 #include "test/support_session.h"
@@ -18,7 +17,7 @@ static struct gguf_file *write_and_open(const struct support_model *m)
     close(fd);
     bool done = support_model_write(m, path, &err);
     struct gguf_file *file = done ? gguf_open(path, &err) : NULL;
-    unlink(path); /* the mapping stays */
+    unlink(path); /* the mapping remains */
     if (!file) fail_msg("%s: %s", err.item, err.text);
     return file;
 }
@@ -127,7 +126,7 @@ static void impossible_models_are_refused(void **state)
     for (int i = 0; i < 4; i++) bad[i] = support_model_default("llama");
     bad[0].n_vocab = 265; /* no room for the byte vocabulary */
     bad[1].n_head_kv = 3;
-    bad[2].type = quant_type_by_id(QUANT_I8); /* nothing encodes to it */
+    bad[2].type = quant_type_by_id(QUANT_I8); /* has no encoder */
     bad[3].type = NULL;
     for (int i = 0; i < 4; i++) {
         struct base_error err = BASE_ERROR_INIT;

@@ -1,6 +1,6 @@
-/* test/test_matmul.c: products give, on every output, the bits of the scalar specification
- * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
- * scalar itself stays within its error bound of a double-precision reference. */
+/* test/test_matmul.c: every output of products has the bits of the scalar specification
+ * (quant_type.dot on scalar activations), at any level, threads, rows, columns and route; and
+ * scalar is within its error bound of a double-precision reference. */
 #include "engine/matmul/route.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
@@ -42,11 +42,11 @@ static void edges_of_tiles_and_blocks_equal_scalar(void **state)
     product_for_all(check_edges, threads, 4);
 }
 
-/* ---- Sums as large as they get ---- */
+/* ---- Largest possible sums ---- */
 
-/* Rows of equal weights, so that codes are the largest or the smallest; columns of equal q beside
- * one of 127, from such whose sums over a sub-block fit 16 bits to such whose do not. Columns that
- * are multiplied together have the same q: the largest of them decides for all. */
+/* Rows of equal weights, whose codes are the largest or the smallest; columns of equal q and one
+ * 127, with sums over a sub-block from within to beyond 16 bits. Columns that are multiplied
+ * together have the same q, because the largest q determines the path of all. */
 enum {
     EXTREME_ROWS = 17,
     EXTREME_STEP = 3,
@@ -96,8 +96,8 @@ static void sums_as_large_as_they_get_equal_scalar(void **state)
 
 /* ---- Batches, strides ---- */
 
-/* w [2][rows][k] from a matrix cut in two; x [2][2 * 2][T][k] permuted: every second matrix of x
- * is multiplied with w's first. */
+/* w [2][rows][k] are the halves of a matrix; x [2][2 * 2][T][k] is permuted: two consecutive
+ * matrices of x share one of w. */
 static void check_batches(const struct quant_type *type, struct engine *e, int *round)
 {
     static struct product_bench b;
@@ -105,7 +105,7 @@ static void check_batches(const struct quant_type *type, struct engine *e, int *
     ++*round;
     product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
     struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, 2}, b.w);
-    /* Column (t, h, s) of x is row (s * T + t) * 4 + h of b.x: heads inside tokens. */
+    /* Column (t, h, s) of x is row (s * T + t) * 4 + h of b.x: heads within tokens. */
     struct engine_tensor x = product_leaf(QUANT_F32, 4, (int64_t[]){PRODUCT_MAX_K, 4, T, 2}, b.x);
     struct engine_graph *g = product_graph(e);
     struct engine_tensor *cut = engine_view(
@@ -134,7 +134,7 @@ static void batches_equal_scalar(void **state)
     product_for_all(check_batches, threads, 2);
 }
 
-/* x transposed: its elements lie far apart. w: every second row of a matrix. */
+/* x is transposed, so its elements are strided. w: every second row of a matrix. */
 static void strided_operands_equal_scalar(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void strided_operands_equal_scalar(void **state)
     engine_free(e);
 }
 
-/* ---- Long rows of floats: sums that wait between K-blocks; sums of -0.0 at its end ---- */
+/* ---- Long rows of floats: sums kept between K-blocks; sums of -0.0 at the end ---- */
 
 enum { LONG_K = 2081, LONG_ROWS = 29, LONG_COLS = 13 };
 
@@ -205,7 +205,7 @@ static void long_rows_of_floats_equal_scalar(void **state)
     }
 }
 
-/* ---- Stripes: so many columns that each worker has some of its own ---- */
+/* ---- N-blocks: so many columns that each worker has its own ---- */
 
 enum { STRIPED_COLS = 523 };
 
@@ -244,7 +244,7 @@ static void ranges_of_columns_per_worker_give_the_same_bits(void **state)
     }
 }
 
-/* ---- Side by side, experts ---- */
+/* ---- Adjacent results, experts ---- */
 
 static const enum quant_id cat_types[4] = {QUANT_F32, QUANT_Q4_1, QUANT_Q8_0, QUANT_BF16};
 
@@ -330,7 +330,7 @@ static void products_of_experts_equal_scalar(void **state)
     product_for_all(check_experts, threads, 3);
 }
 
-/* ---- Long rows, many rows: several chunks and panels per worker ---- */
+/* ---- Long rows, many rows: several M-blocks and panels per worker ---- */
 
 static void large_products_equal_scalar(void **state)
 {
@@ -403,7 +403,7 @@ static void scalar_is_near_the_reference(void **state)
                 if (type->act == &quant_act_f32) bound = 0;
                 if (type->act == &quant_act_bf16) bound = absolute * 0x1p-8;
                 bound += absolute * 1e-5 + 1e-30;
-                /* minima cancel against codes: rounding is relative to both */
+                /* minima cancel codes: the rounding error is relative to both */
                 if (type->panel.has_min) bound += bound * 0.01 + absolute * 1e-4;
                 if (!(fabs(b.want[c][r] - want) <= bound))
                     fail_msg("%s column %d row %d: %.9g, not %.9g +- %g", type->name, c, r,
@@ -432,7 +432,7 @@ static void blas_is_near_the_reference(void **state)
     static float weights[N * K], columns[T * K];
     for (int i = 0; i < N * K; i++) weights[i] = (float)(i * 29 % 103) - 51.0f;
     for (int i = 0; i < T * K; i++) columns[i] = (float)(i * 17 % 101) - 50.0f;
-    /* Two weights at once, so that rows of results are not side by side. */
+    /* Two weights at once, so that rows of results are not adjacent. */
     struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){K, N}, weights);
     struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){K, 1}, weights + K);
     struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){K, T}, columns);
@@ -481,7 +481,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 
 /* ---- Routes ---- */
 
-/* What each type, number of columns and level is to be done by: engine/matmul/route.c's table. */
+/* The route of each type, number of columns and level, by the table of engine/matmul/route.c. */
 static const struct {
     enum quant_id type;
     int64_t columns, max_columns;

@@ -1,14 +1,15 @@
 /* test/test_models.c: tiny models of random weights: the fixtures of test/support_model_tables.c,
  * at least one for each architecture.
  *
- * Each is evaluated against another implementation, by figures of its logits of 32 ids
- * (test/data/golden/architectures.json, see the README there), and against itself: the same bytes
- * for any threads, batch and level, in F32 and in quantized types, with a window that slides and
- * after going back.
+ * Each is compared with another implementation, by figures of its logits of 32 ids
+ * (test/data/golden/architectures.json, see the README there), and with itself: the same bytes for
+ * any threads, batch and level, in F32 and quantized types, with a sliding window and after
+ * truncation.
  *
  *   test_models --write FOLDER     writes the models as NAME.gguf, and ids.txt
  *   test_models --table            prints a line for each architecture, for scripts/make-architectures
- *   test_models --figures FOLDER   prints the figures of the logits NAME.f32, float32 [32][vocab] */
+ *   test_models --figures FOLDER   prints the figures of the logits NAME.f32, float32 [32][vocab]
+ */
 #include "models/block/blocks.h"
 #include "test/support.h"
 
@@ -63,7 +64,7 @@ struct setting {
     uint32_t batch;
     enum cpu_level level;
     enum quant_id cache;
-    bool go_back; /* evaluate, forget the second half, evaluate that again */
+    bool go_back; /* evaluates, truncates the second half, and evaluates it again */
 };
 
 static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_back,
@@ -72,7 +73,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
-    /* Cutting back a few tokens always works; the remaining logits must be the same as before. */
+    /* Truncating a few tokens always works; the logits must be the same as before. */
     uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
@@ -104,8 +105,8 @@ static float *logits_of(const char *path, const struct setting *s, const int32_t
 
 enum { N_SUMS = 64, N_SOME = 32 };
 
-/* What is kept of logits [N_IDS][n_vocab]: their sum of squares; sums of all with signs, bit j of a
- * hash of the index being the sign in sum j; one logit of each position. */
+/* Figures of logits [N_IDS][n_vocab]: their sum of squares; sums with random signs, where bit j of
+ * a hash of the index is the sign in sum j; one logit of each position. */
 struct figures {
     double squares, sums[N_SUMS], some[N_SOME];
 };
@@ -131,8 +132,8 @@ static struct figures figures_of(const float *logits, size_t n_vocab)
     return f;
 }
 
-/* An estimate of the NMSE: the squares of differences of sums with random signs have as mean the
- * squared distance of the logits, and with 64 of them a standard deviation of 18 % of it. */
+/* Estimates the NMSE: the mean of the squared differences of sums with random signs is the squared
+ * distance of the logits, with a standard deviation of 18 % for 64 sums. */
 static double estimated_nmse(const struct figures *got, const struct figures *want)
 {
     double error = 0;
@@ -178,7 +179,7 @@ static void check_figures(const struct support_fixture *v, const json_t *root)
     const double error = estimated_nmse(&got, &want);
     printf("%s: NMSE by figures %.3g\n", v->name, error);
     if (!(error <= bar)) fail_msg("%s: NMSE by figures %g", v->name, error);
-    /* One logit may be ten standard errors off. */
+    /* A single logit may be off by ten standard errors. */
     const double most = 10 * sqrt(bar * want.squares / (double)(N_IDS * n_vocab));
     for (int i = 0; i < N_SOME; i++)
         if (!(fabs(got.some[i] - want.some[i]) <= most + 1e-8))

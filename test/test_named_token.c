@@ -1,5 +1,6 @@
 /* test/test_named_token.c: tokens that a grammar names: states, masks and ends of all texts of a
- * few tokens, against the same grammars with a letter for each name; and what a model writes. */
+ * few tokens, compared with the same grammars with a letter for each name; and texts that a model
+ * generates. */
 #include "sample/constrain/constraint.h"
 #include "test/support.h"
 #include "test/support_constraint.h"
@@ -17,7 +18,7 @@ static void bytes_of_token(void *context, int32_t id, struct base_buffer *out)
     base_buffer_add_text(out, token_text[id]);
 }
 
-/* A grammar with names of tokens, and the same with a letter of its own for each name. */
+/* A grammar with names of tokens, and the same with a distinct letter for each name. */
 struct named {
     struct constraint *c, *plain;
     int32_t id[64];
@@ -51,7 +52,7 @@ static void read_named(struct named *g, const char *source, const uint64_t *any)
     base_buffer_free(&plain);
 }
 
-/* Whether the tokens are accepted in some reading: each by its bytes or as the letter of a name. */
+/* Whether the tokens are accepted in any reading, each by its bytes or as the letter of a name. */
 static bool naive_accepts(const struct named *g, const int32_t *ids, size_t n, const char *before)
 {
     char text[64];
@@ -69,7 +70,7 @@ static bool naive_accepts(const struct named *g, const int32_t *ids, size_t n, c
     return false;
 }
 
-/* A completion, token by token where it says so. */
+/* Checks a completion, token by token if it consists of tokens. */
 static void check_end(struct constrain_finisher *f, struct constrain_state *s, const char *source)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -126,8 +127,8 @@ static void check_texts(const struct named *g, const struct constrain_token_trie
     constrain_masker_free(m);
 }
 
-/* A name reads its token alone, whole, beside readings by bytes; a negated one any but it and those
- * that end a text. */
+/* A name reads only its token, as a whole, besides readings by bytes; a negated name reads any
+ * token except that one and those that end a text. */
 static void named_tokens_equal_letters_of_their_own(void **state)
 {
     static const char *const sources[] = {
@@ -154,7 +155,7 @@ static void named_tokens_equal_letters_of_their_own(void **state)
     constrain_token_trie_free(v);
 }
 
-/* Deep texts, whose old frames are dropped, with tokens that are read in both ways. */
+/* Deeply nested texts, whose old frames are dropped, with tokens that are read in both ways. */
 static void deep_texts_of_named_tokens_are_read(void **state)
 {
     enum { DEPTH = 40000 };
@@ -179,7 +180,7 @@ static void deep_texts_of_named_tokens_are_read(void **state)
     constraint_free(g.plain);
 }
 
-/* -- what a model writes -- */
+/* -- generation by a model -- */
 
 struct chosen {
     int32_t id[16];
@@ -204,7 +205,7 @@ static struct generate_options options(uint64_t max_tokens, const struct constra
     return o;
 }
 
-/* A grammar names tokens: only they are chosen there, in time for the limit too. */
+/* If a grammar names tokens only these are chosen, also to finish within the limit. */
 static void named_tokens_are_chosen(void **state)
 {
     static const char grammar[] = "root ::= <|im_start|> [a-c]{2} !<[4]> <|im_start|> | [0-9]{90}";
@@ -241,7 +242,7 @@ static void named_tokens_are_chosen(void **state)
     support_generate_close(&s);
 }
 
-/* Names of tokens that the model lacks or that end a text, and stop texts beside names. */
+/* Names of tokens that the model lacks or that end a text, and stop strings together with names. */
 static void wrong_names_of_tokens_are_errors(void **state)
 {
     static const char *const stop[] = {"x"};

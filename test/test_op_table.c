@@ -1,6 +1,6 @@
-/* test/test_op_table.c: a case for each row of engine/ops.h: it gives finite numbers, the same bits
- * on several threads and levels, and the graph really runs the row. A new row without a case here
- * does not compile. What the numbers must be is in test_ops*.c, test_matmul.c, test_gate.c and
+/* test/test_op_table.c: a case for each row of engine/ops.h: the result is finite, has the same
+ * bits with several threads and levels, and the graph runs the row. A new row without a case here
+ * does not compile. The expected values are tested in test_ops*.c, test_matmul.c, test_gate.c and
  * test_attention.c. */
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"
@@ -22,7 +22,7 @@ static struct engine_tensor *weight(struct support_rig *rig, int64_t rows, int64
     return support_source(rig, QUANT_Q8_0, (int64_t[]){96, rows, n, 1}, SUPPORT_PLAIN);
 }
 
-/* Large enough that workers share it. */
+/* Large enough to be divided among workers. */
 static struct engine_tensor *rows(struct support_rig *rig)
 {
     return f32(rig, 96, 100, 1, 1);
@@ -231,7 +231,7 @@ static struct engine_tensor *case_mul_mat_id_glu(struct support_rig *rig)
 
 enum { HEADS = 3, SLOTS = 64, HEAD = 32 };
 
-/* Three tokens that see 1, 2 and 60 of 64 keys. */
+/* Three tokens that attend to 1, 2 and 60 of 64 keys. */
 static struct engine_tensor *attention(struct support_rig *rig, struct engine_tensor *k,
                                        struct engine_tensor *v)
 {
@@ -251,7 +251,7 @@ static struct engine_tensor *case_attention(struct support_rig *rig)
                      support_source(rig, QUANT_F16, ne, SUPPORT_PLAIN));
 }
 
-/* A cache that is an input, filled with 64 keys (or values). */
+/* An int16-quantized cache, an input, filled with 64 keys (or values). */
 static struct engine_tensor *codes(struct support_rig *rig, enum engine_kv_q16 what,
                                    struct engine_tensor *slots)
 {
@@ -339,7 +339,7 @@ static bool graph_has(const struct engine_graph *g, const struct engine_op *op)
     return false;
 }
 
-/* The bytes of the result, to be freed; *size is theirs. */
+/* The bytes of the result, *size of them; the caller frees them. */
 static char *run_case(const struct op_case *c, struct engine *e, size_t *size)
 {
     struct support_rig rig;

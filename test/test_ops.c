@@ -1,12 +1,13 @@
 /* test/test_ops.c: elementwise ops, norms and softmax against a naive reference in double, for
- * sources in every memory layout and type, on several threads and levels with equal bits. */
+ * sources in every memory layout and type, with equal bits on several threads and levels. */
 #include "test/support.h"
 #include "test/support_graph.h"
 #include "test/support_unary.h"
 #include <math.h>
 #include <stdio.h>
 
-/* Small, odd, one element, one row longer than a piece, and enough elements for all workers. */
+/* Small and odd sizes, one element, a row longer than a piece, and enough elements for all
+ * workers. */
 static const int64_t shapes[][ENGINE_DIMS] = {
     {1, 1, 1, 1},  {1, 7, 3, 1},    {37, 1, 1, 1},   {6, 5, 4, 3},
     {33, 2, 1, 4}, {64, 131, 2, 1}, {9001, 1, 1, 1},
@@ -56,7 +57,8 @@ static double want_binary(const struct support_rig *rig, const struct engine_ten
     }
 }
 
-/* The second source: the same shape, one row, one element, one for each row, a divisor of ne0. */
+/* The shape of the second source: the same, one row, one element, one element per row, a divisor of
+ * ne0. */
 static void shape_b(const int64_t *ne, int variant, int64_t *out)
 {
     for (int d = 0; d < ENGINE_DIMS; d++) out[d] = ne[d];
@@ -89,7 +91,7 @@ static void sums_products_and_quotients_are_near_the_reference(void **state)
 
 enum { MAP_SCALE = ENGINE_UNARY_COUNT, MAP_CLAMP, MAP_SOFTCAP, MAP_ADD1, MAP_COUNT };
 
-/* Logarithm and root are of 3 + x, so that they exist. */
+/* Logarithm and root use 3 + x, to be defined. */
 static struct engine_tensor *build_map(struct support_rig *rig, const void *user)
 {
     static const int64_t one[] = {1, 1, 1, 1};
@@ -216,7 +218,7 @@ static struct engine_tensor *build_norm(struct support_rig *rig, const void *use
     }
 }
 
-/* Sum over a row of (x - mean)^power. */
+/* The sum of (x - mean)^power over a row. */
 static double row_sum(const struct support_rig *rig, const int64_t *i, double mean, int power)
 {
     double sum = 0.0;
@@ -271,7 +273,7 @@ static void norms_are_near_the_reference(void **state)
             struct arg arg = {.ne = ne[s], .what = what, .form_a = (s + what) % SUPPORT_FORM_COUNT};
             char label[64];
             snprintf(label, sizeof label, "norm %d, shape %d", what, s);
-            /* Rows of one element: the mean cancels the value, nothing but rounding is left. */
+            /* Rows of one element: the mean cancels the value, so only rounding errors remain. */
             support_check_op(label, build_norm, want_norm, &arg, 1e-11);
         }
 }

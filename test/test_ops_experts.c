@@ -14,7 +14,7 @@ struct arg {
     enum support_form form;
 };
 
-/* One token, one expert, all experts, groups of one size and another, more tokens than workers. */
+/* One token, one expert, all experts, groups of several sizes, more tokens than workers. */
 static const struct arg cases[] = {
     {1, 1, 1, 1, 1, 5, .scale = 1.0f},
     {3, 8, 8, 1, 1, 33, .normalize = true, .scale = 1.0f},
@@ -25,7 +25,7 @@ static const struct arg cases[] = {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-/* Probabilities; with ties many are the same number. */
+/* Probabilities; with ties many are equal. */
 static struct engine_tensor *probs(struct support_rig *rig, const struct arg *arg)
 {
     struct engine_tensor *x =
@@ -48,7 +48,7 @@ static struct engine_tensor *bias(struct support_rig *rig, const struct arg *arg
     return rig->in[1];
 }
 
-/* What expert x of token t is chosen by. */
+/* The score of expert x for token t. */
 static double score_of(const struct support_rig *rig, const struct arg *arg, int64_t x, int64_t t)
 {
     const float p = (float)support_at(rig->in[0], x, t, 0, 0);
@@ -72,7 +72,7 @@ static double group_score(const struct support_rig *rig, const struct arg *arg, 
     return size > 1 ? (double)((float)best + (float)second) : best;
 }
 
-/* How many groups are better than g. */
+/* The number of groups that are better than g. */
 static int64_t group_rank(const struct support_rig *rig, const struct arg *arg, int64_t g,
                           int64_t t)
 {
@@ -85,7 +85,7 @@ static int64_t group_rank(const struct support_rig *rig, const struct arg *arg, 
     return rank;
 }
 
-/* The expert that is number u of token t's. */
+/* The expert at position u of the choice of token t. */
 static int64_t chosen(const struct support_rig *rig, const struct arg *arg, int64_t u, int64_t t)
 {
     const int64_t size = arg->experts / arg->groups;

@@ -33,9 +33,9 @@ static struct engine_tensor *build_view(struct support_rig *rig, const void *use
     struct engine_tensor *a = support_source(rig, QUANT_F32, ne, arg->form);
     rig->in[0] = a;
     switch (arg->what) {
-    case VIEW_RESHAPE: /* of a contiguous tensor, to anything */
+    case VIEW_RESHAPE: /* of a contiguous tensor, to any shape */
         return engine_reshape(rig->g, engine_cont(rig->g, a), 3, (int64_t[]){8, 45, 2});
-    case VIEW_SPLIT_ROWS: /* any row stride, as long as dimensions 1 and 2 stay */
+    case VIEW_SPLIT_ROWS: /* any row stride, if dimensions 1 and 2 are kept */
         return engine_reshape(rig->g, engine_view(rig->g, a, 2, a->ne, a->nb, 0), 3,
                               (int64_t[]){4, 3, 10});
     case VIEW_PERMUTE:
@@ -88,7 +88,7 @@ static struct engine_tensor *build_cast(struct support_rig *rig, const void *use
     return engine_copy(rig->g, rig->in[0], rig->in[1]);
 }
 
-/* The source's row as the destination's type would hold it. */
+/* The source's row, rounded to the destination's type. */
 static double want_cast(const struct support_rig *rig, const struct engine_tensor *result,
                         const void *user, const int64_t *i)
 {
@@ -256,7 +256,7 @@ static const int64_t top = 3;
 static struct engine_tensor *build_sort(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
-    /* BF16 keeps few values, so that equal ones occur; one NaN. */
+    /* BF16 has few distinct values, so equal ones occur; one NaN. */
     rig->in[0] = support_source(rig, QUANT_BF16, arg->ne, SUPPORT_PLAIN);
     uint16_t *bits = (uint16_t *)(void *)rig->in[0]->data;
     for (int64_t i = 0; i < engine_tensor_elements(rig->in[0]); i++) bits[i] &= 0xFFC0;
@@ -302,7 +302,7 @@ static void sorting_orders_as_the_reference(void **state)
 
 enum { ROPE_TOKENS = 40 };
 enum { ROPE_FACTORS = 1, ROPE_YARN = 2 };
-enum { ROPE_KINDS = 6, ROPE_VARIANTS = ROPE_KINDS * 4 }; /* the last two with text's positions */
+enum { ROPE_KINDS = 6, ROPE_VARIANTS = ROPE_KINDS * 4 }; /* last two: one row of positions */
 
 static bool rope_is_text(const struct arg *arg)
 {
@@ -349,7 +349,7 @@ static struct engine_tensor *build_rope(struct support_rig *rig, const void *use
     return engine_name(once, "rotated");
 }
 
-/* Consecutive sections of 8, 10 and 6 pairs, or the same in turn, where pairs 20 and 23 are left
+/* Consecutive sections of 8, 10 and 6 pairs, or interleaved, where pairs 20 and 23 are left
  * over. */
 static double want_position(const struct support_rig *rig, const struct engine_rope *rope, int pair,
                             int64_t token, bool text)
@@ -371,8 +371,8 @@ static double want_angle(const struct support_rig *rig, const struct engine_rope
     double angle = want_position(rig, rope, pair, token, text) / pow(rope->freq_base, pair / 24.0);
     if (rig->in[2]) angle /= support_at(rig->in[2], pair, 0, 0, 0);
     if (rope->ext_factor == 0.0f) return angle * rope->freq_scale;
-    /* Pairs that turn more than 32 times in the original context keep their angle; those that turn
-     * less than once are scaled; a straight ramp in between. */
+    /* Pairs that rotate more than 32 times in the original context keep their angle; pairs that
+     * rotate less than once are scaled; a linear ramp in between. */
     double low = floor(48 * log(1024 / (32 * 2 * M_PI)) / (2 * log(10000.0)));
     double high = ceil(48 * log(1024 / (1 * 2 * M_PI)) / (2 * log(10000.0)));
     double keep = 1.0 - fmin(1.0, fmax(0.0, (pair - low) / (high - low)));

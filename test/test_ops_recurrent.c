@@ -1,6 +1,6 @@
-/* test/test_ops_recurrent.c: the ops with a state against a naive reference in double, which runs
- * the head that an element belongs to from the first token of its span on; spans of different
- * lengths, sources in every memory layout, equal bits on several threads and levels. */
+/* test/test_ops_recurrent.c: the ops with a state against a naive reference in double, which
+ * computes an element's head from the first token of its span on; spans of different lengths,
+ * sources in every memory layout, equal bits on several threads and levels. */
 #include "engine/graph_recurrent.h"
 #include "test/support.h"
 #include "test/support_graph.h"
@@ -8,20 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STATE = 80, MAX_SPANS = 4 }; /* numbers of one row of a state */
+enum { MAX_STATE = 80, MAX_SPANS = 4 }; /* numbers per row of a state */
 
 struct arg {
-    int64_t dim, heads, tokens; /* of the first span; each later one has one more */
+    int64_t dim, heads, tokens; /* of the first span; each later span has one more */
     int64_t spans;
     int64_t n;      /* state elements, or dim of keys */
     int64_t groups; /* of b and c, or heads of keys */
-    bool wide;      /* one decay for each state element */
-    bool state;     /* look at the table, not at the output */
-    bool same;      /* the state stays in its slot */
-    int form;       /* of the first source; each later one takes the next */
+    bool wide;      /* a decay for each state element */
+    bool state;     /* check the table, not the output */
+    bool same;      /* the state is updated in its slot */
+    int form;       /* of the first source; each later source has the next */
 };
 
-/* One token, odd sizes, several spans, more units than workers and fewer, long rows. */
+/* One token, odd sizes, several spans, more and fewer units than workers, long rows. */
 static const struct arg cases[] = {
     {1, 1, 1, 1, 1, 1, false, false, false, 0},   {4, 3, 5, 2, 16, 3, false, false, false, 1},
     {7, 6, 3, 1, 19, 2, true, false, true, 2},    {1, 37, 4, 3, 16, 1, true, false, false, 3},
@@ -55,8 +55,8 @@ static int64_t all_tokens(const struct arg *arg)
     return first_of(arg, arg->spans);
 }
 
-/* Span s reads slot 1 + s and writes that one or one after those that are read, in another order;
- * slot 0 and the last one stay as they are. */
+/* Span s reads slot 1 + s and writes the same slot, or, in another order, a slot after those that
+ * are read; slot 0 and the last one are unchanged. */
 static int64_t slot_after(const struct arg *arg, int64_t s)
 {
     return arg->same ? 1 + s : 2 * arg->spans - s;
@@ -79,7 +79,7 @@ static struct engine_tensor *spans_of(struct support_rig *rig, const struct arg 
     return support_ids(rig, 4, arg->spans, spans[0]);
 }
 
-/* The table of slots as source k, and a copy of it that no op writes into. */
+/* The table of slots as source k, and a copy that no op writes into. */
 static struct engine_tensor *table(struct support_rig *rig, int k, int64_t ne0, int64_t ne1,
                                    int64_t ne2, int64_t slots)
 {
@@ -97,8 +97,8 @@ static struct engine_tensor *part(struct support_rig *rig, const struct arg *arg
     return arg->state ? engine_scale(rig->g, slots, 1.0f, 0.0f) : out;
 }
 
-/* What an element of the result belongs to. Of a table t is the last token; s is -1 for slots that
- * no span writes. */
+/* The head, token and span of an element of the result. In a table t is the last token; s is -1 for
+ * slots that no span writes. */
 struct place {
     int64_t h, t, s;
 };
@@ -147,7 +147,7 @@ static struct engine_tensor *build_conv(struct support_rig *rig, const void *use
                 engine_ssm_conv(rig->g, slots, rig->in[1], rig->in[2], spans_of(rig, arg)), slots);
 }
 
-/* Channel c of what came i tokens after the K - 1 ones before the span. */
+/* Channel c of input i, counted from the K - 1 inputs before the span. */
 static double conv_input(const struct support_rig *rig, const struct arg *arg, int64_t s, int64_t i,
                          int64_t c)
 {
@@ -225,8 +225,8 @@ static void ssm_scan_is_near_the_reference(void **state)
     check("ssm_scan", build_scan, want_scan);
 }
 
-/* A slot that does not exist gives NaN, and tokens that do not exist are left out; nothing outside
- * is read or written. */
+/* A slot that does not exist gives NaN, and tokens that do not exist are skipped; no access is out
+ * of bounds. */
 static void spans_outside_touch_nothing(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void wkv6_is_near_the_reference(void **state)
 
 /* ---- wkv7: state[i][j], i value, j key ---- */
 
-/* Smaller numbers in place of a and b, so that the state does not explode. */
+/* Smaller a and b, so that the state does not diverge. */
 static struct engine_tensor *build_wkv7(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
@@ -341,7 +341,7 @@ static void wkv7_is_near_the_reference(void **state)
 
 /* ---- gated_delta: state[i][j], i value, j key ---- */
 
-/* Keys divided by their size, as the rule requires. */
+/* Keys are divided by their norm, as the rule requires. */
 static struct engine_tensor *build_delta(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
@@ -391,9 +391,9 @@ static void gated_delta_is_near_the_reference(void **state)
     check("gated_delta", build_delta, want_delta);
 }
 
-/* ---- Two halves are the whole ---- */
+/* ---- Split in time ---- */
 
-/* Six tokens at once, and three, then three with the state of the first: the same bits. */
+/* Six tokens at once, and three followed by three with their state, give the same bits. */
 static void a_sequence_split_in_time_gives_the_same_bits(void **state)
 {
     (void)state;

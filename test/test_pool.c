@@ -1,5 +1,5 @@
 /* test/test_pool.c: the thread pool: every worker runs every job once, barriers order memory,
- * claims hand out each unit once, also with far more threads than processors. */
+ * claims return each unit once, also with far more threads than processors. */
 #include "engine/pool.h"
 #include "engine/threads.h"
 #include "test/support.h"
@@ -52,9 +52,8 @@ static void every_worker_runs_every_job(void **state)
     }
 }
 
-/* Plain (not atomic) memory is written by one worker and read by its neighbour after a barrier: a
- * barrier that lets a worker through early shows as a wrong value, and to ThreadSanitizer as a
- * race. */
+/* One worker writes plain (not atomic) memory and the next one reads it after a barrier: a barrier
+ * that releases a worker early causes a wrong value, and a race under ThreadSanitizer. */
 static void barrier_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;
@@ -79,7 +78,7 @@ static void a_barrier_orders_memory(void **state)
     }
 }
 
-/* Two regions in one job, each claiming all units from 0, in chunks of different sizes. */
+/* Two regions in one job, each of which claims all units from 0, in chunks of different sizes. */
 static void claim_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;
@@ -110,8 +109,8 @@ static void claims_cover_each_unit_once(void **state)
     }
 }
 
-/* Shares: each unit once in every region, a worker's own units first and in order. The totals are
- * fewer than the workers, and more. */
+/* Shares: each unit once in every region, a worker's own units first and in order. Totals below and
+ * above the number of workers. */
 static void take_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;
@@ -123,7 +122,7 @@ static void take_job(const struct engine_worker *w, void *data)
         for (int64_t i; (i = engine_pool_take(w, total)) < total;) {
             atomic_fetch_add(&s->taken[i], 1);
             const bool mine = i >= own && i < total * (w->ith + 1) / w->nth;
-            /* Others may have helped themselves from this share meanwhile. */
+            /* Other workers may have taken units of this share. */
             if (mine && (helping || i < expected)) ++s->errors[w->ith];
             if (mine) expected = i + 1;
             helping = helping || !mine;
@@ -147,8 +146,8 @@ static void takes_cover_each_unit_once(void **state)
     }
 }
 
-/* A worker that has nothing to do takes the shares of those that do not come: no share waits for
- * its owner. And what was left over at the end of a region is not taken in the next. */
+/* A worker without work takes the shares of workers that take none. Units left at the end of a
+ * region are not taken in the next. */
 static void take_all_alone_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;
@@ -169,7 +168,7 @@ static void units_of_absent_workers_are_taken(void **state)
     engine_pool_free(pool);
 }
 
-/* The claim counter is fresh in the next job even if this one ended in the middle of a region. */
+/* The claim counter starts at 0 in the next job even if this one ended within a region. */
 static void claim_some_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;

@@ -1,6 +1,6 @@
-/* test/test_pre.c: the pre-tokenizers: every name opens, and known families cut a text as their
- * reference does. The expected pieces come from the patterns of each family's tokenizer.json, run
- * by the Hugging Face tokenizers library 0.23. */
+/* test/test_pre.c: the pre-tokenizers: every name opens, and known families split a text as their
+ * references do. The expected pieces come from the patterns of each family's tokenizer.json, run by
+ * the Hugging Face tokenizers library 0.23. */
 #include "base/buffer.h"
 #include "base/utf8.h"
 #include "test/support.h"
@@ -14,7 +14,7 @@ static const char sample[] =
 
 static const struct row {
     const char *name;
-    const char *pieces; /* with bars between */
+    const char *pieces; /* separated by bars */
 } rows[] = {
     {"bailingmoe",
      "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
@@ -79,7 +79,7 @@ static struct text_splitter *open_pre(const char *name)
     return s;
 }
 
-/* The pieces with bars between; the caller frees them. */
+/* The pieces, separated by bars; the caller frees them. */
 static char *cut(const char *name, const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -122,7 +122,7 @@ static void digits_are_cut_as_each_family_does(void **state)
            "12345",
            "\xc2\xbd"
            "12|345");
-    /* A run that a letter follows ends at no word boundary, so the second pattern cuts it. */
+    /* A run before a letter does not end at a word boundary, so the second pattern splits it. */
     expect("tiny_aya", "12345 12345x", "12|345| |123|45|x");
     expect("tiny_aya", "1234", "1|234");
     expect("afmoe", "12345x123456", "12|345|x|123|456");
@@ -141,7 +141,7 @@ static void other_names_mean_the_same_patterns(void **state)
     assert_null(text_pre_find((struct gguf_str){"no-such-name", 12}));
 }
 
-/* U+180E is no white space, U+0085 is. */
+/* U+180E is not white space, U+0085 is. */
 static void white_space_is_that_of_unicode(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void every_invalid_byte_is_one_symbol(void **state)
     expect("gpt-2", "\xed\xa0\x80x", "\xed\xa0\x80|x"); /* a surrogate */
 }
 
-/* Every name opens, cuts long monotonous texts without a limit being hit, and loses no byte. */
+/* Every name opens, splits long repetitive texts without reaching a limit, and loses no byte. */
 static void every_name_cuts_long_texts_and_loses_no_byte(void **state)
 {
     static const char *const units[] = {"A", " ",   "\n",        "1",    "Aa", "\xe4\xb8\xad",

@@ -1,6 +1,6 @@
-/* test/test_quant.c: the type table, decode against the drawings, and the two errors apart: that of
- * quantization (encode, then decode) and that of arithmetic (the scalar dot against double). That
- * vector kernels equal scalar is test_checkkern's part. */
+/* test/test_quant.c: the type table, decode against the drawings, and two separate errors: of
+ * quantization (encode, then decode) and of arithmetic (the scalar dot against double).
+ * test_checkkern tests that vector kernels equal scalar. */
 #include "test/support.h"
 
 #include "quant/quant.h"
@@ -15,7 +15,7 @@ enum { MAX_K = 4096 };
 
 /* ---- The table ---- */
 
-/* Name, elements and bytes per block by id, as the GGUF format has them. */
+/* Name, elements and bytes per block by id, from the GGUF format. */
 static const struct {
     const char *name;
     uint32_t len, bytes;
@@ -140,8 +140,8 @@ static double round_trip_error(const struct quant_type *type, const float *x, in
 }
 
 /* A uniform quantizer halves its error with every bit, so the squared error of a type with b bits
- * per weight is some multiple of 4^-b; 8 covers the scales' share of the bits and the peaks of the
- * normal distribution. Float types have a relative step instead. */
+ * per weight is some multiple of 4^-b; a factor of 8 covers the scales' share of the bits and the
+ * tails of the normal distribution. Float types have a relative step instead. */
 static double error_bound(const struct quant_type *type)
 {
     if (type->id == QUANT_F32) return 0;
@@ -173,7 +173,7 @@ static void encoding_stays_within_its_bound(void **state)
     }
 }
 
-/* Elements that are not finite show as NaN in the whole block, and only there. */
+/* Elements that are not finite make the whole block NaN, and only that. */
 static void what_is_not_finite_shows_in_its_block(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void what_is_not_finite_shows_in_its_block(void **state)
     }
 }
 
-/* Any finite input: nothing but a finite result may come back, however large or small. */
+/* Any finite input, however large or small, must decode to a finite result. */
 static void extremes_of_small_blocks_come_back(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void column_fill(struct column *c, const struct quant_act_form *form, int
     scalar.quantize[form->index](k, c->x, &c->act);
 }
 
-/* The value that the type's arithmetic gives element i. */
+/* The value of element i in the type's arithmetic. */
 static double column_value(const struct column *c, const struct quant_act_form *form, int64_t i)
 {
     if (form == &quant_act_f32) return c->x[i];
@@ -300,9 +300,10 @@ static void activations_that_are_not_finite_spoil_their_block(void **state)
 
 /* ---- The scalar dot against double ---- */
 
-/* Every float operation errs by at most 2^-24 of its result. A block adds a few such errors of its
- * own terms (no larger than three times its largest weight times the activations: codes and minimum
- * apart), and each addition to the sum errs by the sum so far, at most all terms together. */
+/* The error of every float operation is at most 2^-24 of its result. A block adds a few such errors
+ * of its terms (at most three times its largest weight times the activations, for codes and
+ * minimum), and each addition to the sum adds an error relative to the sum so far, at most the sum
+ * of all terms. */
 static double dot_bound(const struct quant_type *type, const struct column *c, const float *w,
                         int64_t k)
 {

@@ -1,5 +1,5 @@
-/* test/test_reply.c: parts of replies: every format in one piece, cut at every place, and byte by
- * byte, with the same result; no byte lost; what is no call stays text; bounds. */
+/* test/test_reply.c: parts of replies: every format at once, split at every place, and byte by
+ * byte, with the same result; no byte is lost; text that is not a call remains text; limits. */
 #include "test/support.h"
 
 #include "test/support_files.h"
@@ -13,7 +13,7 @@ struct reply_case {
     const char *signs;  /* what the template contains */
     const char *prompt; /* before the reply */
     const char *reply;
-    const char *parts; /* T text, R reasoning, C name(arguments)#id; one a line */
+    const char *parts; /* T text, R reasoning, C name(arguments)#id; one per line */
     bool tools;
 };
 
@@ -181,7 +181,7 @@ enum { N_CASES = sizeof cases / sizeof cases[0] };
 /* The parts of a reply as text, and all its bytes. */
 struct found {
     struct base_buffer parts, bytes;
-    char kind; /* of the part that is open */
+    char kind; /* kind of the open part */
 };
 
 static void note(struct found *f, struct text_reply *r)
@@ -227,7 +227,7 @@ static void check(const struct reply_case *c, const json_t *tools, size_t first,
     const size_t n = strlen(c->reply);
     for (size_t at = 0, size = first; at < n; at += size, size = step) {
         if (size > n - at) size = n - at;
-        /* From memory of its own, so that reading past the end is seen. */
+        /* An exactly sized copy, so that AddressSanitizer detects reads past the end. */
         char *piece = malloc(size ? size : 1);
         memcpy(piece, c->reply + at, size);
         assert_true(text_reply_feed(r, piece, size, &err));
@@ -261,7 +261,7 @@ static void replies_cut_anywhere_give_the_same_parts(void **state)
     json_decref(tools);
 }
 
-/* jansson's allocation that fails, counted down. */
+/* Allocations of jansson until one fails. */
 static long allocations_left;
 
 static void *fail_in_time(size_t size)
@@ -271,8 +271,8 @@ static void *fail_in_time(size_t size)
     return NULL;
 }
 
-/* Whichever of jansson's allocations fails: an error, or the parts as they should be. Texts are
- * short: where one grows past 16 bytes, jansson's own scanner takes no notice of a failure. */
+/* Whichever of jansson's allocations fails: an error, or the correct parts. Texts are short,
+ * because jansson's scanner ignores a failure when a text grows past 16 bytes. */
 static const struct reply_case short_calls[] = {
     {"hermes", "<tool_call>", "",
      "<tool_call>{\"name\": \"find\", \"arguments\": {\"n\": 1}}</tool_call>",
@@ -345,7 +345,8 @@ static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
     base_buffer_free(&f.bytes);
 }
 
-/* A call that is too long, closing marks without end, deep and long values: text, soon. */
+/* Calls that are too long, endless closing marks, and deep and long values become text without long
+ * delay. */
 static void endless_calls_and_marks_become_text(void **state)
 {
     (void)state;
@@ -368,7 +369,7 @@ static void endless_calls_and_marks_become_text(void **state)
                 assert_true(text_reply_feed(r, fillings[k], n, &err));
                 note(&f, r);
             }
-            /* All but a few bytes came out before the end. */
+            /* All but a few bytes were returned before the end. */
             assert_in_range(f.bytes.size, size - 700, size);
             assert_true(text_reply_end(r, &err));
             note(&f, r);

@@ -1,5 +1,5 @@
-/* test/test_sample.c: every sampling rule against a naive implementation (full sort, libm exp), on
- * random and adversarial logits; seeds, history, errors, and the distribution that is drawn. */
+/* test/test_sample.c: every sampling rule against a naive implementation (full sort, libm exp),
+ * with random and adversarial logits; seeds, history, errors, and the distribution of draws. */
 #include "sample/sample.h"
 #include "test/support.h"
 #include <math.h>
@@ -28,8 +28,8 @@ static int by_id(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* Returns the id for the uniform number u; -1 when nothing is possible. Where no rule can drop a
- * candidate, the distribution is walked by id. */
+/* Returns the id for the uniform number u; -1 if no token is possible. If no rule can remove a
+ * candidate, draws go by id. */
 static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, const float *logits,
                           const int32_t *history, int n_history, double u)
 {
@@ -100,7 +100,7 @@ static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *l
         }
         logits[i] = x;
     }
-    logits[sample_random_u32(r) % n] = 3.5f; /* one number at least */
+    logits[sample_random_u32(r) % n] = 3.5f; /* at least one finite logit */
 }
 
 static const float top_ps[] = {1, 0.95f, 0.5f, 0.001f};
@@ -149,7 +149,7 @@ static void chain_equals_naive(void **state)
             int32_t want = naive_next(&o, n, logits, history, n_history, u);
             assert_int_equal(sample_next(s, logits, &err), want);
         }
-        assert_memory_equal(before, logits, sizeof logits); /* the caller's logits are untouched */
+        assert_memory_equal(before, logits, sizeof logits); /* the caller's logits are unchanged */
         sample_free(s);
     }
 }
@@ -191,7 +191,7 @@ static void forbidden_ids_do_not_come(void **state)
     sample_forbid(s, 1);
     sample_forbid(s, 1);
     sample_forbid(s, 99);
-    assert_int_equal(sample_next(s, logits, &err), 2); /* of equal ones the lowest */
+    assert_int_equal(sample_next(s, logits, &err), 2); /* the lowest of equal ones */
     for (int id = 0; id < 4; id++) sample_forbid(s, id);
     assert_int_equal(sample_next(s, logits, &err), -1);
     assert_int_equal(err.code, BASE_FAILED);
@@ -216,7 +216,7 @@ static void a_mask_restricts_one_call(void **state)
         sample_restrict(s, some);
         int32_t id = sample_next(s, logits, &err);
         assert_true(id == 7 || id == 129);
-        assert_int_equal(sample_next(s, logits, &err), 5); /* the mask is used up */
+        assert_int_equal(sample_next(s, logits, &err), 5); /* the mask applies only once */
         sample_restrict(s, one);
         assert_int_equal(sample_next(s, logits, &err), 66);
         sample_restrict(s, one);
@@ -231,7 +231,7 @@ static void a_mask_restricts_one_call(void **state)
     }
 }
 
-/* Against a full sort and libm. */
+/* Compared with a full sort and libm. */
 static void logprobs_are_the_plain_softmax(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void the_window_forgets(void **state)
     const float logits[3] = {10, 8, 1};
     assert_int_equal(sample_next(s, logits, &err), 0);
     sample_accept(s, 0);
-    sample_accept(s, -1); /* outside the vocabulary: ignored, does not push */
+    sample_accept(s, -1); /* outside the vocabulary: ignored, not added to the history */
     sample_accept(s, 3);
     assert_int_equal(sample_next(s, logits, &err), 1);
     sample_accept(s, 2);
@@ -359,7 +359,7 @@ static void seeds_decide(void **state)
 }
 
 /* Pearson's chi-square over 16 tokens, 15 degrees of freedom: 99.99 % of good generators stay below
- * 44.3; the seed is fixed, so this either holds or does not. */
+ * 44.3; the seed is fixed, so the result is deterministic. */
 static void draws_follow_the_distribution(void **state)
 {
     (void)state;
@@ -387,8 +387,8 @@ static void draws_follow_the_distribution(void **state)
     sample_free(s);
 }
 
-/* A large flat vocabulary: the case that a full sort would be slow at, and the lazily sorted heap
- * must still agree with the plain meaning of top-p. */
+/* A large flat vocabulary, where a full sort would be slow: the lazily sorted heap must agree with
+ * the definition of top-p. */
 static void large_vocabularies_equal_naive(void **state)
 {
     (void)state;
@@ -407,7 +407,7 @@ static void large_vocabularies_equal_naive(void **state)
     for (int i = 0; i < 20; i++) {
         int32_t id = sample_next(s, logits, &err);
         assert_true(id >= 0 && id < N);
-        double above = 0, total = 0; /* probability of what comes before it in order */
+        double above = 0, total = 0; /* probability of the tokens before it in order */
         for (int j = 0; j < N; j++) {
             double e = exp((double)logits[j]);
             total += e;

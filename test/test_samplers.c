@@ -1,6 +1,6 @@
 /* test/test_samplers.c: every stage of the sampling chain, in any order, against a naive
- * implementation: full sorts, libm, doubles, the definitions word for word. Then what the options
- * may be, that the order is honoured, and the distributions that are drawn. */
+ * implementation: full sorts, libm, doubles, direct from the definitions. Then the ranges of
+ * options, the order of stages, and the distributions of draws. */
 #include "sample/block.h"
 #include "sample/sample.h"
 #include "test/support.h"
@@ -39,7 +39,7 @@ static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *l
         if (shape == EXTREME && sample_random_u32(r) % 2) x = PICK(r, odd);
         logits[i] = x;
     }
-    logits[sample_random_u32(r) % n] = 3.5f; /* one number at least */
+    logits[sample_random_u32(r) % n] = 3.5f; /* at least one finite logit */
 }
 
 static bool chance(struct sample_random *r, uint32_t one_in)
@@ -95,7 +95,7 @@ static struct sample_options random_options(struct sample_random *r)
     return o;
 }
 
-/* An order that the options allow, as a list and as text. Returns how many. */
+/* A random order that the options allow, as a list and as text. Returns its length. */
 static int random_order(struct sample_random *r, const struct sample_options *o,
                         int order[SUPPORT_STAGES], char *text, size_t size)
 {
@@ -132,7 +132,7 @@ struct trial {
     bool default_order;
 };
 
-/* What the naive chain may say when numbers are too close to call; -2: the id is not among it. */
+/* The results that the naive chain allows within rounding errors; -2: the id is not among them. */
 static bool expected(struct support_chain *v, const struct trial *t, const double *u, int32_t id)
 {
     static const double shifts[] = {0, 3e-6, -3e-6};
@@ -222,7 +222,7 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     free(room);
 }
 
-/* Rules that leave more of some thousand than a list takes, one at a time, and adaptive-p. */
+/* Single rules that leave more candidates, of some thousand, than a list holds, and adaptive-p. */
 static struct sample_options long_options(struct sample_random *r)
 {
     static const float temps[] = {0.3f, 0.8f, 1, 2.5f};
@@ -276,7 +276,7 @@ static void chains_over_large_vocabularies_equal_the_naive_one(void **state)
     run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, random_options);
 }
 
-struct sums { /* of one block */
+struct sums { /* per block */
     float sum, second;
     uint32_t n;
 };
@@ -286,7 +286,7 @@ static struct sample_block_sums into(struct sums *s)
     return (struct sample_block_sums){&s->sum, &s->second, &s->n};
 }
 
-/* Those of AVX2 and of AVX-512, or scalar where the machine lacks one. */
+/* The kernels of AVX2 and AVX-512, or scalar if the machine lacks one. */
 static const struct sample_block_kernels *const *kernels_that_run(void)
 {
     static const struct sample_block_kernels *kernels[2];
@@ -295,7 +295,7 @@ static const struct sample_block_kernels *const *kernels_that_run(void)
     return kernels;
 }
 
-/* The kernels of this machine against those of any: the same bits; and against libm. */
+/* The kernels of this machine give the bits of the scalar ones, and agree with libm. */
 static void block_kernels_agree(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void block_kernels_agree(void **state)
     }
 }
 
-/* Adaptive-p's weights: the same bits at each level, and what the formula says. */
+/* Adaptive-p's weights have the same bits at each level and agree with the formula. */
 static void shape_kernels_agree(void **state)
 {
     (void)state;
@@ -400,8 +400,8 @@ static void refuse(const struct sample_options *o, const char *item)
     assert_string_equal(err.item, item);
 }
 
-/* A distribution that leaves no doubt has temperature 0 where the range reaches down to it: a
- * temperature of next to nothing would take all logits to the same limit. */
+/* A certain distribution gets temperature 0 if the range includes it: a temperature near 0 would
+ * take all logits to the same limit. */
 static void certainty_is_greedy(void **state)
 {
     (void)state;
@@ -427,7 +427,7 @@ static void ranges_are_checked(void **state)
     static const struct {
         size_t at;
         const char *item;
-        float low, high; /* still allowed; infinity: no limit worth a test */
+        float low, high; /* allowed limits; infinity: not tested */
     } cases[] = {
 #define CASE(member, item, low, high) {offsetof(struct sample_options, member), item, low, high}
         CASE(temp, "temp", 0, INFINITY),
@@ -540,7 +540,7 @@ static void options_that_could_not_act_are_refused(void **state)
     refuse(&o, "samplers");
     o = sample_options_default();
     o.mirostat = 2;
-    sample_free(make(&o, 100)); /* the usual top-k and the like give way */
+    sample_free(make(&o, 100)); /* default top-k and similar rules are overridden */
     o.typical_p = 0.9f;
     refuse(&o, "mirostat");
     o = sample_options_default();
@@ -563,7 +563,7 @@ static void biases_move_and_forbid(void **state)
     o.bias = bias;
     o.n_biases = 4;
     struct sampler *s = make(&o, 5);
-    const float logits[5] = {5, 9, 1, 1, -INFINITY}; /* no bias makes the impossible possible */
+    const float logits[5] = {5, 9, 1, 1, -INFINITY}; /* a bias cannot make it possible */
     assert_int_equal(sample_next(s, logits, &err), 3);
     sample_restrict(s, &(const uint64_t){1 << 1 | 1 << 2});
     assert_int_equal(sample_next(s, logits, &err), 2);
@@ -573,7 +573,8 @@ static void biases_move_and_forbid(void **state)
     sample_free(s);
 }
 
-/* Two candidates are left whose order decides whether the repeated best one is among them. */
+/* Two candidates remain; the order of stages determines whether the repeated best token is one of
+ * them. */
 static void the_order_is_honoured(void **state)
 {
     (void)state;
@@ -595,7 +596,7 @@ static void the_order_is_honoured(void **state)
     assert_true(seen[1][0] && seen[1][1] && !seen[1][2] && !seen[1][3]);
 }
 
-/* A token repeats what a breaker has cut off from it: no penalty; without the breaker there is. */
+/* No penalty for a repetition across a breaker; without the breaker there is one. */
 static void breakers_end_repetitions(void **state)
 {
     (void)state;
@@ -611,7 +612,7 @@ static void breakers_end_repetitions(void **state)
     o.dry_multiplier = 5;
     for (int run = 0; run < 2; run++) {
         const struct sample_text breaker = {of_1.data, of_1.size};
-        o.dry_breaker = &breaker; /* token 1 is one: the tokens after it are too few to count */
+        o.dry_breaker = &breaker; /* token 1 is a breaker: too few tokens follow it */
         o.n_dry_breakers = (size_t)run;
         struct sampler *s = make(&o, 40);
         for (int i = 0; i < 6; i++) sample_accept(s, text[i]);
@@ -623,8 +624,8 @@ static void breakers_end_repetitions(void **state)
 
 /* ---- Distributions ---- */
 
-/* Pearson's chi-square of DRAWS draws; a fixed seed, so this holds or does not. With 15 degrees of
- * freedom 99.99 % of good generators stay below 44.3. */
+/* Pearson's chi-square of DRAWS draws; the seed is fixed, so the result is deterministic. With 15
+ * degrees of freedom 99.99 % of good generators stay below 44.3. */
 static double chi_square(const struct sample_options *o, const float *logits, int n,
                          const double *p)
 {
@@ -660,7 +661,8 @@ static void draws_follow_the_distribution(void **state)
         o.top_k = cut ? N : 0;
         for (o.seed = 1; o.seed < 4; o.seed++) assert_true(chi_square(&o, logits, N, p) < 44.3);
     }
-    /* XTC drops what is likelier than the threshold, save the last of it, four times in five. */
+    /* With probability 0.8 XTC removes the tokens above the threshold, except the least likely of
+     * them. */
     o.xtc_probability = 0.8f;
     o.xtc_threshold = 0.05f;
     o.samplers = "temperature;xtc";
@@ -674,7 +676,7 @@ static void draws_follow_the_distribution(void **state)
     for (o.seed = 1; o.seed < 4; o.seed++) assert_true(chi_square(&o, logits, N, mixed) < 44.3);
 }
 
-/* Mirostat's purpose: the mean surprise of what is drawn comes close to tau. */
+/* The mean surprise of the draws of Mirostat approaches tau. */
 static void mirostat_reaches_its_target(void **state)
 {
     (void)state;
@@ -698,7 +700,7 @@ static void mirostat_reaches_its_target(void **state)
             const int32_t id = sample_next(s, logits, &err);
             surprise -= ((double)logits[id] - log(total)) / log(2) / STEPS;
         }
-        /* mirostat measures in the cut distribution: less than in the whole */
+        /* Mirostat measures in the truncated distribution: less than in the full one */
         assert_true(surprise > 3 && surprise < 5.5);
         sample_free(s);
     }

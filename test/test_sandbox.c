@@ -1,5 +1,5 @@
-/* test/test_sandbox.c: what the sandbox refuses and what it lets be (cli/sandbox.h), tried in
- * processes of their own, by the thread that enters it and by one that was there before. */
+/* test/test_sandbox.c: what the sandbox refuses and allows (cli/sandbox.h), tested in separate
+ * processes, by the thread that enters it and by a thread that was started before. */
 #include "test/support.h"
 
 #include "base/output.h"
@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 struct place {
-    char inside[128];  /* a folder that may be written to */
-    char outside[128]; /* one that may not */
+    char inside[128];  /* a writable folder */
+    char outside[128]; /* a folder that is not writable */
     int terminal;
 };
 
@@ -41,7 +41,7 @@ static char *path_of(const char *folder, const char *name)
     return out;
 }
 
-/* ---- What is tried; each returns -1 and errno where it is refused ---- */
+/* ---- Operations; each returns -1 and errno when refused ---- */
 
 static long open_to_read(const struct place *p)
 {
@@ -265,7 +265,7 @@ static void *nothing(void *user)
     return user;
 }
 
-/* Memory, threads, time, signals and files that are open stay usable. */
+/* Memory, threads, time, signals and open files remain usable. */
 static void works(const struct job *j, int log)
 {
     struct stat st;
@@ -327,7 +327,7 @@ static void in_a_sandbox(unsigned allowed, const char *output)
     if (pid == 0) child(&j);
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status)); /* and by no signal */
+    assert_true(WIFEXITED(status)); /* not by a signal */
     assert_int_equal(WEXITSTATUS(status), 0);
     if (output) {
         char got[4] = "";
@@ -358,7 +358,8 @@ static void with_files_no_program_is_started(void **state)
     in_a_sandbox(CLI_SANDBOX_FILES, NULL);
 }
 
-/* What a command that fetches files may do: returns the number of the first line that is wrong. */
+/* The operations that a command that fetches files may use; returns the line of the first wrong
+ * result. */
 static int below_one_folder(const struct place *p, const struct sockaddr_in *here)
 {
     char *const none[] = {NULL};

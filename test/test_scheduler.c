@@ -1,5 +1,6 @@
-/* test/test_scheduler.c: requests that come, end and are cancelled at random in one session are
- * each what they are alone; beginnings are read once; a job's failure is its own. */
+/* test/test_scheduler.c: requests that arrive, end and are cancelled at random in one session give
+ * the same as each alone; common prefixes are evaluated once; the failure of a job affects no
+ * other. */
 #include "test/support.h"
 
 #include "generate/scheduler.h"
@@ -97,7 +98,7 @@ static void make_options(struct set *set)
     set->options[4].n_stop = 2;
     set->options[5].sample.repeat_penalty = 1.3f;
     set->options[5].ignore_eos = true;
-    set->options[6].sample.temp = 0; /* repeats itself: guesses are right */
+    set->options[6].sample.temp = 0; /* repeats itself, so that drafts are accepted */
     set->options[6].ignore_eos = true;
 }
 
@@ -192,8 +193,8 @@ static void run_alone(const struct support_generate *lone, const struct entry *e
     generate_request_free(r);
 }
 
-/* Each text is the lone one; one that was cancelled is the beginning of it. Returns how many
- * failed. */
+/* Each text must equal that of the job alone, or, if cancelled, be a prefix of it. Returns the
+ * number of failed jobs. */
 static int check(const struct support_generate *lone, const struct set *set, const char *what)
 {
     struct text alone = {0};
@@ -256,7 +257,7 @@ static void every_text_is_what_it_is_alone(void **state)
     assert_true(sum.n_right > 0 && sum.n_right < sum.n_guesses);
 }
 
-/* The comparison sees a seed that is another. */
+/* The comparison detects another seed. */
 static void another_seed_is_seen(void **state)
 {
     uint64_t random = 3;
@@ -280,9 +281,9 @@ static void another_seed_is_seen(void **state)
     free_set(set);
 }
 
-/* ---- Beginnings ---- */
+/* ---- Common prefixes ---- */
 
-/* Jobs of one beginning: the ids that were evaluated of all their prompts. */
+/* Jobs with a common prefix; returns the number of evaluated ids of all prompts. */
 static uint64_t read_of(const char *arch, uint32_t n_slots, uint32_t n_kept, size_t n_shared)
 {
     uint64_t random = 5;
@@ -296,7 +297,7 @@ static uint64_t read_of(const char *arch, uint32_t n_slots, uint32_t n_kept, siz
     for (int k = 0; k < N_JOBS; k++) {
         struct entry *e = &set->entry[k];
         for (size_t i = 0; i < n_shared; i++) e->id[i] = set->beginning[0][i];
-        e->id[n_shared] = k + 3; /* what comes after is each one's own */
+        e->id[n_shared] = k + 3; /* the rest differs between jobs */
         e->job.prompt.n = n_shared + 10;
         e->job.options = &set->options[5];
         e->cancel_at = UINT64_MAX;
@@ -318,7 +319,7 @@ static void a_shared_beginning_is_read_once(void **state)
         assert_int_equal(read_of("llama", 4, n_kept, 80), 80 + 10 * N_JOBS);
         assert_int_equal(read_of("llama", 1, n_kept, 80), 80 + 10 * N_JOBS);
     }
-    assert_int_equal(read_of("gemma3", 4, 1, 80), 80 + 10 * N_JOBS); /* a window of fewer tokens */
+    assert_int_equal(read_of("gemma3", 4, 1, 80), 80 + 10 * N_JOBS); /* a window below 80 tokens */
 }
 
 /* ---- Failures ---- */

@@ -1,6 +1,6 @@
-/* test/test_schema.c: JSON schemas: the official suite (draft 2020-12, required part) when the
- * reference data is there, errors by name, and that what may be generated is a subset of what is
- * accepted and never a dead end. */
+/* test/test_schema.c: JSON schemas: the official suite (draft 2020-12, required part) if the
+ * reference data exists, errors by name, and that texts that can be generated are accepted and
+ * never reach a dead end. */
 #include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "test/support.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- a reader of raw JSON: where values begin and end, no more -- */
+/* -- a reader of raw JSON: only the boundaries of values -- */
 
 static const char *skip_space(const char *s)
 {
@@ -67,7 +67,7 @@ static const char *element(const char *s, bool first)
     return skip_space(first ? s : s + 1);
 }
 
-/* Without white space outside strings; the caller frees. */
+/* Copies without white space outside strings; the caller frees. */
 static char *compact(const char *s, size_t *size)
 {
     const char *end = skip_value(s);
@@ -119,7 +119,7 @@ static void count_refusal(struct tally *t, const struct base_error *err, int cas
 {
     char keyword[40] = "?";
     sscanf(err->text, "%*[^']'%39[^']", keyword);
-    /* A refusal names a keyword, or it does not count as one. */
+    /* A refusal must name a keyword. */
     assert_string_not_equal(keyword, "?");
     int i = 0;
     while (t->refusal[i].cases && strcmp(t->refusal[i].keyword, keyword) != 0) i++;
@@ -143,7 +143,7 @@ static void run_group(struct tally *t, const char *file, const char *group)
         size_t size;
         char *text = compact(data, &size);
         cases++;
-        /* What may be generated is accepted. */
+        /* Texts that can be generated must be accepted. */
         if (g && !valid && accepts(g, text, size)) t->wrong++;
         if (c && accepts(c, text, size) == valid) {
             t->right++;
@@ -235,7 +235,7 @@ static const char *const walked[] = {
     "\"maxContains\":3,\"items\":{\"type\":[\"integer\",\"null\"]}}",
     "{\"type\":\"array\",\"maxItems\":9,\"items\":{\"enum\":[1,12,-3.50,1e20,0.1,null,"
     "12345678901234567]}}",
-    /* no item that the enumeration leaves room for is contained */
+    /* the enumeration has no item that satisfies "contains" */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
     "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{\"enum\":[\"a\",\"bb\",3,"
     "null]}}",
@@ -243,7 +243,7 @@ static const char *const walked[] = {
     "\"required\":[\"s\"]}",
 };
 
-/* A random allowed token; those that close something are preferred half of the time. */
+/* A random allowed token; closing tokens are preferred half of the time. */
 static int64_t pick_token(const uint64_t *mask, const struct support_tokens *words,
                           struct sample_random *r)
 {
@@ -260,7 +260,8 @@ static int64_t pick_token(const uint64_t *mask, const struct support_tokens *wor
     return chosen;
 }
 
-/* From wherever a text stands the shortest ending is found, as long as foretold, and accepted. */
+/* From any state of a text the shortest ending is found, has the predicted length, and is
+ * accepted. */
 static void expect_ending(struct constrain_finisher *f, struct constrain_state *s,
                           const struct constraint *c, const struct base_buffer *text)
 {
@@ -370,7 +371,7 @@ static void numbers_are_generated_as_the_schema_has_them(void **state)
     }
 }
 
-/* What accepts numbers and cannot generate one is an error of the schema; where there is no number
+/* A schema that accepts numbers of which none can be generated is an error; if no number is valid
  * at all, another alternative remains. */
 static void numbers_that_cannot_be_generated_are_refused(void **state)
 {
@@ -396,7 +397,7 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
                           "null"));
 }
 
-/* -- what older drafts and APIs write -- */
+/* -- forms of older drafts and APIs -- */
 
 struct judged {
     const char *schema;
@@ -417,7 +418,7 @@ static void judge(const struct judged *j, const struct constrain_schema_options 
     constraint_free(c);
 }
 
-/* Cases that are written with single quotes. */
+/* Cases written with single quotes. */
 static void judge_quoted(const struct judged *cases, size_t n_cases)
 {
     for (size_t i = 0; i < n_cases; i++) {
@@ -468,7 +469,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
 {
     (void)state;
     static const struct judged cases[] = {
-        /* draft 4: an exclusive bound is a boolean beside the bound */
+        /* draft 4: an exclusive bound is a boolean in addition to the bound */
         {"{'type':'number','minimum':5,'exclusiveMinimum':true}", {"5.1", "6"}, {"5", "4"}},
         {"{'type':'number','maximum':5,'exclusiveMaximum':true}", {"4.9"}, {"5", "5.0"}},
         {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
@@ -503,7 +504,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
         {"{'type':'string','nullable':false}", {"'a'"}, {"null"}},
         {"{'type':'string','nullable':true,'enum':['a']}", {"'a'"}, {"null", "'b'"}},
         {"{'nullable':true,'enum':[1]}", {"1"}, {"null"}},
-        /* items that are enumerated may be told to differ */
+        /* enumerated items may be required to be unique */
         {"{'type':'array','uniqueItems':true,'items':{'enum':['a','b',1,1.0,null]}}",
          {"[]", "['a',1,null,'b']"},
          {"['a','a']", "[1,1.0]", "['c']", "['b',null,'b']"}},
@@ -524,7 +525,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
          {"[2]", "[]"},
          {"[2,2]", "[1]", "[4]"}},
         {"{'uniqueItems':true,'items':{'const':5}}", {"[5]", "[]"}, {"[5,5]", "[5,5.0]"}},
-        /* what APIs wrap a schema in */
+        /* API wrappers of a schema */
         {"{'name':'x','strict':true,'schema':{'type':'integer'}}", {"1"}, {"'1'"}},
         {"{'type':'json_schema','json_schema':{'name':'x','schema':{'$ref':'#/$defs/a',"
          "'$defs':{'a':{'const':1}}}}}",
@@ -534,7 +535,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
     judge_quoted(cases, sizeof cases / sizeof cases[0]);
 }
 
-/* Lengths are counted, so that a large one costs no more than a small one. */
+/* Lengths are counters, so a large one is not slower than a small one. */
 static void large_lengths_are_exact(void **state)
 {
     (void)state;
@@ -611,7 +612,7 @@ static void many_texts_and_repetitions_are_exact(void **state)
     base_buffer_free(&text);
 }
 
-/* An object of 500 properties, every one needed: each may come once, in any order. */
+/* An object with 500 required properties: each occurs once, in any order. */
 static void many_properties_are_exact(void **state)
 {
     (void)state;
@@ -642,7 +643,8 @@ static void many_properties_are_exact(void **state)
     base_buffer_free(&text);
 }
 
-/* A model that may invent names invents them to the limit: what the schema names is generated. */
+/* Only named properties are generated, because a model that may invent names does so up to the
+ * limit. */
 static void generation_keeps_to_named_properties(void **state)
 {
     (void)state;
@@ -660,7 +662,7 @@ static void generation_keeps_to_named_properties(void **state)
         {"{\"properties\":{\"a\":{}},\"patternProperties\":{\"^x\":{}}}",
          {"{\"x1\":1,\"a\":1}"},
          {"{\"y\":1}"}},
-        /* nothing is named, or more is allowed in so many words, or needed */
+        /* no property is named, or others are explicitly allowed or required */
         {"{\"type\":\"object\"}", {"{\"c\":1}"}, {"1"}},
         {"{\"required\":[\"a\"]}", {"{\"a\":1,\"c\":1}"}, {"{}"}},
         {"{\"properties\":{\"a\":{}},\"additionalProperties\":true}", {"{\"c\":1}"}, {NULL}},
@@ -694,7 +696,7 @@ static void lenient_keywords_restrict_nothing(void **state)
     c = constraint_json_object(true, &err);
     assert_non_null(c);
     assert_true(accepts(c, "{\"a\": [1, 2]}", 13));
-    assert_false(accepts(c, "{\"a\":     1}", 12)); /* much white space is not generated */
+    assert_false(accepts(c, "{\"a\":     1}", 12)); /* long white space is not generated */
     constraint_free(c);
     assert_null(compile("false", 5, true, &err));
     assert_int_equal(err.code, BASE_USAGE);

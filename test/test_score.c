@@ -1,4 +1,4 @@
-/* test/test_score.c: figures about predictions against values worked out by hand; probabilities of
+/* test/test_score.c: figures about predictions against values computed by hand; probabilities of
  * given texts, evaluated together in any mixture, have the bits of each evaluated alone. */
 #include "test/support.h"
 
@@ -35,7 +35,7 @@ static void intervals_of_a_share(void **state)
     const double z2 = 1.95996398454 * 1.95996398454;
     double low, high;
     generate_share_interval(1, 7, &low, &high);
-    NEAR(low, 7 / (7 + z2)); /* where all are right the formula becomes n / (n + z^2) */
+    NEAR(low, 7 / (7 + z2)); /* if all are right the formula is n / (n + z^2) */
     NEAR(high, 1.0);
     generate_share_interval(0, 7, &low, &high);
     NEAR(low, 0.0);
@@ -62,7 +62,7 @@ static void two_rows_compared(void **state)
     const float ln2 = logf(2);
     const float logits[3] = {5, 5 + ln2, 5};                  /* 1/4, 1/2, 1/4 */
     const float base[3] = {-3 + ln2, -3, -3};                 /* 1/2, 1/4, 1/4 */
-    const float logs[3] = {-logf(2), -logf(2), (float)-16.5}; /* the last is left out */
+    const float logs[3] = {-logf(2), -logf(2), (float)-16.5}; /* the last is ignored */
     struct generate_row_score s =
         generate_row_compare(logits, (struct generate_base_row){base, false}, 3, 0);
     assert_true(fabs(s.nll - log(4)) < 1e-6 && fabs(s.base_nll - log(2)) < 1e-6);
@@ -126,8 +126,8 @@ static void fill(uint64_t *r, int32_t *id, size_t n, uint32_t n_vocab)
     for (size_t i = 0; i < n; i++) id[i] = (int32_t)support_random_below(r, n_vocab);
 }
 
-/* Groups of one to nine rows. Half of the neighbours begin alike; rows share a beginning of any
- * length, and any later token is the first that counts. */
+/* Groups of one to nine rows. Half of the consecutive groups have a common prefix; rows of a group
+ * share a prefix of any length, and the first scored token is any later one. */
 static void make_texts(struct texts *t, uint64_t *r, uint32_t n_vocab)
 {
     int32_t start[N_CTX + 1];
@@ -185,7 +185,7 @@ static void rows_together_are_what_they_are_alone(void **state)
         support_generate_open(&one, archs[a], 1, N_CTX);
         struct generate_scorer *scorer = generate_scorer_new(s.engine, s.session, s.n_vocab, &err);
         assert_non_null(scorer);
-        for (int turn = 0; turn < 2; turn++) { /* the second finds what the first left */
+        for (int turn = 0; turn < 2; turn++) { /* the second starts with the state of the first */
             make_texts(&t, &r, s.n_vocab);
             assert_true(generate_scorer_run(scorer, t.group, N_GROUPS, &err));
             for (size_t g = 0; g < N_GROUPS; g++)
@@ -226,7 +226,7 @@ static void beginnings_are_evaluated_once(void **state)
     assert_non_null(scorer);
     assert_true(generate_scorer_run(scorer, t.group, 6, &err));
     const struct generate_score_counts c = generate_scorer_counts(scorer);
-    assert_int_equal(c.n_evaluated, 40 + 6 * (20 + 3 * 3)); /* a row's last token is not */
+    assert_int_equal(c.n_evaluated, 40 + 6 * (20 + 3 * 3)); /* without the last token of each row */
     assert_int_equal(c.n_alone, 6 * 3 * 63);
     generate_scorer_free(scorer);
     support_generate_close(&s);

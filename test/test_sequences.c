@@ -1,10 +1,9 @@
-/* test/test_sequences.c: several sequences in one session are each what they would be alone, byte
- * for byte: random interleavings, forks, truncations, saving, loading and failed batches, on tiny
- * models of every architecture, against a session that evaluates one sequence's tokens from the
- * start.
+/* test/test_sequences.c: several sequences in one session give the same bytes as each alone: random
+ * interleavings, forks, truncations, saving, loading and failed batches, with tiny models of every
+ * architecture, compared with a session that evaluates the tokens of one sequence from the start.
  *
- * The sequences' ids are kept beside the session; whatever the session says it still holds must
- * give the logits that those ids give. */
+ * The test keeps the ids of all sequences; the tokens that the session reports as held must give
+ * the logits of these ids. */
 #include "test/support.h"
 
 #include "base/buffer.h"
@@ -27,7 +26,7 @@ struct variant {
 };
 
 static const struct variant llama = {"llama", "llama", 0};
-/* Experts of what continues after the mixer, beside a network, and by what the layer began with. */
+/* Experts after the mixer, in addition to a network, and routed by the layer's input. */
 static const struct variant experts[] = {{"llama-moe", "llama", 4},
                                          {"arctic-moe", "arctic", 4},
                                          {"smallthinker-moe", "smallthinker", 4},
@@ -48,9 +47,9 @@ struct world {
     int32_t ids[N_SEQ][N_CTX];
     uint32_t length[N_SEQ];
     uint64_t rows_seen;
-    float rows[MOST_TOKENS][N_VOCAB]; /* of the latest batch */
+    float rows[MOST_TOKENS][N_VOCAB]; /* of the last batch */
     float expected[N_CTX][N_VOCAB];
-    struct base_buffer saved; /* a sequence */
+    struct base_buffer saved; /* a saved sequence */
 };
 
 struct reader {
@@ -89,8 +88,7 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     w->engine = engine_new(&options, &err);
     w->m = w->file && w->engine ? model_open(w->file, w->engine, &err) : NULL;
     w->many = w->m ? model_session_new(w->m, &session, &err) : NULL;
-    if (err.code ==
-        BASE_USAGE) { /* heads of a fixture that are shorter than a block of the cache */
+    if (err.code == BASE_USAGE) { /* the fixture's heads are shorter than a block of the cache */
         print_message("%s with a cache of F16: %s\n", v->arch, err.text);
         err = (struct base_error)BASE_ERROR_INIT;
         session.type_k = session.type_v = QUANT_F16;
@@ -139,13 +137,13 @@ static bool keep_expected(void *user, uint64_t first, uint64_t n, const float *l
 
 /* ---- Steps ---- */
 
-/* A random batch of the sequences that have room; its tokens are not yet in w->ids. */
+/* A random batch of sequences that have room; its tokens are not yet in w->ids. */
 static uint32_t random_batch(struct world *w, struct model_token *tokens)
 {
     uint32_t n = 0, want = 1 + below(w, MOST_TOKENS), room[N_SEQ];
     for (uint32_t q = 0; q < N_SEQ; q++) room[q] = N_CTX - w->length[q];
     for (uint32_t tries = 0; n < want && tries < 200; tries++) {
-        /* Mostly runs of one sequence, as a prompt beside others that generate. */
+        /* Mostly runs of one sequence, like a prompt while others generate. */
         uint32_t seq = n > 0 && below(w, 3) ? tokens[n - 1].seq : below(w, N_SEQ);
         if (room[seq] == 0) continue;
         room[seq]--;
@@ -189,7 +187,7 @@ static void eval_step(struct world *w, const char *name)
     struct model_token tokens[MOST_TOKENS];
     uint32_t before[N_SEQ], n = random_batch(w, tokens), wanted = 0;
     memcpy(before, w->length, sizeof before);
-    if (below(w, 4) == 0) { /* interrupted: nothing must be left of it */
+    if (below(w, 4) == 0) { /* interrupted: must have no effect */
         base_interrupt();
         assert_false(n > 0 && model_eval_batch(w->many, tokens, n, keep_batch, w, &err));
         base_interrupt_clear();
@@ -273,8 +271,8 @@ static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uin
     return model_seq_load(s, seq, least, most, &source, err);
 }
 
-/* A sequence that is saved and loaded, whole or its beginning, is that of a fork; and another
- * session saves the same bytes of it. */
+/* Loading a saved sequence, or a prefix of it, has the effect of a fork; and another session saves
+ * the same bytes of it. */
 static void save_step(struct world *w)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -285,7 +283,7 @@ static void save_step(struct world *w)
     const uint32_t left = load(w, w->many, to, 0, most, &err);
     assert_int_equal(err.code, BASE_OK);
     assert_true(left <= most && (most < length || left == length));
-    if (left > 0) { /* else `to` is as it was */
+    if (left > 0) { /* otherwise `to` is unchanged */
         memmove(w->ids[to], w->ids[from], left * sizeof w->ids[0][0]);
         w->length[to] = left;
         assert_int_equal(load(w, w->many, to, left + 1, left, &err), 0);
@@ -339,13 +337,13 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
             random_walk(&experts[e], &settings[i]);
-        /* Quick: a part of the architectures, other ones for each setting. */
+        /* Quick: a part of the architectures, different for each setting. */
         for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 40 : 1)
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);
     }
 }
 
-/* What is refused is refused before anything is evaluated. */
+/* Errors are detected before any evaluation. */
 static void what_is_refused_changes_nothing(void **state)
 {
     const struct setting s = {2, 16, QUANT_F16};
@@ -375,7 +373,7 @@ static void what_is_refused_changes_nothing(void **state)
 
 static const struct variant recurrent = {"lfm2", "lfm2", 0};
 
-/* n tokens more of a sequence in one batch, compared with the sequence alone. */
+/* Evaluates n more tokens of a sequence in one batch and compares with the sequence alone. */
 static void eval_more(struct world *w, uint32_t seq, uint32_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -414,7 +412,7 @@ static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
     eval_more(w, 0, 2);
     go_back(w, 0, 22, 15); /* before it */
     eval_more(w, 0, 4);
-    eval_more(w, 1, 6);    /* the fork has its own way */
+    eval_more(w, 1, 6);    /* the fork is independent */
     go_back(w, 0, 14, 10); /* the end of the first one */
     go_back(w, 0, 9, 0);
     go_back(w, 1, 20, 15);
@@ -423,7 +421,7 @@ static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
     close_world(w);
 }
 
-/* A sequence can be cut at a mark in the middle of a prompt, of one batch. */
+/* A sequence can be truncated at a mark within a prompt and batch. */
 static void recurrent_states_are_held_at_marks(void **state)
 {
     const struct setting s = {2, 512, QUANT_F16};
@@ -440,7 +438,7 @@ static void recurrent_states_are_held_at_marks(void **state)
     close_world(w);
 }
 
-/* Many prompts: the snapshots thin out, and the latest stay. */
+/* Many prompts: old snapshots are thinned out, the latest are kept. */
 static void recurrent_states_of_many_prompts_thin_out(void **state)
 {
     const struct setting s = {1, 512, QUANT_F16};
@@ -464,7 +462,7 @@ static bool fail_later(void *user, uint64_t first, uint64_t n, const float *logi
     return first + n < 7 || base_fail(err, BASE_FAILED, "enough");
 }
 
-/* A batch of mixed tokens is several runs of the graph; if a late one fails all are taken back. */
+/* A batch of mixed tokens takes several runs of the graph; if a later one fails all are undone. */
 static void a_batch_of_several_runs_that_fails_leaves_no_trace(void **state)
 {
     static const uint32_t seqs[] = {0, 1, 0, 1, 1, 0, 0, 0, 2, 1};

@@ -1,4 +1,4 @@
-/* test/test_stop.c: stop strings: named cases, and random text over two letters against a naive
+/* test/test_stop.c: stop strings: named cases, and random text of two letters against a naive
  * search, fed at once, byte by byte and in random pieces. */
 #include "generate/stop.h"
 #include "sample/sample.h"
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Feeds text in pieces of piece(s) bytes (0: all at once); returns the match, the released text in
- * `out`. */
+/* Feeds text in pieces of piece(s) bytes (0: all at once); returns the match, and the released text
+ * in `out`. */
 static int feed(const char *const *stops, size_t count, const char *text, size_t size, size_t piece,
                 struct base_buffer *out)
 {
@@ -24,7 +24,7 @@ static int feed(const char *const *stops, size_t count, const char *text, size_t
     return match;
 }
 
-/* The earliest end; of several ending together the longest. */
+/* The match that ends first; the longest of several with the same end. */
 static int naive(const char *const *stops, size_t count, const char *text, size_t size,
                  size_t *shown)
 {
@@ -75,7 +75,7 @@ static void named_cases_end_where_they_should(void **state)
     base_buffer_free(&out);
 }
 
-/* What can become no stop string is released at once. */
+/* Text that cannot become a stop string is released at once. */
 static void nothing_is_held_without_need(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test/test_template.c: chat templates against what Python's jinja2 made of them: snippets of every
- * construct, and published templates with conversations of every kind; then limits, refusals and
+/* test/test_template.c: chat templates against the results of Python's jinja2: snippets of every
+ * construct, and published templates with conversations of every kind; then limits, errors and
  * messages. scripts/make-template-goldens writes the expected results. */
 #include "test/support.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 26 July 2024, 15:04:05, a Friday: the clock of the expected results. */
+/* 26 July 2024, 15:04:05, a Friday: the time of the expected results. */
 static const struct tm test_clock = {.tm_year = 124,
                                      .tm_mon = 6,
                                      .tm_mday = 26,

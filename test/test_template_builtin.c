@@ -1,5 +1,5 @@
-/* test/test_template_builtin.c: every built-in chat template against its format written out by
- * hand, with and without a system message; roles that a format does not know are errors. */
+/* test/test_template_builtin.c: every built-in chat template against its format, written by hand,
+ * with and without a system message; roles that a format does not have are errors. */
 #include "test/support.h"
 
 #include "text/chat/chat_formats.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A conversation system S, user U, assistant A, user V with the generation prompt; `s` and `/s`
- * represent bos_token and eos_token. */
+ * stand for bos_token and eos_token. */
 static const struct {
     const char *name, *text;
 } expected[] = {
@@ -115,7 +115,7 @@ static void every_format_gives_its_written_text(void **state)
     }
 }
 
-/* Every name of the list is tested above, and the list is in order. */
+/* Every name of the list is tested above, and the list is sorted. */
 static void every_name_of_a_format_is_tested(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test/test_template_limits.c: hostile chat templates end soon and cleanly, each with an error that
- * names the limit; what is refused is named with its line; the limits that a caller sets hold. */
+/* test/test_template_limits.c: hostile chat templates end soon, each with an error that names the
+ * limit; errors name the construct and its line; the limits that a caller sets are respected. */
 #include "test/support.h"
 
 #include "base/interrupt.h"
@@ -21,13 +21,13 @@ static bool render(const char *source, size_t size, const struct jinja_template_
     return ok;
 }
 
-/* The template must fail with a message that has `word` in it. */
+/* The template must fail with a message that contains `word`. */
 static void expect(const char *source, const char *word)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
     struct jinja_template_options options = jinja_template_options_default();
-    options.max_steps = 2000000; /* the suite is quick; the default is tried once below */
+    options.max_steps = 2000000; /* for a fast suite; one test below uses the default */
     options.max_output = 1 << 20;
     options.max_memory = 64 << 20;
     if (render(source, strlen(source), &options, &out, &err))
@@ -106,8 +106,8 @@ static const char *const hostile[][2] = {
     {"{{ raise_exception('stop here') }}", "stop here"},
 };
 
-/* Operations in a loop whose work is the length of their values: the limit of steps ends each soon.
- */
+/* Operations in a loop, with work proportional to the length of their values: the limit of steps
+ * ends each soon. */
 static const char *const long_values[] = {
     "set a = range(100000)|list",
     "if a == a",
@@ -153,7 +153,7 @@ static void work_on_long_values_is_limited(void **state)
     }
 }
 
-/* Integers spread over a mapping's slots: the work grows as their count does. */
+/* Integers are distributed over the slots of a mapping: the work is linear in their number. */
 static void unique_integers_take_linear_work(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void deep_nesting_is_an_error(void **state)
     }
 }
 
-/* Long chains of one level are no nesting, but trees all the same. */
+/* Long chains of one level have no nesting in the source, but deep syntax trees. */
 static void long_chains_end_in_an_answer_or_an_error(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void what_is_not_supported_is_named_with_its_line(void **state)
     expect("{{ s|upper.", "line 1: ");
 }
 
-/* Each limit of the options is a limit of its own. */
+/* Each limit of the options applies independently. */
 static void each_limit_is_a_limit_of_its_own(void **state)
 {
     (void)state;

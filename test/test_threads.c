@@ -1,4 +1,4 @@
-/* test/test_threads.c: processor lists, physical cores and CPU quotas, read from made-up machines
+/* test/test_threads.c: processor lists, physical cores and CPU quotas, read from simulated machines
  * under a temporary directory. */
 #include "engine/engine.h"
 #include "engine/threads.h"
@@ -25,7 +25,7 @@ static void remove_tree(const char *root)
     assert_int_equal(system(command), 0);
 }
 
-/* Writes root + path, making its directories. */
+/* Writes root + path and creates its directories. */
 static void put(const char *root, const char *path, const char *text)
 {
     char name[2 * PATH_ROOM];
@@ -98,7 +98,7 @@ static void a_core_is_counted_once(void **state)
     (void)state;
     char root[PATH_ROOM];
     make_root(root);
-    /* 4 cores of 2 threads: 0+4, 1+5, 2+6 in one spelling, 7 and 3 unknown */
+    /* 4 cores of 2 threads: 0+4, 1+5, 2+6 in different notations, 7 and 3 unknown */
     for (int i = 0; i < 3; ++i) {
         char list[32];
         snprintf(list, sizeof(list), "%d,%d\n", i, i + 4);

@@ -1,6 +1,6 @@
-/* test/test_token_loop.c: once a text has begun, the loop that generates it allocates nothing:
- * evaluation, sampling, a constraint, detokenizing and stop texts together, as `run` has them, and
- * many texts in one session. */
+/* test/test_token_loop.c: after the start of a text, the loop that generates it allocates nothing:
+ * evaluation, sampling, a constraint, detokenizing and stop strings together, as in `run`, and many
+ * texts in one session. */
 #include "test/support.h"
 
 #include "generate/scheduler.h"
@@ -12,7 +12,7 @@
 
 enum { N_WARM = 30, N_TOKENS = 60, N_CTX = 128 };
 
-/* Steps that must be there. */
+/* Runs n steps, which must exist. */
 static void steps(struct generate_request *r, int n, const char *what)
 {
     struct generate_piece piece;
@@ -65,7 +65,7 @@ static void nothing_is_allocated_per_token(void **state)
         struct support_generate s = {0};
         char what[64];
         support_generate_open(&s, support_arch(i), 1, N_CTX);
-        assert_true(atomic_load(&allocations) > 0); /* the wraps are in place */
+        assert_true(atomic_load(&allocations) > 0); /* the wrappers are linked */
         count(&s, &plain, 1, support_arch(i));
         snprintf(what, sizeof what, "%s under a constraint", support_arch(i));
         count(&s, &constrained, N_WARM, what);

@@ -31,7 +31,7 @@ static struct text_ids encode(const struct text_tokenizer *t, const char *text, 
     return ids;
 }
 
-/* The numbers of one line; returns where the next line begins. */
+/* Reads the numbers of one line; returns the start of the next line. */
 static const char *read_line(const char *at, struct text_ids *ids)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -45,7 +45,7 @@ static const char *read_line(const char *at, struct text_ids *ids)
     return at + strspn(at, " ") + 1;
 }
 
-/* NAME.gguf with its NAME.gguf.inp and NAME.gguf.out; returns the number of cases. */
+/* Checks NAME.gguf with NAME.gguf.inp and NAME.gguf.out; returns the number of cases. */
 static int check_vocab_file(const char *name)
 {
     static const char separator[] = "\n__ggml_vocab_test__\n";
@@ -133,7 +133,7 @@ static void gemma3_gives_the_reference_ids(void **state)
 
 /* ---- Round trips ---- */
 
-/* Bytes, or characters of a few blocks, or both. */
+/* Random bytes, or characters of a few Unicode blocks, or both. */
 static size_t random_text(uint64_t *seed, char *out, size_t room)
 {
     static const int32_t blocks[][2] = {{0x20, 0x7e},     {0x20, 0x7e},      {9, 13},
@@ -161,7 +161,7 @@ static bool is_valid(const char *text, size_t size)
     return code >= 0;
 }
 
-/* The bytes of the ids, through the stream: of valid text, whole sequences at every step. */
+/* Decodes the ids by the stream; valid text must give whole sequences at every step. */
 static void decode(const struct text_tokenizer *t, const struct text_ids *ids, bool valid,
                    struct base_buffer *out)
 {
@@ -173,7 +173,7 @@ static void decode(const struct text_tokenizer *t, const struct text_ids *ids, b
         if (valid && out->size) assert_int_equal(base_utf8_open_tail(out->data, out->size), 0);
     }
     assert_true(!valid || d.n_held == 0);
-    base_buffer_add(out, d.held, d.n_held); /* what text_decoder_end would replace */
+    base_buffer_add(out, d.held, d.n_held); /* bytes that text_decoder_end would replace */
 }
 
 static void check_round_trips(const struct text_tokenizer *t, uint64_t seed)
@@ -229,7 +229,7 @@ static void texts_come_back_from_small_vocabularies(void **state)
 
 /* ---- Long texts ---- */
 
-/* 1 MB of one unit must come to an end; a time that grows with the square would not. */
+/* 1 MB of one unit must finish; with quadratic time it would not. */
 static void check_long(const struct text_tokenizer *t, const char *unit)
 {
     size_t n = strlen(unit), size = (support_quick() ? 100000 : 1000000) / n * n;
@@ -254,7 +254,7 @@ static void long_texts_take_linear_time(void **state)
         if (!support_shared_path(names[i], path, sizeof path)) support_skip("no vocabulary files");
         struct support_vocab v = support_vocab_open(path);
         for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
-            if (i == 2 && *units[u] == '\n') continue; /* white space alone has no ids there */
+            if (i == 2 && *units[u] == '\n') continue; /* white space alone gives no ids */
             check_long(v.tokenizer, units[u]);
         }
         support_vocab_free(&v);
@@ -274,7 +274,7 @@ static void long_texts_with_small_vocabularies_take_linear_time(void **state)
     support_vocab_free(&spm);
 }
 
-/* ---- Texts that are cut into parts ---- */
+/* ---- Texts that are split into parts ---- */
 
 static void build_joining(struct gguf_writer *w)
 {
@@ -289,7 +289,7 @@ static void build_joining(struct gguf_writer *w)
     gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 8);
 }
 
-/* "ab ab .. ab" has a token across each space, whatever its length. */
+/* "ab ab .. ab" has a token across each space at any length. */
 static void tokens_across_spaces_hold_in_texts_of_any_length(void **state)
 {
     struct support_vocab v = support_vocab_make(build_joining);

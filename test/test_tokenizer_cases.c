@@ -1,8 +1,7 @@
 /* test/test_tokenizer_cases.c: the ids of the texts of test/data/tokenizer/texts.txt against those
- * of the reference programs (tokenizers, SentencePiece, rwkv, llama.cpp), as
- * scripts/make-tokenizer-cases stored them: six small vocabularies in the repository, one of them
- * under each pre-tokenizer with a stored answer, and the vocabularies of the two test models where
- * they are. */
+ * of the reference programs (tokenizers, SentencePiece, rwkv, llama.cpp), stored by
+ * scripts/make-tokenizer-cases: six small vocabularies in the repository, one of them with each
+ * pre-tokenizer that has stored ids, and the vocabularies of the two test models if available. */
 #include "test/support.h"
 
 #include "base/utf8.h"
@@ -39,7 +38,7 @@ static void add_unescaped(const char *line, size_t size, struct base_buffer *out
     }
 }
 
-/* The numbers of one line of ids; false for "-", a text without a stored answer. */
+/* Reads the numbers of one line of ids; false for "-", a text without stored ids. */
 static bool read_ids(const char *line, size_t size, struct text_ids *ids)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -116,18 +115,18 @@ static struct support_vocab open_small(const char *name)
     return support_vocab_open(path);
 }
 
-/* The texts that the long one is made of: no bytes that a library reads otherwise. */
+/* Whether a text is part of the long text: not if libraries interpret its bytes differently. */
 static bool is_part(const struct base_buffer *text)
 {
     static const char *const left_out[] = {"\xe2\x96\x81", "\xc2\x85"};
-    if (!text->size) return true; /* without bytes there is no data to point at */
+    if (!text->size) return true; /* without bytes `data` is NULL */
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (memmem(text->data, text->size, left_out[i], strlen(left_out[i]))) return false;
     return !memchr(text->data, 0, text->size);
 }
 
-/* Text i * i % 97 of texts.txt for each i, separated by spaces: longer than what any tokenizer
- * encodes as a whole, and most of its words repeated. */
+/* Text i * i % 97 of texts.txt for each i, separated by spaces: longer than any tokenizer encodes
+ * as a whole, with most words repeated. */
 static struct base_buffer make_long_text(void)
 {
     enum { PARTS = 97, TIMES = 900 };
@@ -148,7 +147,7 @@ static struct base_buffer make_long_text(void)
     return all;
 }
 
-/* Number and FNV-1a of the ids of the long text against NAME's line of long.sums. */
+/* Compares number and FNV-1a of the ids of the long text with NAME's line of long.sums. */
 static void check_long(const struct text_tokenizer *t, const char *name)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -208,7 +207,7 @@ static void wordpiece_gives_the_reference_ids(void **state)
     support_vocab_free(&v);
 }
 
-/* bpe.gguf again with another tokenizer.ggml.pre. */
+/* bpe.gguf with another tokenizer.ggml.pre. */
 static struct support_vocab open_bpe(const char *pre)
 {
     char path[128], source[256];
@@ -236,7 +235,7 @@ static struct support_vocab open_bpe(const char *pre)
 
 static void pre_tokenizers_give_the_reference_ids(void **state)
 {
-    /* Each represents the names that share its patterns. */
+    /* Each stands for all names that share its patterns. */
     static const char *const names[] = {"gpt-2",       "smollm",     "llama-bpe", "qwen2",
                                         "qwen35",      "gpt-4o",     "tekken",    "bloom",
                                         "deepseek-v3", "seed-coder", "minicpm5"};

@@ -1,5 +1,5 @@
-/* test/test_values.c: values of tensors: units cover each element once, what is found and where,
- * and differences against a plain loop; types that are data; how data lies in a file. */
+/* test/test_values.c: values of tensors: units cover each element once, findings and their places,
+ * and differences against a plain loop; types without arithmetic; the layout of data in a file. */
 #include "gguf/values.h"
 #include "test/support.h"
 #include "test/support_gguf.h"
@@ -31,7 +31,8 @@ static struct gguf_scan scan(const struct gguf_tensor *t)
     return sum;
 }
 
-/* Short rows, rows of a unit and of parts of units, each element in turn at borders. */
+/* Short rows, rows of one unit and of parts of units; changes each element at boundaries in
+ * turn. */
 static void each_element_is_seen_once(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void data_types_are_read(void **state)
     assert_false(quant_data_read(quant_type_by_id(QUANT_Q8_0), 0, 32, block, none));
 }
 
-/* Two F32 tensors of 8 elements, at the offsets given, and `end` zeros after. */
+/* Two F32 tensors of 8 elements at the given offsets, followed by `end` zeros. */
 static struct gguf_layout layout_of(uint64_t first, uint64_t second, uint64_t end, char mark,
                                     uint64_t mark_from_end)
 {

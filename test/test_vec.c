@@ -1,9 +1,9 @@
-/* test/test_vec.c: every entry of the vector table: each level against scalar, bit for bit, for all
- * tails, at any alignment, at the end of a page and between guard bytes; scalar's sums against the
- * text of vec.h; functions against double precision.
+/* test/test_vec.c: every entry of the vector table: each level gives the bits of scalar, for all
+ * tails, at any alignment, at the end of a page and between guard bytes; sums of scalar against the
+ * definition in vec.h; functions against double precision.
  *
- * test_vec --bench prints nanoseconds per element; test_vec --dense N takes every N-th float of all
- * for the functions (--dense 1: all of them, minutes). */
+ * test_vec --bench prints nanoseconds per element; test_vec --dense N tests the functions with
+ * every N-th float (--dense 1: all floats, takes minutes). */
 #include "engine/isa/vec.h"
 #include "test/support.h"
 #include "test/support_level.h"
@@ -17,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- The table's entries, under one calling convention ---- */
+/* ---- The table's entries by one calling convention ---- */
 
 enum shape {
     SHAPE_BINARY, /* x, y -> out */
     SHAPE_UNARY,  /* x -> out */
     SHAPE_SCALE,
     SHAPE_CLAMP,
-    SHAPE_MAD,     /* out is read, too */
+    SHAPE_MAD,     /* also reads out */
     SHAPE_REDUCE,  /* x -> value */
     SHAPE_REDUCE2, /* x, y -> value */
     SHAPE_MUL_ADD, /* x, y, acc */
@@ -94,7 +94,7 @@ static struct entry entry_at(int i)
                                         : offsetof(struct engine_vec, unary) + f * sizeof(void *)};
 }
 
-/* Elements of x, y and out that a call with n touches. */
+/* Number of elements of x, y and out that a call with n accesses. */
 static int64_t x_count(enum shape s, int64_t n)
 {
     return s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX ? 2 * n
@@ -115,7 +115,7 @@ static int64_t out_count(enum shape s, int64_t n)
     return s == SHAPE_REDUCE || s == SHAPE_REDUCE2 ? 0 : x_count(s, n);
 }
 
-/* Calls the entry; returns its value (0 for those that have none). */
+/* Calls the entry; returns its value (0 if it has none). */
 static float call(const struct engine_vec *vec, struct entry e, int64_t n, const void *x,
                   const float *y, float a, float b, void *out)
 {
@@ -199,7 +199,7 @@ static const uint32_t special[] = {
     0x3e7fffff, 0xc2800000, 0x7149f2ca, 0xf149f2ca, 0x0da24260, 0x4b400000, 0xcb400000};
 enum { N_SPECIAL = sizeof(special) / sizeof(special[0]) };
 
-/* kind 0: like activations; 1: any magnitude; 2: any bits and special values. */
+/* Random values. kind 0: like activations; 1: any magnitude; 2: any bits and special values. */
 static void fill(float *x, int64_t n, int kind, uint64_t *state)
 {
     for (int64_t i = 0; i < n; ++i) {
@@ -235,12 +235,12 @@ static bool same(const void *a, const void *b, int64_t n, size_t size)
     return true;
 }
 
-/* ---- Memory: blocks that end where a page without access begins ---- */
+/* ---- Memory: blocks that end before an inaccessible page ---- */
 
 enum { ROOM = 16384, GUARD = 64, N_BLOCKS = 4 };
 
 struct blocks {
-    char *base[N_BLOCKS]; /* ROOM bytes, then no access */
+    char *base[N_BLOCKS]; /* ROOM bytes before an inaccessible page */
 };
 
 static void blocks_new(struct blocks *b)
@@ -258,8 +258,8 @@ static void blocks_free(struct blocks *b)
     for (int i = 0; i < N_BLOCKS; ++i) munmap(b->base[i], ROOM + 65536);
 }
 
-/* `bytes` bytes that end at the block's end (back == 0) or `back` bytes before it, with guard
- * bytes on the sides that can have them. */
+/* `bytes` bytes that end at the block's end (back == 0) or `back` bytes before it, with guard bytes
+ * where there is room. */
 static void *place(const struct blocks *b, int i, int64_t bytes, int back)
 {
     memset(b->base[i], 0xa5, ROOM);
@@ -301,7 +301,7 @@ static void check_entry(const struct blocks *b, struct entry e, enum cpu_level l
     const float want = call(&scalar, e, n, x0, y0, ab[0], ab[1], out0);
     const float got = call(&vec, e, n, x, y, ab[0], ab[1], out);
     bool ok = same_float(want, got) && guards_hold(b, 2, (int64_t)out_bytes, back);
-    /* elements that a rotation with gaps skips stay what they were in both */
+    /* elements that a rotation with gaps skips are unchanged in both */
     ok = ok && same(out, out0, no, sizeof(float));
     if (ok && no > 0 && x_bytes == out_bytes && e.shape != SHAPE_MAD && e.shape != SHAPE_MUL_ADD) {
         call(&vec, e, n, x, y, ab[0], ab[1], x); /* in place */
@@ -327,7 +327,7 @@ static void every_level_equals_scalar(void **state)
                 const int64_t count = n <= 70 ? n : large[n - 71];
                 for (int kind = 0; kind < 3; ++kind) {
                     check_entry(&b, e, level, count, kind, 0, &seed);
-                    /* 4 * 3 bytes off the end: misaligned by one float */
+                    /* 44 bytes before the end: misaligned */
                     check_entry(&b, e, level, count, kind, 44, &seed);
                 }
             }
@@ -358,7 +358,7 @@ static void special_values_equal_scalar_in_every_lane(void **state)
     }
 }
 
-/* ---- Scalar against the text ---- */
+/* ---- Scalar against the definition in vec.h ---- */
 
 static float tree(float lane[16])
 {
@@ -414,7 +414,7 @@ static void scalar_is_what_the_header_says(void **state)
 
 enum { STATE_N = 70, STATE_MAX_ROWS = 9 };
 
-/* A scan or delta step by its definition, out of the scalar primitives. */
+/* A scan or delta step by its definition, from the scalar primitives. */
 static void state_reference(const struct engine_vec *v, const struct engine_vec_delta *p,
                             bool delta)
 {
@@ -448,7 +448,7 @@ static void state_run(const struct engine_vec *v, const struct engine_vec_delta 
         v->scan(&scan);
 }
 
-/* Steps give the bits of the primitives that define them, on every level; s ends at the block's
+/* Steps give the bits of the primitives that define them, at every level; s ends at the block's
  * end. */
 static void check_state_rows(struct blocks *b, const struct engine_vec *scalar,
                              const struct engine_vec *vec, int64_t n, int64_t rows, bool one,
@@ -535,13 +535,13 @@ static double ulp_of(double x)
     return ldexp(1, exponent < -125 ? -149 : exponent - 24);
 }
 
-/* The error of y in units of the bar's ulp. exp below 2^-126 may be 0, and x / (1 + exp(y)) where
- * exp(y) overflows: below 2^-118. */
+/* The error of y in units of the bar's ulp. exp may be 0 below 2^-126, and x / (1 + exp(y)) below
+ * 2^-118, where exp(y) overflows. */
 static double error_of(enum engine_unary f, float x, float y)
 {
     const double want = support_unary(f, (double)x);
     if (isnan(want) && isnan(y)) return 0;
-    if (isinf(x) && isnan(y)) return 0; /* inf/inf, 0 * inf in the formula as written */
+    if (isinf(x) && isnan(y)) return 0; /* inf/inf or 0 * inf in the formula */
     if (isnan(want) || isnan(y)) return INFINITY;
     if ((double)y == want || (float)want == y) return 0;
     if (y == 0 && fabs(want) < (f == ENGINE_EXP ? 0x1p-126 : 0x1p-118)) return 0;
@@ -550,7 +550,8 @@ static double error_of(enum engine_unary f, float x, float y)
     return fabs((double)y - want) / ulp_of(scale);
 }
 
-/* Every `stride`-th bit pattern: the error at the best level, and equality with scalar for some. */
+/* For every `stride`-th bit pattern: the error at the best level, and for some equality with
+ * scalar. */
 static void scan_function(enum engine_unary f, uint32_t stride, bool print)
 {
     enum { BATCH = 4096 };
@@ -586,7 +587,7 @@ static void functions_are_accurate(void **state)
     for (int f = 0; f < ENGINE_UNARY_COUNT; ++f) scan_function(f, 16381, false);
 }
 
-/* NaN in, NaN out, where the function has a choice. */
+/* NaN gives NaN in functions with comparisons. */
 static void nan_passes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test/test_vocab.c: small vocabularies, hostile and odd ones among them, each a named case. */
+/* test/test_vocab.c: small vocabularies, among them hostile and unusual ones, each a named case. */
 #include "test/support.h"
 #include "test/support_vocab.h"
 #include <stdio.h>
@@ -146,7 +146,7 @@ static const struct refusal {
     const char *name;
     void (*build)(struct gguf_writer *w);
     const char *item; /* the key that the error names */
-    const char *text; /* what it says */
+    const char *text; /* part of its text */
 } refusals[] = {
     {"no tokenizer", build_no_model, "tokenizer.ggml.model", "no tokenizer"},
     {"a tokenizer of a later version", build_unknown_model, "tokenizer.ggml.model", "\"morse\""},
@@ -187,7 +187,7 @@ static void broken_vocabularies_are_refused(void **state)
     text_tokenizer_close(NULL);
 }
 
-/* ---- Odd ones that work ---- */
+/* ---- Unusual vocabularies that work ---- */
 
 static void check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
                       const int32_t *want, size_t count)
@@ -218,7 +218,7 @@ static void build_one_token(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
 }
 
-/* Default ids 1 and 2 and the declared 2^32-1 are all beyond this vocabulary. */
+/* Default ids 1 and 2 and the declared 2^32-1 are all outside this vocabulary. */
 static void a_vocabulary_of_one_token_works(void **state)
 {
     struct support_vocab v = support_vocab_make(build_one_token);
@@ -235,7 +235,7 @@ static void a_vocabulary_of_one_token_works(void **state)
     assert_int_equal(text_token_raw(v.tokenizer, INT32_MIN).size, 0);
     assert_int_equal(text_token_kind(v.tokenizer, INT32_MAX), TEXT_TOKEN_UNUSED);
     CHECK_IDS(v.tokenizer, "aa", TEXT_ADD_SPECIAL, 0, 0);
-    CHECK_IDS(v.tokenizer, "ab", TEXT_ADD_SPECIAL, 0, 0); /* 0 is the unknown token, too */
+    CHECK_IDS(v.tokenizer, "ab", TEXT_ADD_SPECIAL, 0, 0); /* 0 is also the unknown token */
     support_vocab_free(&v);
 }
 
@@ -271,7 +271,7 @@ static void build_odd_bytes(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);
 }
 
-/* Only "<0x", two hexadecimal digits, ">" is a byte; the others read as they are written. */
+/* Only "<0x", two hexadecimal digits, ">" is a byte; other tokens are literal. */
 static void only_whole_byte_tokens_are_bytes(void **state)
 {
     struct support_vocab v = support_vocab_make(build_odd_bytes);
@@ -315,7 +315,8 @@ static void bpe_merges_by_rank(void **state)
     CHECK_IDS(t, " abab", 0, LETTER_SPACE, 256, 256);
     CHECK_IDS(t, "a", TEXT_ADD_SPECIAL, 258, A, 259);
     CHECK_IDS(t, "", TEXT_ADD_SPECIAL, 258, 259);
-    /* Control tokens only when asked for, user tokens always, BOS never twice. */
+    /* Control tokens are recognized only on request, user-defined tokens always; BOS is never added
+     * twice. */
     CHECK_IDS(t, "ab<user>ab", 0, 256, 261, 256);
     CHECK_IDS(t, "<s>ab</s>", TEXT_PARSE_SPECIAL, 258, 256, 259);
     CHECK_IDS(t, "<s>", TEXT_PARSE_SPECIAL | TEXT_ADD_SPECIAL, 258, 259);
@@ -333,10 +334,10 @@ static void spm_merges_by_score(void **state)
     CHECK_IDS(t, "ab", 0, 263);
     CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, 1, 263);
     CHECK_IDS(t, "aab ab", 0, 259, 260, 262, 263);
-    CHECK_IDS(t, "a<user>ab", 0, 259, 260, 264, 263); /* a space after a special token, too */
+    CHECK_IDS(t, "a<user>ab", 0, 259, 260, 264, 263); /* also a space after a special token */
     CHECK_IDS(t, "ab", TEXT_CONTINUES, 262);
     CHECK_IDS(t, " ab", TEXT_CONTINUES, 263);
-    CHECK_IDS(t, "a<user>ab", TEXT_CONTINUES, 260, 264, 263); /* only the beginning continues */
+    CHECK_IDS(t, "a<user>ab", TEXT_CONTINUES, 260, 264, 263); /* only the start continues */
     CHECK_IDS(t, "c\xff", 0, 259, 3 + 'c', 3 + 0xff);
     CHECK_IDS(t, "<s>ab", TEXT_ADD_SPECIAL | TEXT_PARSE_SPECIAL, 1, 263);
     support_vocab_free(&v);
@@ -358,12 +359,12 @@ static void spm_merges_across_spaces(void **state)
     struct support_vocab v = support_vocab_make(build_joining);
     (void)state;
     assert_non_null(v.tokenizer);
-    CHECK_IDS(v.tokenizer, "a bb b", 0, 5, 3, 6); /* b before a space is joined to nothing */
+    CHECK_IDS(v.tokenizer, "a bb b", 0, 5, 3, 6); /* b before a space is not merged */
     CHECK_IDS(v.tokenizer, "ba  b", 0, 3, 4, 6);
     support_vocab_free(&v);
 }
 
-/* The ids of words that came before are copied: they are those of the word alone. */
+/* The ids of repeated words are copied: they equal those of the word alone. */
 static void repeated_words_give_the_same_ids(void **state)
 {
     enum { WORDS = 400 };
@@ -378,7 +379,7 @@ static void repeated_words_give_the_same_ids(void **state)
         for (int i = 0; i < WORDS; i++) {
             const char *word = words[i * i % 7 % 5];
             base_buffer_add_text(&text, word);
-            /* SentencePiece puts the space there itself. */
+            /* SentencePiece adds the space itself. */
             assert_true(
                 text_encode(v[k].tokenizer, word + k, strlen(word) - (size_t)k, 0, &each, &err));
         }
@@ -403,7 +404,7 @@ static void build_nested(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
 }
 
-/* The longest first, and among equally long ones the first of the vocabulary. */
+/* The longest wins, and of equally long ones the first in the vocabulary. */
 static void the_longest_special_token_wins(void **state)
 {
     struct support_vocab v = support_vocab_make(build_nested);
@@ -456,7 +457,7 @@ static void wordpiece_takes_the_longest_pieces(void **state)
     (void)state;
     assert_non_null(v.tokenizer);
     CHECK_IDS(v.tokenizer, "Unable un\xe4\xb8\xad!", TEXT_ADD_SPECIAL, 1, 3, 4, 3, 6, 5, 2);
-    CHECK_IDS(v.tokenizer, "\xc3\x89 e\xcc\x81 \xff e", 0, 8, 8, 8); /* accents and dirt go */
+    CHECK_IDS(v.tokenizer, "\xc3\x89 e\xcc\x81 \xff e", 0, 8, 8, 8); /* accents are removed */
     CHECK_IDS(v.tokenizer, "unx able", 0, 0, 0);
     text_decoder_init(&d, v.tokenizer, false, false);
     for (int32_t id = 1; id <= 5; id++) text_decoder_add(&d, id, &out);
@@ -492,10 +493,10 @@ static void unigram_takes_the_best_sum(void **state)
     (void)state;
     assert_non_null(t);
     CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, 7, 1);
-    CHECK_IDS(t, "aB", 0, 7);                /* through the map */
+    CHECK_IDS(t, "aB", 0, 7);                /* mapped */
     CHECK_IDS(t, " abab   ab ", 0, 7, 6, 7); /* -9 beats -2 - 9 */
     CHECK_IDS(t, "b", 0, 3, 5);
-    CHECK_IDS(t, "aqq\xff\xe2\x82", 0, 3, 4, 2); /* unknown ones become one */
+    CHECK_IDS(t, "aqq\xff\xe2\x82", 0, 3, 4, 2); /* one token for all unknown ones */
     CHECK_IDS(t, "a<x>b", 0, 3, 4, 9, 3, 5);
     CHECK_IDS(t, "   ", TEXT_ADD_SPECIAL, 1);
     CHECK_IDS(t, "ab", TEXT_CONTINUES, 6);
@@ -508,7 +509,7 @@ static void unigram_takes_the_best_sum(void **state)
     support_vocab_free(&v);
 }
 
-/* A map that points past its end is an error of the file, not of the reader. */
+/* A map that points past its end is an error of the file. */
 static void build_bad_map(struct gguf_writer *w)
 {
     static const char *const texts[] = {"<pad>", "</s>", "<unk>"};
@@ -598,11 +599,11 @@ static void plamo2_takes_the_cheapest_way(void **state)
     struct base_buffer out = BASE_BUFFER_INIT;
     (void)state;
     assert_non_null(t);
-    CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, PLAMO_AB); /* as cheap as a, b: the longer first token */
+    CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, PLAMO_AB); /* cost of a, b: longer first token */
     CHECK_IDS(t, "ba", 0, PLAMO_B, PLAMO_A);
-    CHECK_IDS(t, "abcc", 0, PLAMO_ABC, 4 + 'c'); /* dear, and still cheaper than a byte */
+    CHECK_IDS(t, "abcc", 0, PLAMO_ABC, 4 + 'c'); /* high cost, but lower than that of a byte */
     CHECK_IDS(t, "\xef\xbb\xbf\xe2\x82\xac\xff", 0, 4 + 0xe2, 4 + 0x82, 4 + 0xac, 4 + 0xef,
-              4 + 0xbf, 4 + 0xbd); /* no byte order mark; U+FFFD for what is invalid */
+              4 + 0xbf, 4 + 0xbd); /* no byte order mark; U+FFFD for invalid bytes */
     text_token_bytes(t, 4 + 0xe2, false, &out);
     text_token_bytes(t, PLAMO_ABC, false, &out);
     assert_string_equal(out.data, "\xe2"
@@ -683,7 +684,7 @@ static void dna_is_cut_into_six_bases(void **state)
     support_vocab_free(&v);
 }
 
-/* The place of a byte without a token counts in the text as it was given. */
+/* The reported position of a byte without a token is that in the original text. */
 static void build_few_letters(struct gguf_writer *w)
 {
     const char *const texts[] = {"\u2581", "a", "<user>"};
@@ -719,7 +720,7 @@ static void build_harmony(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 4);
 }
 
-/* With "<|return|>" and "<|call|>", "<|end|>" ends a message and not the answer. */
+/* With "<|return|>" and "<|call|>", "<|end|>" ends a message but not the answer. */
 static void ends_of_messages_and_answers_are_told_apart(void **state)
 {
     struct support_vocab v = support_vocab_make(build_harmony);
@@ -742,9 +743,9 @@ static void the_decoder_gives_whole_characters(void **state)
     (void)state;
     assert_non_null(v.tokenizer);
     text_decoder_init(&d, v.tokenizer, false, false);
-    text_decoder_add(&d, 1, &out); /* control tokens show nothing */
+    text_decoder_add(&d, 1, &out); /* control tokens produce no text */
     assert_int_equal(out.size, 0);
-    text_decoder_add(&d, 263, &out); /* and the space that was added is gone */
+    text_decoder_add(&d, 263, &out); /* without the space that was added */
     assert_string_equal(out.data, "ab");
     text_decoder_add(&d, 263, &out);
     assert_string_equal(out.data, "ab ab");
@@ -760,7 +761,7 @@ static void the_decoder_gives_whole_characters(void **state)
     text_decoder_end(&d, &out);
     assert_string_equal(out.data, "ab ab\xe2\x82\xac\xef\xbf\xbd");
     base_buffer_clear(&out);
-    text_decoder_init(&d, v.tokenizer, true, true); /* after a prompt, specials shown */
+    text_decoder_init(&d, v.tokenizer, true, true); /* after a prompt, shows specials */
     text_decoder_add(&d, 263, &out);
     text_decoder_add(&d, 2, &out);
     text_decoder_add(&d, -5, &out);

@@ -1,4 +1,4 @@
-/* test/tool_make_model.c: writes a model of random weights, for tests and benches without a
+/* test/tool_make_model.c: writes a model with random weights, for tests and benches without a
  * download. Options are support_model's fields as name=value. */
 #include "test/support_model.h"
 

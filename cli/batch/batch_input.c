@@ -1,4 +1,4 @@
-/* cli/batch/batch_input.c: lines as they come. See cli/batch/batch_input.h. */
+/* cli/batch/batch_input.c: reads lines as they arrive. See cli/batch/batch_input.h. */
 #include "cli/batch/batch_input.h"
 #include "base/interrupt.h"
 #include "cli/system.h"
@@ -26,7 +26,7 @@ bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const ch
                      command);
 }
 
-/* Takes the bytes before `at` away. */
+/* Removes the bytes before `at`. */
 static void drop_used(struct cli_batch_input *in)
 {
     if (in->at == 0) return;
@@ -36,7 +36,7 @@ static void drop_used(struct cli_batch_input *in)
     in->at = 0;
 }
 
-/* CLI_BATCH_LINE: there are more bytes. */
+/* Reads more bytes; CLI_BATCH_LINE if there are some. */
 static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, struct base_error *err)
 {
     char piece[STEP];
@@ -62,8 +62,8 @@ static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, stru
     }
 }
 
-/* Returns what ends at `end`; the next piece starts at `next`. A byte-order mark is no part of the
- * first line. */
+/* Returns the bytes up to `end`; the next line starts at `next`. The first line does not include a
+ * byte-order mark. */
 static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t next,
                                 const char **line, size_t *size, struct base_error *err)
 {
@@ -83,7 +83,7 @@ static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t n
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err)
 {
-    if (in->looked_at == in->at) in->too_long = false; /* the latest line is over */
+    if (in->looked_at == in->at) in->too_long = false; /* the latest line has ended */
     for (;;) {
         const size_t left = in->bytes.size - in->looked_at;
         const char *from = in->bytes.data + in->looked_at;
@@ -95,7 +95,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         in->looked_at = in->bytes.size;
         if (in->bytes.size - in->at > CLI_BATCH_LINE_MAX) {
             in->too_long = true;
-            in->at = in->bytes.size - 1; /* something is left: the line is not over */
+            in->at = in->bytes.size - 1; /* bytes are left: the line has not ended */
         }
         const enum cli_batch_read got = in->ended ? CLI_BATCH_END : read_more(in, wait, err);
         if (got == CLI_BATCH_END) {

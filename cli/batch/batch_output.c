@@ -1,4 +1,4 @@
-/* cli/batch/batch_output.c: where answers go. See cli/batch/batch_output.h. */
+/* cli/batch/batch_output.c: the output of answers. See cli/batch/batch_output.h. */
 #include "cli/batch/batch_output.h"
 #include "base/output.h"
 #include "cli/chat/messages.h"
@@ -30,11 +30,11 @@ static bool set_done(struct cli_batch_output *o, uint64_t number, struct base_er
 static bool refuse_line(const struct cli_batch_output *o, struct base_error *err)
 {
     return base_fail(err, BASE_USAGE,
-                     "line %llu is no answer of `infer batch`: nothing was changed",
+                     "line %llu is not an answer of `infer batch`: the file was not changed",
                      (unsigned long long)o->n_held + 1);
 }
 
-/* Which line of the input an object answers. */
+/* Records the line of the input that an object answers. */
 static bool take_object(struct cli_batch_output *o, const char *line, size_t size,
                         struct base_error *err)
 {
@@ -48,7 +48,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
     return set_done(o, (uint64_t)n, err);
 }
 
-/* Reads what the file holds; *end gets where its last whole line ends. */
+/* Reads the lines of the file; *end is the end of the last complete one. */
 static bool take_lines(struct cli_batch_output *o, bool plain, const struct base_buffer *text,
                        size_t *end, struct base_error *err)
 {
@@ -74,7 +74,7 @@ static bool check_file(const struct cli_batch_output *o, struct base_error *err)
 {
     struct stat own;
     if (fstat(o->fd, &own) != 0 || !S_ISREG(own.st_mode))
-        return base_fail(err, BASE_USAGE, "is no file that can be taken up");
+        return base_fail(err, BASE_USAGE, "is not a file of answers");
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return base_fail(err, BASE_USAGE, "another process writes it");
     return true;
@@ -92,7 +92,7 @@ static bool take_up(struct cli_batch_output *o, bool plain, struct base_error *e
     bool ok = check_file(o, err) && cli_file_read(o->path, &text, err) &&
               take_lines(o, plain, &text, &end, err);
     if (ok && end < text.size && ftruncate(o->fd, (off_t)end) != 0)
-        ok = base_fail(err, BASE_FAILED, "cannot cut its last line off: %s", strerror(errno));
+        ok = base_fail(err, BASE_FAILED, "cannot remove its last line: %s", strerror(errno));
     base_buffer_free(&text);
     return ok;
 }

@@ -1,4 +1,4 @@
-/* cli/batch/batch_text.c: lines as jobs. See cli/batch/batch_text.h. */
+/* cli/batch/batch_text.c: makes jobs of lines. See cli/batch/batch_text.h. */
 #include "cli/batch/batch_text.h"
 #include "cli/batch/batch_input.h"
 #include "cli/chat/messages.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PROFILES_KEPT = 32, /* without a text; the constraint of one may take a megabyte */
+    PROFILES_KEPT = 32, /* without a text; a compiled constraint may take 1 MB */
     SETTINGS_MAX = 256
 };
 
@@ -20,10 +20,10 @@ enum {
 
 struct cli_batch_profile {
     struct cli_batch_profile *next;
-    struct base_buffer key; /* the options of the line as JSON, names sorted; "": none */
+    struct base_buffer key; /* options of the line as JSON, names sorted; "": none */
     size_t n_texts;
     struct cli_values values;
-    struct base_buffer texts; /* of settings: consecutive texts, each with its NUL */
+    struct base_buffer texts; /* of settings: consecutive, NUL-terminated */
     struct cli_setting setting[SETTINGS_MAX];
     size_t text_at[SETTINGS_MAX], n_settings;
     struct cli_generation generation;
@@ -60,7 +60,7 @@ static bool fail_kind(const struct cli_option *o, const char *wanted, struct bas
     return base_fail_at(err, BASE_USAGE, name, -1, "is not %s", wanted);
 }
 
-/* ["a","b"] of --choices. */
+/* Adds a list ["a","b"] as --choices. */
 static bool add_choices(struct cli_batch_profile *p, const struct cli_option *o, const json_t *list,
                         struct base_error *err)
 {
@@ -121,7 +121,7 @@ static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, co
     return true;
 }
 
-/* `max_tokens`, say, is answered as --max-tokens is. */
+/* An error for a member, such as `max_tokens`, as for its option --max-tokens. */
 static bool fail_member(const char *name, struct base_error *err)
 {
     char option[64], says[CLI_CLAUSE_SIZE];
@@ -132,9 +132,9 @@ static bool fail_member(const char *name, struct base_error *err)
     if (!foreign)
         return base_fail_at(
             err, BASE_USAGE, name, -1,
-            "is no member of a line: prompt, messages, id or an option of one text");
+            "is not a member of a line: prompt, messages, id or an option of one text");
     cli_foreign_say(foreign, says, sizeof says);
-    return base_fail_at(err, BASE_USAGE, name, -1, "is no member of a line; %s", says);
+    return base_fail_at(err, BASE_USAGE, name, -1, "is not a member of a line; %s", says);
 }
 
 static bool add_member(struct cli_batch_profile *p, const char *name, const json_t *value,
@@ -164,7 +164,7 @@ static bool add_member(struct cli_batch_profile *p, const char *name, const json
     return add_text(p, o, value, err);
 }
 
-/* `options`: the members of a line that are options, but for the seed. */
+/* `options`: the members of a line that are options, except the seed. */
 static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_context *c,
                          const json_t *options, struct base_error *err)
 {
@@ -188,7 +188,7 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     return false;
 }
 
-/* Makes room by those that were not used for longest, but for the latest. */
+/* Evicts the least recently used profiles, but not the latest. */
 static void drop_profiles(struct cli_batch_context *c)
 {
     while (c->n_profiles > PROFILES_KEPT) {
@@ -213,7 +213,7 @@ static struct cli_batch_profile *take_front(struct cli_batch_context *c,
     return c->profile = p;
 }
 
-/* The profile of these options, or NULL and an error. */
+/* The profile for these options, or NULL and an error. */
 static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const json_t *options,
                                             struct base_error *err)
 {
@@ -241,7 +241,7 @@ failed:
     return NULL;
 }
 
-/* ---- What all lines share ---- */
+/* ---- State shared by all lines ---- */
 
 static bool open_template(struct cli_batch_context *c, struct base_error *err)
 {
@@ -282,7 +282,7 @@ void cli_batch_context_close(struct cli_batch_context *c)
     *c = (struct cli_batch_context){0};
 }
 
-/* ---- From a line to a prompt ---- */
+/* ---- Prompts of lines ---- */
 
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
@@ -294,7 +294,7 @@ static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
     return cli_buffer_check(out, err);
 }
 
-/* The conversation: the line's messages, the system message, the prompt as a question. */
+/* The conversation: the messages of the line, the system message, and the prompt as a question. */
 static json_t *read_messages(const struct cli_batch_text *t, const struct base_buffer *prompt,
                              bool asks, struct base_error *err)
 {
@@ -332,7 +332,7 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
     return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
 }
 
-/* The members that are options, a new object; NULL without memory. The seed is no part of a
+/* The members that are options, as a new object; NULL without memory. The seed is not part of a
  * profile. */
 static json_t *options_of(const json_t *line, bool chat)
 {
@@ -403,7 +403,8 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
 {
     t->line = cli_json_parse(line, size, "JSON", err);
     if (!t->line) return false;
-    if (!json_is_object(t->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    if (!json_is_object(t->line))
+        return base_fail(err, BASE_USAGE, "the line is not a JSON object");
     if (json_object_get(t->line, "prompt") || json_object_get(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
@@ -436,9 +437,9 @@ void cli_batch_text_close(struct cli_batch_text *t)
     *t = (struct cli_batch_text){0};
 }
 
-/* ---- From pieces to an answer ---- */
+/* ---- Answers ---- */
 
-/* What a plain answer shows of a chat. */
+/* Collects the part of a chat that a plain answer shows. */
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
     (void)dim;
@@ -458,7 +459,7 @@ bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *
     return cli_buffer_check(&t->text, err);
 }
 
-/* A text as one line: \n, \r and \\ for what would end it or be taken for these. */
+/* Appends a text as one line: line ends and backslashes become \n, \r and \\. */
 static void add_escaped(struct base_buffer *out, const struct base_buffer *text)
 {
     for (size_t i = 0; i < text->size; i++) {

@@ -1,9 +1,9 @@
-/* cli/batch/batch_text.h: a line of the input as a job of the scheduler, and its answer as a line
- * of the output.
+/* cli/batch/batch_text.h: makes a job of the scheduler of a line of input, and a line of output of
+ * its answer.
  *
- * Owns: what members a line may have, how the options of a line and those of the command go
- * together, what an answer says. Refuses: reading, order, evaluating. Lines with the same options
- * share what is made of them (a profile: options, a compiled constraint). */
+ * Owns: the members of a line, the combination of the line's options with the command's, the
+ * content of an answer. Refuses: reading, order, evaluating. Lines with the same options share a
+ * profile: the options and their compiled constraint. */
 #ifndef CLI_BATCH_BATCH_TEXT_H
 #define CLI_BATCH_BATCH_TEXT_H
 
@@ -13,38 +13,38 @@
 
 struct cli_batch_profile; /* opaque */
 
-/* What all lines share. */
+/* State shared by all lines. */
 struct cli_batch_context {
     const struct cli_values *values; /* of the command; texts_only */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
-    struct cli_chat_template template; /* where there is one */
-    struct base_error no_template;     /* why there is none */
+    struct cli_chat_template template; /* if the model has one */
+    struct base_error no_template;     /* the error if it has none */
     struct base_buffer each;           /* --each, with escapes as bytes */
     struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
 };
 
-/* Whether lines are plain text, and whether answers are. */
+/* Whether lines of input are plain text; whether answers are. */
 static inline bool cli_batch_is_plain(const struct cli_values *values)
 {
     return values->each && !values->json;
 }
 
-/* Opens the template that chats go through: that of the model may be missing, until a line needs
- * it. Compiles what the command's options say, so that they are wrong before the first line. The
- * scheduler is set later. */
+/* Opens the chat template; the model's own may be missing until a line needs it. Compiles the
+ * command's constraint, so that errors are reported before the first line. The caller sets the
+ * scheduler later. */
 bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values *values,
                             const struct cli_model *model, struct base_error *err);
 void cli_batch_context_close(struct cli_batch_context *c); /* a zeroed one is fine */
 
-/* A text from its line to its answer. */
+/* A text, from its line to its answer. */
 struct cli_batch_text {
-    struct generate_job job; /* its prompt and options are ready; sink and end are the caller's */
+    struct generate_job job; /* prompt and options are set; the caller sets sink and end */
     struct cli_batch_context *context;
     struct cli_batch_profile *profile;
     uint64_t number; /* of the line */
-    json_t *line;    /* the object, for its id; NULL: none */
+    json_t *line;    /* the object, with its id; NULL: none */
     bool is_chat;
     struct text_ids ids;
     struct cli_chat_prompt prompt; /* of a chat */
@@ -53,18 +53,17 @@ struct cli_batch_text {
     struct base_buffer text;
 };
 
-/* Makes a job of line[size]. False for a wrong line too: *err then says what is wrong with it, and
- * cli_batch_text_fail makes an answer of that. */
+/* Makes a job of line[size]. If the line is invalid, returns false with the reason in *err, of
+ * which cli_batch_text_fail makes an answer. */
 bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, uint64_t number,
                          const char *line, size_t size, struct base_error *err);
 void cli_batch_text_close(struct cli_batch_text *t); /* a zeroed one is fine */
 
-/* The scheduler's sink, of the text. */
+/* The sink of the text for the scheduler. */
 bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *piece,
                          struct base_error *err);
-/* Appends the answer, a whole line. *cut: the constraint was not satisfied, and the line has an
- * "error".
- */
+/* Appends the answer, a complete line. *cut: the constraint was not satisfied, and the line has an
+ * "error". */
 bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome *outcome, bool *cut,
                         struct base_buffer *out, struct base_error *err);
 /* Appends the line of a text that failed. */

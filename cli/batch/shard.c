@@ -1,11 +1,12 @@
-/* cli/batch/shard.c: parts of the lines. See cli/batch/shard.h. */
+/* cli/batch/shard.c: selects a part of the lines. See cli/batch/shard.h. */
 #include "cli/batch/shard.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { PARTS_MAX = 1 << 30 };
 
-/* A whole number below PARTS_MAX at the start of a text; *rest is what follows it. -1: none. */
+/* Parses a whole number below PARTS_MAX at the start of a text; *rest is the text after it. -1:
+ * none. */
 static int64_t number(const char *text, const char **rest)
 {
     const size_t n = text ? strspn(text, "0123456789") : 0;
@@ -13,7 +14,7 @@ static int64_t number(const char *text, const char **rest)
     return n == 0 || n > 10 || strtoll(text, NULL, 10) > PARTS_MAX ? -1 : strtoll(text, NULL, 10);
 }
 
-/* A variable; -1 where it is not set. False when it is set and no number. */
+/* Reads a variable; -1 if it is not set. False if it is set and not a number. */
 static bool variable(const char *name, int64_t *out, struct base_error *err)
 {
     const char *text = getenv(name), *rest;
@@ -43,7 +44,7 @@ static bool parse(const char *text, struct cli_shard *out, struct base_error *er
     return true;
 }
 
-/* The array's tasks are MIN, MIN + STEP, ...: COUNT of them. */
+/* Reads a Slurm array: COUNT tasks numbered MIN, MIN + STEP, ... */
 static bool find_array(struct cli_shard *out, struct base_error *err)
 {
     int64_t id, count, least, step;

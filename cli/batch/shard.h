@@ -1,7 +1,7 @@
-/* cli/batch/shard.h: which part of the lines this process answers: --shard, else what launchers of
- * many processes say.
+/* cli/batch/shard.h: the part of the lines that this process answers: by --shard, else by the
+ * variables of a process launcher.
  *
- * Line L (from 1) is of part (L - 1) % count. */
+ * Line L (from 1) belongs to part (L - 1) % count. */
 #ifndef CLI_BATCH_SHARD_H
 #define CLI_BATCH_SHARD_H
 
@@ -10,11 +10,11 @@
 
 struct cli_shard {
     uint64_t index, count; /* index from 0 */
-    const char *source;    /* what said so; NULL: nothing did, and it is all of one part */
+    const char *source;    /* the option or launcher; NULL: none, and there is one part */
 };
 
-/* Without --shard: of a Slurm array its task, of an MPI launcher its rank, of both the rank within
- * the task. BASE_USAGE for what is no part of a whole. */
+/* Without --shard: the task of a Slurm array, the rank of an MPI launcher, or with both the rank
+ * within the task. BASE_USAGE if index and count are inconsistent. */
 bool cli_shard_find(const struct cli_values *values, struct cli_shard *out, struct base_error *err);
 
 static inline bool cli_shard_has(const struct cli_shard *s, uint64_t line)

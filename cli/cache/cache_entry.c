@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READERS = 4 }; /* threads that read a state together */
+enum { READERS = 4 }; /* threads that read a state in parallel */
 
 static const char magic[16] = "infer prefix 01";
 
@@ -18,7 +18,7 @@ struct head {
     char magic[16];
     uint64_t size, n_name, n_ids, state_size, reserved; /* 0 */
     char key[BASE_SHA256_HEX - 1];
-    uint64_t checksum; /* of all before the state, this member being 0 */
+    uint64_t checksum; /* of all bytes before the state, with this member 0 */
 };
 _Static_assert(sizeof(struct head) == CLI_CACHE_HEAD, "no padding");
 
@@ -62,7 +62,7 @@ static bool read_at(int fd, void *bytes, uint64_t size, uint64_t offset, struct 
             continue;
         }
         if (n < 0) return base_fail(err, BASE_FAILED, "cannot read: %s", strerror(errno));
-        if (n == 0) return base_fail(err, BASE_FAILED, "the file is cut short");
+        if (n == 0) return base_fail(err, BASE_FAILED, "the file is truncated");
         to += n;
         size -= (uint64_t)n;
         offset += (uint64_t)n;
@@ -80,7 +80,7 @@ static uint64_t checksum_of_head(char *bytes, size_t size)
     return sum;
 }
 
-/* Whether the fixed part fits the file; the places of the others. */
+/* Checks that the fixed part fits the file, and computes the places of the other parts. */
 static bool check_sizes(const struct head *h, uint64_t size, struct places *p,
                         struct base_error *err)
 {
@@ -99,7 +99,7 @@ bool cli_cache_head_read(int fd, struct cli_cache_head *h, struct base_error *er
     struct stat st;
     *h = (struct cli_cache_head){0};
     if (fstat(fd, &st) != 0 || st.st_size < CLI_CACHE_HEAD)
-        return base_fail(err, BASE_FAILED, "the file is cut short");
+        return base_fail(err, BASE_FAILED, "the file is truncated");
     if (!read_at(fd, &fixed, sizeof fixed, 0, err) ||
         !check_sizes(&fixed, (uint64_t)st.st_size, &p, err))
         return false;
@@ -107,7 +107,7 @@ bool cli_cache_head_read(int fd, struct cli_cache_head *h, struct base_error *er
     if (h->bytes.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for an entry");
     if (!read_at(fd, h->bytes.data, p.state, 0, err)) goto failed;
     h->bytes.size = p.state;
-    /* It may have changed between the two. */
+    /* The file may have changed between the two reads. */
     if (memcmp(h->bytes.data, &fixed, sizeof fixed) != 0 ||
         checksum_of_head(h->bytes.data, p.state) != fixed.checksum) {
         base_fail(err, BASE_FAILED, "the checksum of its head is wrong");
@@ -133,12 +133,12 @@ void cli_cache_head_free(struct cli_cache_head *h)
     *h = (struct cli_cache_head){0};
 }
 
-/* The state, by its pieces. */
+/* Reads the state piece by piece. */
 struct reader {
     int fd;
     const struct cli_cache_head *head;
     uint64_t at;    /* of the next byte */
-    uint64_t piece; /* the one in `bytes`; UINT64_MAX: none */
+    uint64_t piece; /* the piece in `bytes`; UINT64_MAX: none */
     char *bytes;    /* [CLI_CACHE_PIECE] */
 };
 
@@ -161,7 +161,7 @@ static bool skip(void *user, uint64_t n, struct base_error *err)
 {
     struct reader *r = user;
     if (n > r->head->state_size - r->at)
-        return base_fail(err, BASE_FAILED, "the state is cut short");
+        return base_fail(err, BASE_FAILED, "the state is truncated");
     r->at += n;
     return true;
 }
@@ -189,7 +189,7 @@ uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct mod
     struct reader reader[READERS];
     struct model_source source = {.read = copy, .pass_over = skip};
     uint32_t n = 0;
-    for (unsigned i = 0; i < READERS; i++) { /* fewer will do */
+    for (unsigned i = 0; i < READERS; i++) { /* fewer are enough */
         char *bytes = malloc(CLI_CACHE_PIECE);
         if (!bytes) break;
         reader[i] = (struct reader){.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = bytes};
@@ -222,7 +222,7 @@ bool cli_cache_state_size(const struct model_session *s, uint32_t seq, uint64_t 
 
 struct writer {
     int fd;
-    char *bytes; /* [CLI_CACHE_PIECE], the first `used` of them waiting */
+    char *bytes; /* [CLI_CACHE_PIECE], of which `used` are not written yet */
     size_t used;
     uint64_t *checksum; /* [n_pieces] */
     uint64_t piece, n_pieces;
@@ -260,7 +260,7 @@ static bool write_state(void *user, const void *bytes, uint64_t n, struct base_e
     return true;
 }
 
-/* Writes the state after room for the head, then the head with the checksums. */
+/* Writes the state after space for the head, then the head with the checksums. */
 static bool write_parts(struct writer *w, char *head, const struct places *p,
                         const struct model_session *s, uint32_t seq, struct base_error *err)
 {

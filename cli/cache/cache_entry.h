@@ -1,14 +1,14 @@
-/* cli/cache/cache_entry.h: the file of one stored sequence, written and read by its descriptor.
+/* cli/cache/cache_entry.h: reads and writes the file of one stored sequence.
  *
- *     struct head        128 bytes: sizes, the key, the checksum of all that comes before the state
- *     name               the model's, for people; zeros up to a multiple of 8 bytes
+ *     struct head        128 bytes: sizes, the key, the checksum of everything before the state
+ *     name               of the model, for messages; zeros up to a multiple of 8 bytes
  *     ids                I32, all of the sequence; likewise
  *     checksums          U64, of each piece of the state
  *     state              model_seq_save's, in pieces of CLI_CACHE_PIECE bytes, the last one shorter
  *
- * Owns: the format and all checks of it. Refuses: names, folders, what the key means. No byte is
- * used before the checksum over it was compared. A file of any content is safe to read, as is one
- * that another process changes meanwhile: it is read, not mapped. */
+ * Owns: the format and its checks. Refuses: names, folders, the meaning of the key. No byte is used
+ * before its checksum was verified. A file of any content is safe to read, even while another
+ * process changes it: it is read, not mapped. */
 #ifndef CLI_CACHE_CACHE_ENTRY_H
 #define CLI_CACHE_CACHE_ENTRY_H
 
@@ -18,9 +18,9 @@
 
 enum { CLI_CACHE_PIECE = 256 * 1024, CLI_CACHE_NAME_MAX = 256, CLI_CACHE_HEAD = 128 };
 
-/* What comes before the state; to be freed. */
+/* Everything before the state; to be freed. */
 struct cli_cache_head {
-    struct base_buffer bytes;                 /* all of it */
+    struct base_buffer bytes;                 /* the bytes of the file before the state */
     const char *name;                         /* [n_name], of any bytes */
     const int32_t *id;                        /* [n_ids], n_ids > 0 */
     const uint64_t *checksum;                 /* of the pieces */
@@ -28,18 +28,18 @@ struct cli_cache_head {
     char key[BASE_SHA256_HEX];
 };
 
-/* BASE_FAILED says what is wrong with the file, BASE_NO_MEMORY. */
+/* BASE_FAILED with the reason if the file is invalid, or BASE_NO_MEMORY. */
 bool cli_cache_head_read(int fd, struct cli_cache_head *h, struct base_error *err);
 void cli_cache_head_free(struct cli_cache_head *h); /* a zeroed one is fine */
 
-/* What a state of that size makes of a file's size; false where that does not fit 63 bits. */
+/* The size of the file for a state of that size; false if it does not fit 63 bits. */
 bool cli_cache_size(uint64_t n_name, uint64_t n_ids, uint64_t state_size, uint64_t *size);
 
 /* model_seq_load of the state that follows the head. */
 uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct model_session *s,
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err);
 
-/* What is stored: the name is cut to CLI_CACHE_NAME_MAX. */
+/* The identification of an entry; the name is truncated to CLI_CACHE_NAME_MAX. */
 struct cli_cache_text {
     const char *key; /* [BASE_SHA256_HEX - 1] */
     const char *name;
@@ -47,10 +47,10 @@ struct cli_cache_text {
     const int32_t *id;
     size_t n_ids;
 };
-/* The bytes of model_seq_save. */
+/* The number of bytes that model_seq_save writes. */
 bool cli_cache_state_size(const struct model_session *s, uint32_t seq, uint64_t *size,
                           struct base_error *err);
-/* Writes the sequence, of state_size bytes, into an empty file. BASE_FAILED of the system,
+/* Writes the sequence, of state_size bytes, into an empty file. BASE_FAILED for a system error,
  * BASE_INTERRUPTED, BASE_NO_MEMORY. */
 bool cli_cache_write(int fd, const struct cli_cache_text *text, const struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err);

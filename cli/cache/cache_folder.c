@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OLD_SECONDS = 60 /* of an incomplete file that may be left over */ };
+enum { OLD_SECONDS = 60 /* age of an incomplete file that may be removed */ };
 
 /* ---- The folder ---- */
 
@@ -80,7 +80,7 @@ static int64_t time_of(const struct stat *st)
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* An incomplete file that no process holds. */
+/* Removes an incomplete file if no process has it locked. */
 static void remove_left_over(int folder, const char *name)
 {
     const size_t n = strlen(name);
@@ -164,7 +164,7 @@ int cli_cache_file_open(const struct cli_cache_folder *f, const struct cli_cache
 void cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file)
 {
     if (!*file->name) return;
-    unlinkat(f->fd, file->name, 0); /* another process may have been faster */
+    unlinkat(f->fd, file->name, 0); /* another process may have removed it already */
     f->n_left--;
     f->bytes -= file->size;
     file->name[0] = '\0';

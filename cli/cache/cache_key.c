@@ -1,4 +1,4 @@
-/* cli/cache/cache_key.c: what must be equal. See cli/cache/cache_key.h. */
+/* cli/cache/cache_key.c: computes the key of stored sequences. See cli/cache/cache_key.h. */
 #include "cli/cache/cache_key.h"
 #include <elf.h>
 #include <gnu/libc-version.h>
@@ -7,9 +7,9 @@
 #include <time.h>
 
 enum {
-    SMALL_BYTES = 4 << 20, /* a model that is hashed as a whole */
+    SMALL_BYTES = 4 << 20, /* largest model that is hashed as a whole */
     YOUNG_SECONDS = 2,
-    PIECES = 16, /* of a larger one, spread evenly */
+    PIECES = 16, /* of a larger one, evenly spaced */
     PIECE_BYTES = 4096
 };
 
@@ -91,7 +91,7 @@ static void add_settings(const struct cli_values *v, struct base_buffer *out)
                            v->rope_scaling ? v->rope_scaling : "", (long long)v->yarn_orig_ctx);
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         base_buffer_add_format(out, "%a\n", (double)reals[i]);
-    for (size_t i = 0; i < v->override_kv.count; i++) /* with its end: no two lists are one text */
+    for (size_t i = 0; i < v->override_kv.count; i++) /* with the NUL: no two lists are equal */
         base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
 }
 

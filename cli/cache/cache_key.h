@@ -1,9 +1,10 @@
-/* cli/cache/cache_key.h: what must be equal for the state of a sequence to be of use.
+/* cli/cache/cache_key.h: the key of a stored sequence: facts that must be equal for its state to be
+ * valid.
  *
- * Such a state is a function of the model's bytes, of metadata that the command line gives in their
- * place, of the types of the caches, of the arithmetic, and of the ids. The key names all but the
- * ids. To read a whole model at each start would cost more than the cache saves; the bytes are
- * named in their place by
+ * A state is a function of the model's bytes, of metadata that the command line overrides, of the
+ * cache types, of the arithmetic, and of the ids. The key covers all of these but the ids. Reading
+ * a whole model at each start would cost more time than the cache saves, so the key covers its
+ * bytes by
  *
  *   inode, size and time of change of each file    the kernel sets the time of change, to the
  *                                                  present, at every write and to every new file,
@@ -12,8 +13,8 @@
  *                                                  the same three
  *
  * A file that changed within the last seconds may change again within the resolution of its time:
- * it has no key, unless it is so small that its SHA-256 is cheap; that is then its name. The
- * arithmetic is named by the linker's hash of this program and by the version of the C library. */
+ * it has no key, unless it is so small that its SHA-256 is cheap and becomes part of the key. The
+ * arithmetic is covered by the linker's hash of this program and the version of the C library. */
 #ifndef CLI_CACHE_CACHE_KEY_H
 #define CLI_CACHE_CACHE_KEY_H
 
@@ -21,7 +22,7 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* False, and why not in *why, where there is no key. */
+/* False, with the reason in *why, if there is no key. */
 bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file,
                    char key[BASE_SHA256_HEX], const char **why);
 

@@ -1,4 +1,4 @@
-/* cli/cache/prefix_cache.c: stored beginnings of texts. See cli/cache/prefix_cache.h. */
+/* cli/cache/prefix_cache.c: stored prefixes of texts. See cli/cache/prefix_cache.h. */
 #include "cli/cache/prefix_cache.h"
 #include "base/checksum.h"
 #include "base/interrupt.h"
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 enum {
-    LEAST = 32,     /* tokens that are stored or loaded */
-    WORTH = 8,      /* a text is stored where at least one in WORTH of its tokens was not */
-    OPEN_MAX = 128, /* entries of a model that may be used: those used last */
+    LEAST = 32,     /* minimum of tokens to store or load */
+    WORTH = 8,      /* a text is stored if 1 / WORTH of its tokens or more were not */
+    OPEN_MAX = 128, /* limit of open entries of a model, the latest ones */
     WRITES_MAX = 4,
     KEY_DIGITS = 16 + 1, /* of the key in a file's name */
     MEBIBYTE = 1 << 20
@@ -35,10 +35,10 @@ struct entry {
 struct cli_prefix_cache {
     const struct cli_values *values;
     struct cli_cache_folder folder;
-    struct base_buffer file; /* the name of cli_prefix_file */
+    struct base_buffer file; /* returned by cli_prefix_file */
     uint64_t limit;          /* bytes */
     char key[BASE_SHA256_HEX];
-    const struct base_buffer *name; /* of the model; NULL: there is no key */
+    const struct base_buffer *name; /* of the model; NULL: no key */
     struct entry entry[OPEN_MAX];
     size_t n_entries;
     struct base_output out[WRITES_MAX];
@@ -53,13 +53,13 @@ static void remark(const struct base_error *err)
     cli_note("the prefix cache is not used: %s", base_error_format(err, text, sizeof text));
 }
 
-/* The files that will be written: names are given to them later. */
+/* Opens the files that will be written; they get their names later. */
 static bool open_outputs(struct cli_prefix_cache *c, unsigned n, struct base_error *err)
 {
     for (; c->n_out < n; c->n_out++) {
         struct base_output *o = &c->out[c->n_out];
         base_output_init(o);
-        if (!cli_signals_guard(o)) return true; /* fewer will do */
+        if (!cli_signals_guard(o)) return true; /* fewer are enough */
         if (!base_output_open(o, c->file.data, err)) {
             cli_signals_release(o);
             return false;
@@ -91,7 +91,7 @@ struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsign
     if (ok) {
         cli_cache_folder_make_room(&c->folder, 0, c->limit);
         ok = open_outputs(c, n_writes < WRITES_MAX ? n_writes : WRITES_MAX, &err);
-        /* What is stored can still be read. */
+        /* Stored entries can still be read. */
         if (!ok) cli_note("the prefix cache is not written: %s", err.text);
         return c;
     }
@@ -150,7 +150,7 @@ void cli_prefix_choose(struct cli_prefix_cache *c, const struct cli_model *model
 
 /* ---- Loading ---- */
 
-/* An entry that is damaged, or whose long key is another one, is never looked at again. */
+/* Excludes an entry that is damaged or has another full key. */
 static void give_up(const struct cli_prefix_cache *c, struct entry *e, const struct base_error *err)
 {
     if (c->values->verbose && err->code)
@@ -168,7 +168,7 @@ static void name_file(const struct cli_prefix_cache *c, const int32_t *ids, size
              (unsigned long long)base_checksum(ids, n * sizeof *ids, 2));
 }
 
-/* How much of ids[n] the entry holds; reads its ids at first. */
+/* The length of the common prefix of ids[n] and the entry, whose ids are read on the first call. */
 static size_t common_of(struct cli_prefix_cache *c, struct entry *e, const int32_t *ids, size_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -190,7 +190,7 @@ static int by_common(const void *a, const void *b)
     return (x->file > y->file) - (x->file < y->file);
 }
 
-/* The entries that share enough with the text, those that share most first. */
+/* Finds the entries that share enough with the text, sorted by the length of the common prefix. */
 static void find_common(struct cli_prefix_cache *c, const int32_t *ids, size_t n)
 {
     char name[CLI_CACHE_FILE_NAME];
@@ -210,8 +210,8 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
     const uint32_t length = model_seq_length(session, seq);
     size_t best = 0;
     find_common(c, ids, n - 1);
-    /* Where the text leaves a stored one, others may leave it too; and the same text may come
-     * again: what is stored of this one can be cut back to these places. */
+    /* Other texts may diverge from the stored one at the same place as this text, and the same text
+     * may come again: marks let the stored sequence be cut back to these places. */
     const uint32_t common = c->n_entries ? (uint32_t)c->entry[0].common : 0;
     model_seq_mark(session, seq, (const uint32_t[MODEL_MARKS]){common, (uint32_t)n - 1});
     for (size_t i = 0; i < c->n_entries; i++) {
@@ -223,7 +223,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
             e->fd, &e->head, session, seq, (uint32_t)held + LEAST, (uint32_t)e->common, &err);
         if (got > 0) {
             best = got;
-            futimens(e->fd, NULL); /* used now */
+            futimens(e->fd, NULL); /* marks the entry as used */
         } else if (err.code == BASE_INTERRUPTED) {
             return 0;
         } else if (err.code) {
@@ -279,12 +279,12 @@ bool cli_prefix_save(struct cli_prefix_cache *c, const struct model_session *ses
     const bool ok = store(c, session, seq, ids, n, name, &err);
     if (err.code && err.code != BASE_INTERRUPTED) {
         cli_note("the prefix cache is not written: %s", err.text);
-        close_outputs(c); /* one remark */
+        close_outputs(c); /* prevents further notes */
     }
     return ok;
 }
 
-/* ---- Of a scheduler ---- */
+/* ---- Store of a scheduler ---- */
 
 static size_t load_for(void *user, struct model_session *session, uint32_t seq, const int32_t *ids,
                        size_t n, size_t n_held)

@@ -1,10 +1,11 @@
-/* cli/cache/prefix_cache.h: beginnings of texts that were read before, by this or another process
+/* cli/cache/prefix_cache.h: stored prefixes of texts, evaluated by this or another process
  * (--cache).
  *
- * Owns: which stored sequence shares most with a text, which text is worth storing, remarks about
- * what fails. A cache that fails fails no answer: it is a cache without entries. It opens what it
- * may need before cli_sandbox_close: entries of the model, and the files that it will write. After
- * that it only reads and writes these, renames what it wrote, and removes entries of the folder. */
+ * Owns: the choice of the stored sequence with the longest common prefix, the choice of texts to
+ * store, notes about failures. A failure of the cache is not an error of the command: the cache
+ * then has no entries. Files are opened before cli_sandbox_close: the entries of the model, and the
+ * files that will be written. After that the cache reads and writes only these, renames those that
+ * it wrote, and removes entries of the folder. */
 #ifndef CLI_CACHE_PREFIX_CACHE_H
 #define CLI_CACHE_PREFIX_CACHE_H
 
@@ -13,31 +14,31 @@
 
 struct cli_prefix_cache; /* opaque */
 
-/* The cache of --cache, of which at most n_writes sequences will be stored; NULL: none, or one that
- * cannot be used, after a remark on standard error. Before cli_sandbox_limit. */
+/* Opens the cache of --cache, which will store at most n_writes sequences. NULL without a cache, or
+ * after a note on standard error if it cannot be used. To be called before cli_sandbox_limit. */
 struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsigned n_writes);
-/* All functions take NULL: a cache without entries. */
+/* All functions accept NULL, which is a cache without entries. */
 void cli_prefix_close(struct cli_prefix_cache *c);
-/* A name in its folder, for cli_sandbox_limit; and what cli_sandbox_close must allow. NULL and 0
- * without a cache. */
+/* The name of a file in its folder, for cli_sandbox_limit; and the flags that cli_sandbox_close
+ * needs. NULL and 0 without a cache. */
 const char *cli_prefix_file(const struct cli_prefix_cache *c);
 unsigned cli_prefix_allows(const struct cli_prefix_cache *c);
 
-/* Opens the entries of this model and these settings. Before cli_sandbox_close. */
+/* Opens the entries for this model and these settings. To be called before cli_sandbox_close. */
 void cli_prefix_choose(struct cli_prefix_cache *c, const struct cli_model *model);
 
-/* Sequence `seq` becomes the longest beginning of ids[n], without its last one, that is stored;
- * returns its length. 0: none is sufficiently longer than the n_held ids that the sequence holds of
- * it, and the sequence is what it was, or, after a damaged entry, empty. */
+/* Loads the longest stored prefix of ids[n], without its last id, into sequence `seq`; returns its
+ * length. Returns 0 if no stored prefix is sufficiently longer than the n_held ids that the
+ * sequence already holds; the sequence is then unchanged or, after a damaged entry, empty. */
 size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session, uint32_t seq,
                        const int32_t *ids, size_t n, size_t n_held);
 
-/* Stores sequence `seq`, which holds ids[n], unless most of it is known to be stored: the first
- * n_stored. False where it was not stored; so are all after the first n_writes. */
+/* Stores sequence `seq`, which holds ids[n], unless most of it is stored already: the first
+ * n_stored ids. False if it was not stored, as for all calls after the first n_writes. */
 bool cli_prefix_save(struct cli_prefix_cache *c, const struct model_session *session, uint32_t seq,
                      const int32_t *ids, size_t n, size_t n_stored);
 
-/* The cache as the store of a scheduler; without a cache none. */
+/* The cache as the store of a scheduler; empty without a cache. */
 struct generate_store cli_prefix_store(struct cli_prefix_cache *c);
 
 #endif

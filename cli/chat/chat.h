@@ -1,5 +1,5 @@
-/* cli/chat/chat.h: a conversation with a loaded model, turn by turn; what cmd_chat.c, chat_turn.c
- * and chat_command.c share.
+/* cli/chat/chat.h: a conversation with a loaded model, turn by turn; shared by cmd_chat.c,
+ * chat_turn.c and chat_command.c.
  *
  * Owns: the messages, the part of them that the cache holds, the action when the context is full.
  * Refuses: lines and keys (cli/chat/chat_line.h). */
@@ -14,7 +14,7 @@
 
 struct cli_chat {
     const struct cli_values *values;
-    bool interactive; /* the input is a terminal: a mistake does not end the session */
+    bool interactive; /* the input is a terminal: an error does not end the session */
     bool colour;
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
@@ -23,20 +23,20 @@ struct cli_chat {
     struct cli_generation generation;
     struct cli_chat_reply reply;
     struct generate_outcome outcome; /* of the latest answer */
-    size_t n_dropped;                /* messages after the system message that are left out */
+    size_t n_dropped;                /* messages after the system message that are not rendered */
     uint64_t n_answers;
     struct cli_progress progress;
-    struct cli_prefix_cache *cache; /* NULL: none; else sequence 1 keeps the prompt meanwhile */
-    size_t n_stored;                /* ids that sequence 0 holds and the cache too */
-    bool has_stored;                /* a prompt of this conversation */
+    struct cli_prefix_cache *cache; /* NULL: none; else sequence 1 holds the prompt to store */
+    size_t n_stored;                /* ids of sequence 0 that are stored in the cache */
+    bool has_stored;                /* a prompt of this conversation is stored */
     /* State of the answer on the terminal. */
     struct cli_wrap wrap;
     struct base_buffer piece;
-    bool dim;       /* style of the text that `wrap` holds back */
-    char last_byte; /* 0: nothing was shown */
+    bool dim;       /* style of the text held by `wrap` */
+    char last_byte; /* 0: no output yet */
 };
 
-/* All but the messages and the prefix cache: model, template, session. */
+/* Opens model, template and session, but not the messages and the prefix cache. */
 bool cli_chat_open(struct cli_chat *c, struct base_error *err);
 void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
 

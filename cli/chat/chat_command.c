@@ -35,7 +35,7 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
 static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    /* The messages of --messages are in memory, so that file may be overwritten. */
+    /* The messages of --messages are in memory, so /save may overwrite that file. */
     struct cli_values reading = *c->values;
     struct base_output file;
     (void)next;

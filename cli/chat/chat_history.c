@@ -1,4 +1,4 @@
-/* cli/chat/chat_history.c: lines that were typed before. See cli/chat/chat_history.h. */
+/* cli/chat/chat_history.c: history of typed lines. See cli/chat/chat_history.h. */
 #include "cli/chat/chat_history.h"
 #include "base/buffer.h"
 #include "base/output.h"
@@ -16,7 +16,7 @@ enum { LINES_MAX = 1000, FILE_MAX = 4 << 20 };
 
 struct cli_history {
     HistoryW *list;
-    struct base_buffer path; /* empty: not kept */
+    struct base_buffer path; /* empty: no file */
 };
 
 /* ---- The file ---- */
@@ -56,7 +56,7 @@ static void enter(struct cli_history *h, const char *text, size_t size)
     free(line);
 }
 
-/* Keeps only the last lines, so that the size of the file is bounded. */
+/* Keeps only the last lines, which bounds the size of the file. */
 static void shorten(const struct cli_history *h, const char *from, size_t size)
 {
     struct base_output out;

@@ -1,4 +1,4 @@
-/* cli/chat/chat_history.h: lines that were typed before, for the line editor, kept in a file.
+/* cli/chat/chat_history.h: history of typed lines for the line editor, stored in a file.
  *
  * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable by its owner only, one line
  * each; commands ("/save ...") and texts of several lines stay in memory. A failure of the file
@@ -11,7 +11,7 @@
 
 struct cli_history; /* opaque */
 
-/* With `keep` false nothing is read or written. NULL without memory. */
+/* With `keep` false no file is read or written. NULL without memory. */
 struct cli_history *cli_history_open(bool keep);
 void cli_history_close(struct cli_history *h); /* NULL is fine */
 

@@ -1,8 +1,8 @@
 /* cli/chat/chat_line.c: messages from standard input. See cli/chat/chat_line.h.
  *
- * libedit draws on standard output where that is a terminal, else on standard error, so that `infer
- * chat >file` contains answers alone. It reads characters through a function here, because Ctrl-C
- * must end a line and nothing else. */
+ * libedit draws on standard output if that is a terminal, else on standard error, so that the
+ * output of `infer chat >file` has only answers. It reads characters through a function here,
+ * because Ctrl-C must end a line and nothing else. */
 #include "cli/chat/chat_line.h"
 #include "base/utf8.h"
 #include "cli/chat/chat_history.h"
@@ -44,8 +44,8 @@ static wchar_t *give_prompt(EditLine *edit)
     return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface lacks const */
 }
 
-/* After a pause (Ctrl-Z) the shell has changed the terminal's modes; after a change of size the
- * line must be drawn again. Both interrupt reading. */
+/* After a pause (Ctrl-Z) the terminal's modes must be restored; after a change of size the line
+ * must be drawn again. Both interrupt reading. */
 static void on_resume(int number)
 {
     (void)number;
@@ -59,7 +59,7 @@ static void listen_for_resume(void)
     sigaction(SIGWINCH, &action, NULL);
 }
 
-/* Sleeps until there is a byte or a signal. A Ctrl-C before the sleep is noticed too: the signal is
+/* Sleeps until a byte or a signal arrives, including a Ctrl-C before the sleep: the signal is
  * blocked outside of it. */
 static bool wait_for_byte(void)
 {
@@ -81,7 +81,7 @@ static void mark_pastes(const struct cli_lines *l, bool on)
     fflush(l->out);
 }
 
-/* 1 and a byte, 0 at the end of the input, -1 for Ctrl-C and errors. */
+/* Reads a byte: 1, or 0 at the end of the input, or -1 for Ctrl-C and errors. */
 static int read_byte(struct cli_lines *l, char *byte)
 {
     for (;;) {
@@ -124,7 +124,8 @@ static int get_character(EditLine *edit, wchar_t *out)
 static const wchar_t paste_begin[] = L"\033[200~";
 static const char paste_end[] = "\033[201~";
 
-/* Puts a character of a pasted text into the line; of control characters only TAB and line ends. */
+/* Inserts a character of a pasted text into the line; control characters other than TAB and line
+ * ends are dropped. */
 static bool insert(EditLine *edit, int32_t code)
 {
     const wchar_t text[] = {code < 0 ? 0xfffd : (wchar_t)code, 0};
@@ -144,7 +145,7 @@ static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
     return ok;
 }
 
-/* Bound to the start mark of a paste: all of it becomes a part of the line, without the last line
+/* Bound to the start mark of a paste: inserts the pasted text into the line, without its last line
  * ends. */
 static unsigned char take_paste(EditLine *edit, wint_t key)
 {
@@ -252,7 +253,7 @@ static void cut(struct base_buffer *b, size_t size)
     if (b->data) b->data[size] = '\0';
 }
 
-/* Up to the line end, which is LF or CR LF. */
+/* Reads up to the line end, which is LF or CR LF. */
 static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *out,
                                        struct base_error *err)
 {
@@ -307,7 +308,8 @@ static size_t fence_before(const struct base_buffer *b, size_t from)
     return n;
 }
 
-/* A pasted text of several lines is the message; of a block with fences, the text between them. */
+/* A pasted text of several lines is the message; if it is a block with fences, the text between
+ * them. */
 static void take_lines(struct base_buffer *out)
 {
     const size_t fence = strspn(out->data, "\"");
@@ -320,7 +322,7 @@ static void take_lines(struct base_buffer *out)
     cut(out, out->size - both);
 }
 
-/* Lines up to one that ends with the fence, or the end of the input. */
+/* Reads lines up to one that ends with the fence, or to the end of the input. */
 static enum cli_line_result read_block(struct cli_lines *l, size_t fence, struct base_buffer *out,
                                        struct base_error *err)
 {
@@ -371,7 +373,7 @@ enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out
     return CLI_LINE_READ;
 }
 
-/* ---- The whole ---- */
+/* ---- Lines and messages ---- */
 
 struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err)
 {

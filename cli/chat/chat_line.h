@@ -1,7 +1,7 @@
 /* cli/chat/chat_line.h: messages from standard input, typed or piped.
  *
- * Owns: line editing and its history (libedit) when a person sits at a terminal, plain lines
- * otherwise; messages of several lines. Refuses: what a line means. */
+ * Owns: line editing and its history (libedit) on a terminal, plain lines otherwise; messages of
+ * several lines. Refuses: interpreting lines. */
 #ifndef CLI_CHAT_CHAT_LINE_H
 #define CLI_CHAT_CHAT_LINE_H
 
@@ -10,8 +10,8 @@
 
 struct cli_lines; /* opaque */
 
-/* `edit`: standard input is a terminal. History is read from and written to a file of the user's
- * unless `keep` is false; a failure to do so is not an error. NULL without memory. */
+/* `edit`: standard input is a terminal. Unless `keep` is false, history is read from and written to
+ * a file of the user; a failure of that is not an error. NULL without memory. */
 struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err);
 void cli_lines_close(struct cli_lines *l); /* NULL is fine */
 

@@ -20,7 +20,7 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err)
 {
-    /* With messages, an empty pipe adds none. */
+    /* With --messages an empty pipe adds no question. */
     const bool must_ask = !c->values->messages || c->values->prompt || c->values->file;
     if (must_ask && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
     if (question->size && !cli_messages_add(c->messages, "user", question->data, question->size,

@@ -1,7 +1,7 @@
-/* cli/chat/chat_once.h: `run --chat`: one question of a conversation, in place of a plain text.
+/* cli/chat/chat_once.h: `run --chat`: answers one question of a conversation.
  *
- * Owns: the conversation of the options, its prompt, its answer in parts. Refuses: the model, the
- * loop and the results, which are those of every completion (cli/cmd/cmd_run.c). */
+ * Owns: the conversation given by options, its prompt, its answer in parts. Refuses: the model, the
+ * loop and the results, which all completions share (cli/cmd/cmd_run.c). */
 #ifndef CLI_CHAT_CHAT_ONCE_H
 #define CLI_CHAT_CHAT_ONCE_H
 
@@ -19,12 +19,12 @@ struct cli_chat_once {
  * before the model is opened. */
 bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
                         struct base_error *err);
-/* Whether -p, -f or standard input may hold a question: not with --messages alone. */
+/* Whether -p, -f or standard input may contain a question; not with --messages alone. */
 bool cli_chat_once_asks(const struct cli_values *values);
-/* Adds the question and makes the prompt; needs the model's file and tokenizer. */
+/* Adds the question and renders the prompt; needs the model's file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err);
-/* Begins the answer: shown on standard output unless `quiet`. */
+/* Begins the answer, which is shown on standard output unless `quiet`. */
 bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
                          struct base_error *err);
 /* `,"message":{...}` for --json. */

@@ -1,9 +1,9 @@
-/* cli/chat/chat_reply.h: an answer while it is generated: shown according to --reasoning, and as a
- * message afterwards.
+/* cli/chat/chat_reply.h: splits an answer while it is generated, shows its parts according to
+ * --reasoning, and makes a message of it.
  *
- * Owns: answer, reasoning and tool calls of one reply (text/chat/reply.h separates them) and which
- * of them are shown. Refuses: where they are shown (a sink). The generator must decode with control
- * tokens shown: many marks are such tokens. */
+ * Owns: answer, reasoning and tool calls of one reply (text/chat/reply.h separates them), and the
+ * choice of the parts to show. Refuses: output, which is a sink. The generator must decode with
+ * control tokens shown: many marks are such tokens. */
 #ifndef CLI_CHAT_CHAT_REPLY_H
 #define CLI_CHAT_CHAT_REPLY_H
 
@@ -29,14 +29,14 @@ struct cli_chat_reply {
     void *user;
 };
 
-/* A reply to the prompt. Closes the one before; a zeroed one is fine. */
+/* Opens a reply to the prompt and closes the previous one; *r may be zeroed. */
 bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_template *t,
                          const struct cli_model *model, const struct cli_chat_prompt *prompt,
                          struct base_error *err);
 void cli_chat_reply_close(struct cli_chat_reply *r);
-/* Before the first piece: reads the beginning of the answer in the prompt, which is a part of the
- * message and not shown, and gives `prompt` what the request must know of it: that beginning, and
- * `marks` filled with the marks of thoughts if one may come. */
+/* To be called before the first piece: reads the beginning of the answer in the prompt, which
+ * belongs to the message and is not shown. Sets the fields of `prompt` that the request needs: that
+ * beginning, and `marks`, with the marks of reasoning, if reasoning may come. */
 bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt *rendered,
                           struct generate_thought_marks *marks, struct generate_prompt *prompt,
                           struct base_error *err);
@@ -46,7 +46,7 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
 bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err);
 
 /* The reply as a message for the conversation, a new reference: content, and reasoning_content and
- * tool_calls where there are some. */
+ * tool_calls if there are any. */
 json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* cli/chat/chat_template.c: from a conversation to ids. See cli/chat/chat_template.h. */
+/* cli/chat/chat_template.c: renders a conversation and tokenizes it. See
+ * cli/chat/chat_template.h. */
 #include "cli/chat/chat_template.h"
 #include "cli/chat/messages.h"
 #include "cli/input.h"
@@ -16,9 +17,9 @@ static bool no_memory(struct base_error *err)
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the chat template");
 }
 
-/* ---- Which template ---- */
+/* ---- Choice of the template ---- */
 
-/* A template of the file, "" for the one without a name; false if the file has none. */
+/* Finds a template of the file, "" for the one without a name; false if the file lacks it. */
 static bool find_own(struct cli_chat_template *t, const struct cli_model *m, const char *name,
                      struct base_error *err)
 {
@@ -107,12 +108,12 @@ static bool set_special_tokens(json_t *variables, const struct cli_model *m, str
         errno = 0;
         json_t *value = json_stringn(text.size ? text.data : "", text.size);
         if (value && json_object_set_new(variables, own_variables[i], value) == 0) continue;
-        if (value || errno == ENOMEM) return no_memory(err); /* otherwise it is no UTF-8 */
+        if (value || errno == ENOMEM) return no_memory(err); /* not valid UTF-8 */
     }
     return true;
 }
 
-/* NAME=JSON of --template-var. */
+/* Sets a variable from NAME=JSON of --template-var. */
 static bool set_variable(const struct cli_chat_template *t, const char *given,
                          struct base_error *err)
 {
@@ -155,7 +156,7 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
 
 /* ---- Rendering ---- */
 
-/* *exhausted (NULL: not needed): set when a limit of time or memory ends it. */
+/* *exhausted (may be NULL) is set if a limit of time or memory was reached. */
 static bool render(const struct cli_chat_template *t, const json_t *messages,
                    struct base_buffer *text, struct base_buffer *own, bool *exhausted,
                    struct base_error *err)
@@ -177,9 +178,9 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 
 /* ---- Forms of messages ---- */
 
-/* Whether the text of a trial conversation contains `needle` and not `spoilt`. Takes `messages`. An
- * error of the template counts as false; a lack of memory is an error, and so is a limit of time or
- * memory: it would be reached again, in each trial and in the rendering of the conversation. */
+/* Whether the text of a trial conversation contains `needle` and not `spoilt`. Releases `messages`.
+ * An error of the template counts as false. A lack of memory is an error, and so is a limit of time
+ * or memory, which every further rendering would reach too. */
 static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
@@ -207,8 +208,8 @@ static json_t *trial_call(json_t *arguments)
                      "f", "content", "x");
 }
 
-/* Published templates differ in the forms that they read; others they omit, or print as Python
- * would. Trial renderings find out, because a template does not declare it. */
+/* Published templates accept different forms of messages and omit others or print them as Python
+ * would. They do not declare which, so trial renderings determine it. */
 static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
 {
     const bool text = shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"),
@@ -225,7 +226,7 @@ static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
     return !err->code;
 }
 
-/* The texts of all parts, a line each. */
+/* Joins the texts of all parts, one per line. */
 static json_t *join_parts(const json_t *parts)
 {
     struct base_buffer all = BASE_BUFFER_INIT;
@@ -239,7 +240,7 @@ static json_t *join_parts(const json_t *parts)
     return joined;
 }
 
-/* The other form of a call's arguments where the template needs it. False without memory. */
+/* Converts a call's arguments to the other form if the template needs it. False without memory. */
 static bool convert_call(const struct cli_chat_template *t, json_t *call)
 {
     json_t *function = json_object_get(call, "function");
@@ -249,7 +250,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     if (json_is_string(arguments) && !t->wants_encoded) {
         other = text_json_load(json_string_value(arguments), json_string_length(arguments),
                                JSON_ALLOW_NUL, NULL);
-        if (!other) return errno != ENOMEM; /* not JSON: it remains a text */
+        if (!other) return errno != ENOMEM; /* not JSON: unchanged */
     } else if (json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
         cli_json_add(&text, arguments);
@@ -260,7 +261,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     return !other || json_object_set_new(holder, "arguments", other) == 0;
 }
 
-/* A copy of the message in the form that the template reads; NULL without memory. */
+/* A copy of the message in the form that the template accepts; NULL without memory. */
 static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
 {
     json_t *copy = text_json_copy_deep(message);
@@ -295,13 +296,13 @@ static json_t *convert(const struct cli_chat_template *t, const json_t *messages
 
 /* ---- Marks ---- */
 
-/* The mark that begins at s, as "<|user|>" is one: its size; 0 when there is none. */
+/* The size of the mark at s, such as "<|user|>"; 0 if there is none. */
 static size_t mark_size(const char *s, size_t before)
 {
     if (*s != '<') return 0;
     const size_t n = strcspn(s + 1, "<> \t\r\n");
     if (s[n + 1] != '>' || n == 0) return 0;
-    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is text */
+    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is no mark */
 }
 
 static bool is_token(const struct text_tokenizer *t, const char *text, size_t size)
@@ -314,7 +315,7 @@ static bool is_token(const struct text_tokenizer *t, const char *text, size_t si
     return one;
 }
 
-/* Whether the vocabulary has a token of that spelling, of whatever type. */
+/* Whether the vocabulary has a token with that text, of any type. */
 static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t size)
 {
     for (uint32_t id = 0; id < text_vocab_size(t); id++) {
@@ -324,10 +325,10 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
     return false;
 }
 
-/* A format that was chosen by name may be another model's, and a file may call its marks ordinary
- * tokens: then the model reads letters and answers nonsense. This gives a warning and not an error,
- * since nothing else is wrong. In other templates a mark that the vocabulary lacks may be plain
- * text. */
+/* A format that was chosen by name may belong to another model, and a file may declare its marks as
+ * ordinary tokens: the model then reads letters, and its answers are useless. This is a warning and
+ * not an error, because nothing else is wrong. In other templates a mark that the vocabulary lacks
+ * may be plain text. */
 static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
                        const struct cli_model *m)
 {
@@ -341,11 +342,11 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
             const size_t size = mark_size(mark, i);
             if (!size || is_token(m->tokenizer, mark, size)) continue;
             if (by_name)
-                cli_note("--template %s: '%.*s' is no token of this model, which reads it as "
+                cli_note("--template %s: '%.*s' is not a token of this model, which reads it as "
                          "letters",
                          values->template, (int)size, mark);
             else if (is_spelling(m->tokenizer, mark, size))
-                cli_note("the chat template's '%.*s' is no special token in this file, so that the "
+                cli_note("the chat template's '%.*s' is not a special token in this file, so the "
                          "model reads it as letters",
                          (int)size, mark);
             else
@@ -356,7 +357,7 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
     base_buffer_free(&text);
 }
 
-/* ---- The whole ---- */
+/* ---- Opening and rendering ---- */
 
 bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
                             const struct cli_model *model, json_t *tools, struct base_error *err)
@@ -379,7 +380,8 @@ void cli_chat_template_close(struct cli_chat_template *t)
     *t = (struct cli_chat_template){0};
 }
 
-/* BOS where the file requires it, unless the template wrote it. Never EOS: an answer follows. */
+/* Adds BOS if the file requires it and the template did not write it. Never EOS, because an answer
+ * follows. */
 static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct base_error *err)
 {
     const int32_t bos = text_token_bos(t);

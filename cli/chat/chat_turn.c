@@ -61,7 +61,7 @@ void cli_chat_changed(struct cli_chat *c)
 
 /* ---- Room ---- */
 
-/* The messages that are still read, a new list. */
+/* The messages that are rendered, a new list. */
 static json_t *read_messages(const struct cli_chat *c)
 {
     json_t *list = json_array();
@@ -85,7 +85,7 @@ static bool render(struct cli_chat *c, struct base_error *err)
     return ok;
 }
 
-/* Drops the oldest turn that is read; false when the last one is all that is left. */
+/* Drops the oldest rendered turn; false if only the last one is left. */
 static bool drop_turn(struct cli_chat *c)
 {
     const size_t first = cli_messages_n_system(c->messages),
@@ -97,8 +97,8 @@ static bool drop_turn(struct cli_chat *c)
     return true;
 }
 
-/* With --on-full shift: drops turns until the answer has a quarter of the context, or the whole of
- * --predict if that is less. */
+/* With --on-full shift: drops turns until the answer has a quarter of the context, or --predict
+ * tokens if that is less. */
 static bool make_room(struct cli_chat *c, struct base_error *err)
 {
     const uint64_t n_ctx = model_session_n_ctx(c->model.session);
@@ -122,7 +122,7 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
                              "shift");
 }
 
-/* ---- Showing ---- */
+/* ---- Output ---- */
 
 /* Writes the text in `piece`. */
 static bool write_piece(struct cli_chat *c, struct base_error *err)
@@ -154,7 +154,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     return cli_chat_reply_take(&c->reply, piece, err);
 }
 
-/* The first answer uses the seed of the options, each further one the next number. */
+/* The first answer uses the seed of the options, each further one the next higher. */
 static uint64_t seed_of(const struct cli_chat *c)
 {
     return c->generation.options.sample.seed + c->n_answers;
@@ -189,7 +189,8 @@ static void note_turn(const struct cli_chat *c)
 
 /* ---- A turn ---- */
 
-/* Takes from the prefix cache what the session lacks of the prompt; returns its length, or 0. */
+/* Loads a longer prefix of the prompt from the prefix cache into the session; returns its length,
+ * or 0. */
 static size_t load_prompt(struct cli_chat *c, const struct generate_prompt *p)
 {
     size_t n, common = 0;
@@ -203,7 +204,7 @@ static size_t load_prompt(struct cli_chat *c, const struct generate_prompt *p)
     return loaded;
 }
 
-/* The first prompt that is worth it is stored at once: the session may end early. */
+/* Stores the first prompt that is long enough at once, because the session may end early. */
 static void store_prompt(struct cli_chat *c, const struct generate_prompt *p)
 {
     if (!c->cache || c->has_stored || model_seq_length(c->model.session, 1) != p->n) return;
@@ -219,7 +220,7 @@ void cli_chat_store(struct cli_chat *c)
     cli_prefix_save(c->cache, c->model.session, 0, ids, n, c->n_stored < n ? c->n_stored : n);
 }
 
-/* Evaluates the new part of the prompt and generates. */
+/* Evaluates the new part of the prompt and generates the answer. */
 static bool generate(struct cli_chat *c, struct base_error *err)
 {
     struct generate_request *request = c->generation.request;
@@ -241,7 +242,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     return true;
 }
 
-/* Appends the answer, or removes the question when Ctrl-C came before any text. */
+/* Appends the answer, or removes the question if Ctrl-C came before any text. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
     json_t *message = cli_chat_reply_message(&c->reply, err);

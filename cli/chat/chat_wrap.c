@@ -40,7 +40,7 @@ void cli_wrap_flush(struct cli_wrap *w, struct base_buffer *out)
     base_buffer_clear(&w->word);
 }
 
-/* A space, TAB or line end: the word is whole. */
+/* A space, TAB or line end completes the word. */
 static void end_word(struct cli_wrap *w, char end, struct base_buffer *out)
 {
     if (w->word.size || end != ' ') cli_wrap_flush(w, out);

@@ -47,7 +47,7 @@ static int add_piece(const char *bytes, size_t size, void *out)
     return 0;
 }
 
-/* Not json_dumps, which omits a member when it has no memory for its name. */
+/* json_dumps omits a member without memory for its name, so it is not used. */
 void cli_json_add(struct base_buffer *out, const json_t *json)
 {
     if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
@@ -97,7 +97,7 @@ json_t *cli_json_text_mended(const char *text, size_t size, const char *by, stru
 
 /* ---- Checking ---- */
 
-/* The first invalid message; `what` describes the error. */
+/* Checks the content of a message; `what` describes the error. */
 static bool check_content(const json_t *content, const char **what)
 {
     if (!content || json_is_string(content) || json_is_null(content)) return true;

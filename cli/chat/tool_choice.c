@@ -2,12 +2,12 @@
  *
  * The trial conversation is rendered twice, with a call and with a plain answer:
  *
- *     ...<|im_start|>assistant\n<tool_call>\n{"name": "NAME", "arguments":
- * {...}}\n</tool_call><|im_end|>\n
+ *     ...<|im_start|>assistant\n<tool_call>\n{"name": "NAME", "arguments": {...}}\n</tool_call>
+ *        <|im_end|>\n
  *     ...<|im_start|>assistant\nZq<|im_end|>\n
  *
- * What they have in common at both ends is not of the call; what is left is a text with a name and
- * an object of arguments in it. */
+ * Their common text at both ends does not belong to the call; the rest is a text with a name and an
+ * object of arguments. */
 #include "cli/chat/tool_choice.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
@@ -21,7 +21,7 @@ static const char trial_name[] = "trial_tool", trial_key[] = "trial_key", trial_
 
 struct form {
     struct base_buffer call; /* terminated */
-    size_t arguments, after; /* where they begin in it, where they end */
+    size_t arguments, after; /* offsets in it: start of the arguments, end of the arguments */
 };
 
 static bool no_memory(struct base_error *err)
@@ -48,7 +48,7 @@ static bool render(const struct cli_chat_template *t, json_t *messages, struct b
                         "the chat template writes no call: %s", wrong.text);
 }
 
-/* Cuts texts of control tokens that end a turn, and space, from the end of the call. */
+/* Removes texts of control tokens that end a turn, and space, from the end of the call. */
 static void cut_end(struct base_buffer *call, const struct text_tokenizer *t)
 {
     for (bool more = true; more;) {
@@ -66,7 +66,7 @@ static void cut_end(struct base_buffer *call, const struct text_tokenizer *t)
     }
 }
 
-/* A mark that both begin or end with in part belongs to the call as a whole: <|START_ACTION|> and
+/* A mark that both texts share only in part belongs to the call as a whole: <|START_ACTION|> and
  * <|START_RESPONSE|>. */
 static void cut_common(const struct base_buffer *with, const struct base_buffer *without,
                        struct base_buffer *call)
@@ -103,7 +103,7 @@ static bool find_arguments(struct form *f, struct base_error *err)
     return true;
 }
 
-/* Whether the trial call is read as such in a reply. */
+/* Checks that a reply with the trial call is parsed as that call. */
 static bool check_read(const struct form *f, const struct cli_chat_template *t,
                        const struct cli_model *m, struct base_error *err)
 {
@@ -156,7 +156,7 @@ static const json_t *function_of(const json_t *tool)
     return function ? function : tool;
 }
 
-/* Appends s[0..size) with `name` for the trial's. */
+/* Appends s[0..size) with `name` in place of the trial's name. */
 static void add_named(struct base_buffer *out, const char *s, size_t size, const char *name)
 {
     const char *end = s + size, *at;
@@ -169,7 +169,7 @@ static void add_named(struct base_buffer *out, const char *s, size_t size, const
     base_buffer_add(out, "", 1);
 }
 
-/* The tool's schema with an identity of its own, which its references are relative to. */
+/* The tool's schema with an $id of its own, so that its references are relative to it. */
 static json_t *schema_of(const json_t *tool, size_t index)
 {
     const json_t *given = json_object_get(function_of(tool), "parameters");
@@ -184,7 +184,7 @@ static json_t *schema_of(const json_t *tool, size_t index)
     return NULL;
 }
 
-/* Compiles one tool's schema alone, for an error that names the tool. */
+/* Compiles one tool's schema separately, so that an error names the tool. */
 static bool check_schema(const json_t *schema, const char *name,
                          const struct constrain_schema_options *o, struct base_error *err)
 {
@@ -206,7 +206,7 @@ struct parts {
     struct constrain_around *around;    /* [n] */
     struct base_buffer *before, *after; /* [n] */
     size_t n;
-    json_t *list; /* of schemas */
+    json_t *list; /* of the tools' schemas */
 };
 
 static bool add_part(struct parts *p, const struct form *f, const json_t *tool, size_t index,
@@ -277,7 +277,7 @@ static bool compile(const struct parts *p, const struct constrain_schema_options
     base_buffer_add_text(&text, "{\"anyOf\":");
     cli_json_add(&text, p->list);
     base_buffer_add_text(&text, "}");
-    /* The control tokens among the marks: those of one tool's texts are those of all. */
+    /* Control tokens among the marks: the texts of one tool have the same ones as those of all. */
     base_buffer_add_text(&g->marks, p->around[0].before);
     base_buffer_add_text(&g->marks, p->around[0].after);
     base_buffer_add(&g->marks, "", 1);

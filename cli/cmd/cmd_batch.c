@@ -1,4 +1,5 @@
-/* cli/cmd/cmd_batch.c: `infer batch`: many texts together, a line in and a line out each. */
+/* cli/cmd/cmd_batch.c: `infer batch`: generates many texts together, one line of input and one of
+ * output each. */
 #include "base/clock.h"
 #include "cli/batch/batch_input.h"
 #include "cli/batch/batch_output.h"
@@ -19,25 +20,25 @@
 
 enum {
     STANDARD_SLOTS = 16,
-    SHARED_STORED = 4, /* beginnings that go to the prefix cache */
-    KEPT = 2,          /* beginnings that are kept in addition to the texts */
-    AHEAD = 64,        /* lines that are read before they have a slot, and 4 more for each slot: */
-    AHEAD_OF_SLOT = 4, /*   what they have in common is seen only then */
+    SHARED_STORED = 4, /* prefixes to store in the prefix cache */
+    KEPT = 2,          /* prefixes kept in addition to the texts */
+    AHEAD = 64,        /* lines read ahead before they have a slot, and 4 more for each slot: */
+    AHEAD_OF_SLOT = 4, /* only read lines can share a prefix */
     AHEAD_BYTES = CLI_BATCH_LINE_MAX
 };
 
-/* A line that has no answer in the output yet. */
+/* A line whose answer has not been written. */
 struct entry {
     struct batch *batch;
     struct entry *before, *next; /* in the order of the input */
     size_t size;                 /* bytes of the line */
     struct cli_batch_text text;
-    struct base_buffer answer; /* the whole line, once it is done */
+    struct base_buffer answer; /* the complete line, once it is done */
     bool done;
 };
 
 struct batch {
-    struct cli_values values;                       /* texts_only; those of the command otherwise */
+    struct cli_values values; /* with texts_only; otherwise those of the command */
     struct base_buffer owned[2 * CLI_LIST_MAX + 2]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;
@@ -50,14 +51,14 @@ struct batch {
     struct cli_shard shard;
     struct entry *first, *last;
     uint64_t n_open, n_open_bytes; /* entries */
-    uint64_t n_part;               /* lines of this part, those that had their answer included */
-    uint64_t n_answers, n_failed;  /* of this run */
+    uint64_t n_part;               /* lines of this part, including those answered before */
+    uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
     double start, shown;           /* base_seconds() */
-    bool shows;                    /* a line of progress on standard error */
+    bool shows;                    /* a progress line on standard error */
 };
 
-/* ---- What the command says ---- */
+/* ---- Options of the command ---- */
 
 static bool own(struct batch *b, const char **text, bool unescape, struct base_error *err)
 {
@@ -71,8 +72,8 @@ static bool own(struct batch *b, const char **text, bool unescape, struct base_e
     return cli_buffer_check(copy, err);
 }
 
-/* Once the program may open no file, what files hold must be there; and lines have no escapes but
- * those of JSON. */
+/* Reads the texts of files into memory, before the sandbox forbids opening files. Options of lines
+ * have no escapes but those of JSON. */
 static bool own_texts(struct batch *b, struct base_error *err)
 {
     struct cli_values *v = &b->values;
@@ -88,7 +89,7 @@ static bool own_texts(struct batch *b, struct base_error *err)
     return true;
 }
 
-/* Of a grammar or a schema in a file an error names the file: before it is but a text. */
+/* Compiles a grammar or schema from a file first, so that an error names the file. */
 static bool check_constraint(const struct cli_values *values, struct base_error *err)
 {
     struct cli_generation g = {0};
@@ -97,7 +98,7 @@ static bool check_constraint(const struct cli_values *values, struct base_error 
     return ok;
 }
 
-/* `given`: with the names of files, whose texts are in b->values. */
+/* `given` has the names of files, whose texts are in b->values. */
 static bool open_streams(struct batch *b, const struct cli_values *given, struct base_error *err)
 {
     const struct cli_values *v = &b->values;
@@ -177,7 +178,7 @@ static bool write_entry(struct batch *b, struct entry *e, struct base_error *err
     return ok;
 }
 
-/* The answer is there: what can be written now is. */
+/* The answer is complete: writes the answers that can be written. */
 static bool finish(struct entry *e, struct base_error *err)
 {
     struct batch *b = e->batch;
@@ -217,7 +218,7 @@ static bool end(void *user, const struct generate_outcome *outcome, const struct
     return finish(e, err);
 }
 
-/* ---- Lines ---- */
+/* ---- Reading lines ---- */
 
 static bool is_blank(const char *line, size_t size)
 {
@@ -272,8 +273,7 @@ static bool is_idle(const struct batch *b)
     return generate_scheduler_running(b->scheduler) + generate_scheduler_waiting(b->scheduler) == 0;
 }
 
-/* Takes the lines that are there, as far as there is room for them; waits where there is nothing
- * else to do. */
+/* Reads available lines while there is room for them; waits if there is no other work. */
 static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
 {
     const uint64_t most = AHEAD + AHEAD_OF_SLOT * (uint64_t)model_session_n_seq(b->model.session);
@@ -295,7 +295,7 @@ static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
     return true;
 }
 
-/* ---- The whole ---- */
+/* ---- The command ---- */
 
 static void show_progress(struct batch *b)
 {

@@ -1,9 +1,9 @@
 /* cli/cmd/cmd_bench.c: `infer bench`: tokens per second, and their share of the machine's limits.
  *
- * Everything runs through the calls that `run` uses. Work is counted from the file: weights that a
- * token multiplies with (experts by the share in use; embedding rows that are only looked up do not
- * count), plus the cache that attention reads. Products inside attention are not counted. Of a
- * prompt only the last token is computed after the last layer's attention. */
+ * It uses the same calls as `run`. Work is counted from the file: weights that each token is
+ * multiplied with (experts by the share in use, without embedding rows that are only looked up),
+ * plus the cache that attention reads. Products inside attention are not counted. Of a prompt only
+ * the last token is computed after the last layer's attention. */
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/out/bench.h"
@@ -47,6 +47,8 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
         double macs = (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
         double bytes = (double)t->size;
         const bool embedding = str_is(t->name, "token_embd.weight");
+        const bool looked_up = embedding || str_is(t->name, "per_layer_token_embd.weight") ||
+                               str_is(t->name, "position_embd.weight");
         if (memmem(t->name.data, t->name.size, "_exps.", 6)) {
             macs *= experts;
             bytes *= experts;
@@ -56,7 +58,7 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
         if ((embedding && tied) || late || str_is(t->name, "output.weight")) {
             w.head_bytes += bytes;
             w.head_macs += macs;
-        } else if (!embedding) {
+        } else if (!looked_up) {
             w.body_bytes += bytes;
             w.body_macs += macs;
         }
@@ -66,7 +68,7 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
 
 /* ---- Measuring ---- */
 
-/* Sequence 0 as it was at the depth, the others as forks of it. */
+/* Restores sequence 0 to its state at the depth; the others become forks of it. */
 static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, struct base_error *err)
 {
     struct model_session *s = b->model.session;
@@ -78,7 +80,7 @@ static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, stru
     return true;
 }
 
-/* The i-th step: one token of each sequence, different ones. */
+/* The i-th step: one token of each sequence, all different. */
 static bool generate_step(struct cli_bench *b, const struct cli_bench_result *r, uint32_t i,
                           struct base_error *err)
 {
@@ -109,8 +111,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Weights and cache that one measurement reads, and its multiply-adds, by the tokens in it. A step
- * of several sequences reads the weights once and each sequence's cache. */
+/* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds, per
+ * token. A step of several sequences reads the weights once, and each sequence's cache. */
 static void fill_shares(const struct cli_bench *b, struct cli_bench_result *r)
 {
     const struct cli_bench_work *w = &b->work;
@@ -128,13 +130,13 @@ static void fill_shares(const struct cli_bench *b, struct cli_bench_result *r)
     if (b->int8 > 0) r->of_int8 = macs / seconds / b->int8;
 }
 
-/* Measures once more, with the engine's profile. */
+/* Measures once more with the engine's profile. */
 static bool run_profile(struct cli_bench *b, const struct cli_bench_result *r,
                         struct base_error *err)
 {
     struct engine_profile profile = {0};
     double took;
-    if (!to_depth(b, r, err)) return false; /* its work does not count */
+    if (!to_depth(b, r, err)) return false; /* not part of the profile */
     engine_set_profile(b->model.engine, &profile);
     bool ok = measure(b, r, r->n_tokens, &took, err);
     engine_set_profile(b->model.engine, NULL);
@@ -161,7 +163,7 @@ static bool run_test(struct cli_bench *b, struct cli_bench_result *r, struct bas
     return !b->values->profile || run_profile(b, r, err);
 }
 
-/* Measures the limits before and after; the higher value counts. */
+/* Measures the limits before and after the tests and keeps the higher values. */
 static bool measure_limits(struct cli_bench *b, struct base_error *err)
 {
     double bandwidth = engine_roofline_bandwidth(b->model.engine, err);
@@ -200,7 +202,7 @@ static void add_test(struct cli_bench *b, bool is_prompt, int64_t n_tokens, int6
                                                           .n_seq = (uint32_t)n_seq};
 }
 
-/* Every combination, in the order that fills a context once per depth. */
+/* Lists all combinations, in an order that fills a context once per depth. */
 static bool list_tests(struct cli_bench *b, struct base_error *err)
 {
     const struct cli_values *v = b->values;

@@ -1,4 +1,4 @@
-/* cli/cmd/cmd_cache.c: `infer cache`: what the prefix cache has stored, and its end. */
+/* cli/cmd/cmd_cache.c: `infer cache`: lists or clears the prefix cache. */
 #include "cli/cache/cache_entry.h"
 #include "cli/cache/cache_folder.h"
 #include "cli/commands.h"
@@ -15,7 +15,7 @@ enum { SECONDS_OF_DAY = 24 * 60 * 60 };
 struct row {
     struct cli_cache_file *file;
     struct cli_cache_head head;
-    struct base_error error; /* why it is of no use */
+    struct base_error error; /* why it cannot be used */
     int64_t age;             /* seconds since it was used */
 };
 

@@ -15,8 +15,8 @@ static bool wants_colour(void)
     return cli_stdout_is_terminal() && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* A mistake that the user can correct, or Ctrl-C; any other error, and any mistake in a script,
- * ends the session with its status. */
+/* Whether the session continues: after an error of an interactive user, or Ctrl-C. Any other error,
+ * and any error in a script, ends it with its status. */
 static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
 {
     const bool strict = strcmp(c->values->on_full, "error") == 0;
@@ -24,7 +24,7 @@ static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
                               (err->code == BASE_TOO_LONG && !strict));
 }
 
-/* Answers, and handles Ctrl-C. `is_new`: the last message is new, and is removed when it cannot be
+/* Answers, and handles Ctrl-C. `is_new`: the last message is new and is removed if it cannot be
  * answered. */
 static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
 {
@@ -51,7 +51,7 @@ static const char *command_word(const char *text)
     return NULL;
 }
 
-/* Handles a message or a command (not if `is_text`); *leave when it was the last. */
+/* Handles a message, or a command (not if `is_text`); *leave after the last one. */
 static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *leave,
                  struct base_error *err)
 {

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_check.c: `infer check`: whether a grammar, schema or expression accepts a text. Needs
- * no model. Status 0: accepted; 1: not, with the position of the first byte that is not
+/* cli/cmd/cmd_check.c: `infer check`: tests whether a grammar, schema or expression accepts a text.
+ * Needs no model. Status 0: accepted; 1: not, with the position of the first byte that is not
  * accepted. */
 #include "cli/commands.h"
 #include "cli/constrain.h"
@@ -33,7 +33,7 @@ static bool check(const struct constraint *c, const struct base_buffer *text,
     return ok;
 }
 
-/* A text has no tokens. */
+/* Named tokens cannot be checked, because a text has no tokens. */
 static bool refuse_tokens(const struct constraint *c, struct base_error *err)
 {
     for (uint32_t i = 0; i < constraint_token_count(c); i++) {

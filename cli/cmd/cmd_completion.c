@@ -109,7 +109,7 @@ static const char bash_tail[] =
     "}\n"
     "complete -F _infer infer\n";
 
-/* The spellings of the command's options: all, those with a value, those with a file's name. */
+/* Lists of spellings of the command's options: all, those with a value, those with a file name. */
 enum list { LIST_ALL, LIST_TAKING, LIST_FILES };
 
 static void bash_list(struct base_buffer *out, enum cli_command_id command, const char *name,

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_diff.c: `infer diff`: how two model files differ: keys, tensors, and by how much the
- * values of a tensor differ once they are decoded. Status 0: not at all; 1: they do. */
+/* cli/cmd/cmd_diff.c: `infer diff`: compares two model files: keys, tensors, and decoded values of
+ * tensors. Status 0: they are equal; 1: they differ. */
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/out/gguf_text.h"
@@ -16,15 +16,15 @@ struct diff {
     const struct gguf_file *a, *b;
     struct engine *engine;
     bool json, all;
-    bool differ; /* anything so far */
-    bool listed; /* a line or JSON element of the current list */
+    bool differ; /* a difference was found */
+    bool listed; /* the current list has a line or JSON element */
     uint64_t n_equal, n_tensors;
     struct base_buffer out;
 };
 
 /* ---- Lists ---- */
 
-/* Before each element; the title before the first one of the text. */
+/* To be called before each element; writes the title before the first one in text form. */
 static void begin_item(struct diff *d, const char *title)
 {
     if (d->json)
@@ -41,7 +41,7 @@ static void add_count(struct diff *d, const char *name, uint64_t value)
 
 /* ---- Metadata ---- */
 
-/* How the file is cut into parts is not part of the model. */
+/* Skips keys about parts: how a file is split is not part of the model. */
 static bool is_compared(const struct gguf_kv *kv)
 {
     return kv->key.size < 6 || memcmp(kv->key.data, "split.", 6) != 0;
@@ -79,7 +79,7 @@ static bool is_equal_item(const struct diff *d, const struct gguf_kv *a, const s
     return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
 }
 
-/* Of two arrays of as many items of one kind: how many differ, and the first. */
+/* Compares two arrays of the same kind and length: the number of different items, and the first. */
 static void add_items(struct diff *d, const struct gguf_kv *a, const struct gguf_kv *b)
 {
     uint64_t n = 0, first = 0;
@@ -106,7 +106,7 @@ static void add_items(struct diff *d, const struct gguf_kv *a, const struct gguf
     cli_gguf_add_item(&d->out, d->json, d->b, b, first);
 }
 
-/* A key of one file or both; the other is NULL. */
+/* Adds a key of both files, or of one (the other is NULL). */
 static void add_key(struct diff *d, const struct gguf_kv *a, const struct gguf_kv *b)
 {
     const struct gguf_str key = a ? a->key : b->key;
@@ -221,7 +221,7 @@ static void add_element(struct diff *d, const struct gguf_tensor *t, uint64_t in
     base_buffer_add_text(&d->out, "]");
 }
 
-/* The type and shape of a tensor of one file, as JSON; NULL: null. */
+/* Adds type and shape of a tensor of one file, as JSON; null for NULL. */
 static void add_facts(struct diff *d, const char *name, const struct gguf_tensor *t)
 {
     base_buffer_add_format(&d->out, ",\"%s\":", name);
@@ -267,7 +267,8 @@ static void add_difference(struct diff *d, const struct gguf_tensor *t,
     }
 }
 
-/* A tensor of one file or both. `x`: the difference of values; NULL: equal bytes, or none. */
+/* Adds a tensor of one file or both. `x`: the difference of values; NULL if bytes are equal or it
+ * was not computed. */
 static void add_tensor(struct diff *d, const struct gguf_tensor *a, const struct gguf_tensor *b,
                        bool equal, const struct gguf_difference *x)
 {
@@ -380,5 +381,5 @@ bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&d.out);
     gguf_close(a);
     gguf_close(b);
-    return ok && !d.differ; /* without an error: that they differ is an answer */
+    return ok && !d.differ; /* a difference is a result, not an error */
 }

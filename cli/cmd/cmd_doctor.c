@@ -72,7 +72,7 @@ static void look_at_model(struct doctor *d)
 
 static bool look(struct doctor *d, struct base_error *err)
 {
-    struct base_error ignored = BASE_ERROR_INIT; /* no memory: the report says "not measured" */
+    struct base_error ignored = BASE_ERROR_INIT; /* without memory the report says "not measured" */
     struct engine_options o = engine_options_default();
     cli_machine_read(&d->machine);
     o.n_threads = (int)d->values->threads;

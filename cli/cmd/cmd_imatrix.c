@@ -1,8 +1,9 @@
-/* cli/cmd/cmd_imatrix.c: `infer imatrix`: what the columns of weights are multiplied by in a text.
+/* cli/cmd/cmd_imatrix.c: `infer imatrix`: collects an importance matrix: the mean squares of the
+ * inputs of weight matrices over a text.
  *
  * An observer of the engine's products adds up the squares of the inputs of each weight matrix.
- * Workers share out the columns, and each adds its rows in their order: the sums do not depend on
- * the number of threads. */
+ * Each worker has a range of columns and adds the rows in order, so the sums do not depend on the
+ * number of threads. */
 #include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/input.h"
@@ -20,7 +21,7 @@ struct collected {
     uint64_t n_matrices, matrix_bytes;
     double *sum;     /* [n_matrices][ne0] */
     uint64_t *count; /* [n_matrices] */
-    bool by_expert;  /* each matrix has inputs of its own */
+    bool by_expert;  /* each matrix has its own inputs */
 };
 
 struct imatrix {
@@ -36,11 +37,11 @@ struct imatrix {
 
 /* ---- Collecting ---- */
 
-/* The item whose tensor's data hold `at`; NULL when there is none. */
+/* The item whose tensor data contains `at`; NULL if there is none. */
 static struct collected *item_at(const struct imatrix *m, const char *at)
 {
     uint64_t low = 0, high = m->n_items;
-    while (low < high) { /* the first that begins past `at` */
+    while (low < high) { /* finds the first that begins after `at` */
         const uint64_t middle = low + (high - low) / 2;
         if ((const char *)m->item[middle].tensor->data <= at)
             low = middle + 1;
@@ -126,7 +127,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Matrices of layers; of the output only with the option. */
+/* Whether to collect a tensor: matrices of layers, and the output matrix only with the option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
     static const char output[] = "output.weight";
@@ -163,7 +164,7 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 {
     for (uint64_t i = 0; i < m->n_chunks; i++) {
         model_session_truncate(m->model.session, 0);
-        /* All positions: of those without logits the last layer computes keys and values only. */
+        /* All positions, because without logits the last layer computes only keys and values. */
         if (!model_eval(m->model.session, m->ids.id + i * m->chunk, m->chunk, MODEL_LOGITS_ALL,
                         NULL, NULL, err))
             return false;
@@ -176,7 +177,7 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 
 /* ---- Writing ---- */
 
-/* Of experts each matrix has a count; of other matrices all have one, even of a stack. */
+/* Each expert's matrix has a count; otherwise all matrices share one, even in a stack. */
 static struct cli_imatrix_sums sums_of(const struct collected *c)
 {
     return (struct cli_imatrix_sums){.name = c->tensor->name,
@@ -194,7 +195,7 @@ static bool was_used(const struct collected *c)
     return false;
 }
 
-/* Opens the output before the text is evaluated; the sums are announced after it. */
+/* Opens the output before the text is evaluated; the sums are declared after it. */
 static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
 {
     struct cli_imatrix_sums *items = calloc(m->n_items + 1, sizeof *items);
@@ -211,7 +212,7 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
     return ok;
 }
 
-/* ---- The whole ---- */
+/* ---- The command ---- */
 
 static bool open_all(struct imatrix *m, struct base_error *err)
 {

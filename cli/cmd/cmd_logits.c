@@ -15,14 +15,14 @@ struct target {
     uint32_t n_vocab;
 };
 
-/* float32 in memory is little-endian on every machine that this program is built for. */
+/* float32 is little-endian in memory on every machine that the program supports. */
 static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                        struct base_error *err)
 {
     struct target *t = user;
     for (uint64_t i = 0; i < rows * t->n_vocab; i++)
         if (isnan(logits[i]))
-            return base_fail(err, BASE_FAILED, "position %llu has logits that are no numbers",
+            return base_fail(err, BASE_FAILED, "position %llu has logits that are not numbers",
                              (unsigned long long)(first + i / t->n_vocab));
     return base_output_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
 }
@@ -41,7 +41,7 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
     return cli_output_close(&t.file, ok, err);
 }
 
-/* The best n ids, logit descending, then id ascending, without NaN. Returns how many there are. */
+/* The best n ids, by descending logit, then ascending id, without NaN. Returns their number. */
 static uint32_t best_ids(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *best)
 {
     uint32_t count = 0;
@@ -139,7 +139,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     else
         ok = cli_input_read(values, &text, err);
     ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
-    /* With ids, a model without a vocabulary works too. */
+    /* With ids, no vocabulary is needed. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&

@@ -5,7 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Text in roff: escapes characters that are special to roff, also at the beginnings of lines. */
+/* Appends text to roff, with escapes for characters that are special there or at the beginning of
+ * lines. */
 static void add_roff(struct base_buffer *out, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -161,7 +162,7 @@ static const char tail[] =
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
     "says what options of llama.cpp, ollama and llm are called here.\n";
 
-/* Breaks lines before column 80 at a space, if the next line would be text. */
+/* Breaks lines at a space before column 80, unless the next line would begin a request. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)
 {
     size_t column = 0, line = 0; /* line: start of the present line */

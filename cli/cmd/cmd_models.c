@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone; and
- * removing one of the user's folder.
+/* cli/cmd/cmd_models.c: `infer models`: lists the model files of a folder, reading only their
+ * headers; and removes a model of the user's folder.
  *
  * Damaged files are listed with their error; of a split model only the first file is listed. Lines
  * contain texts of files as cli/terminal.h shows them, also in a pipe. */
@@ -19,7 +19,7 @@
 struct row {
     struct base_buffer path;
     struct base_buffer name, arch;
-    const char *type; /* as the file says, else of most bytes; NULL: no tensors */
+    const char *type; /* of the file, else of most bytes; NULL: no tensors */
     uint64_t bytes, n_params;
     uint32_t n_ctx;
     bool is_chosen;
@@ -110,7 +110,7 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    /* A lack of memory and an interruption are not errors of the file. */
+    /* Lack of memory and interruption are not errors of the file. */
     if (row->error.code != BASE_NO_MEMORY && row->error.code != BASE_INTERRUPTED) return true;
     *err = row->error;
     return false;
@@ -195,7 +195,7 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 
 /* ---- Removing ---- */
 
-/* Removes folder/name; a file that is not there is none of the model's if `optional`. */
+/* Removes folder/name. If `optional`, a missing file is no error. */
 static bool remove_file(const char *folder, const char *name, bool optional,
                         struct base_buffer *removed, struct base_error *err)
 {
@@ -213,7 +213,7 @@ static bool remove_file(const char *folder, const char *name, bool optional,
     return ok;
 }
 
-/* A model's file, or all parts, of those that are there. */
+/* Removes a model's file, or all its parts that exist. */
 static bool remove_files(const char *folder, const char *name, struct base_buffer *removed,
                          struct base_error *err)
 {
@@ -231,7 +231,7 @@ static bool remove_files(const char *folder, const char *name, struct base_buffe
     return ok;
 }
 
-/* What `infer pull` left of a file. *there says whether there was something. */
+/* Removes partial files that `infer pull` left; *there: there were some. */
 static bool remove_partial(const char *folder, const char *name, struct base_buffer *removed,
                            bool *there, struct base_error *err)
 {
@@ -257,12 +257,12 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
     struct base_error none = BASE_ERROR_INIT;
     const char *name = values->remove;
     if (!*name || *name == '.' || strchr(name, '/'))
-        return base_fail_at(err, BASE_USAGE, "--remove", -1,
-                            "'%s' is no name of a model in the folder that `infer models` lists",
-                            name);
+        return base_fail_at(
+            err, BASE_USAGE, "--remove", -1,
+            "'%s' is not the name of a model in the folder that `infer models` lists", name);
     if (values->n_arguments > 0)
         return base_fail_at(err, BASE_USAGE, "--remove", -1,
-                            "removes from the folder of models alone: name no other");
+                            "removes only from the folder of models: name no other folder");
     bool there, ok = cli_model_folder(&folder) ||
                      base_fail(err, BASE_USAGE, "neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add(&path, folder.data, folder.size);
@@ -277,7 +277,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
             ok = false;
         }
     }
-    /* What was removed is said, also when the rest could not be. */
+    /* Removed files are reported even if others could not be removed. */
     ok = cli_write_buffer(&out, ok ? err : NULL) && ok;
     base_buffer_free(&folder);
     base_buffer_free(&path);
@@ -291,7 +291,7 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
 {
     struct rows rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
-    struct base_error ignored = BASE_ERROR_INIT; /* no default model: nothing is marked */
+    struct base_error ignored = BASE_ERROR_INIT; /* without a default model no row is marked */
     bool ok = true;
     if (values->remove) return remove_model(values, err);
     cli_model_path(values, &chosen, &ignored);

@@ -1,12 +1,12 @@
-/* cli/cmd/cmd_perplexity.c: `infer perplexity`: how well a model predicts a text, how far its
- * predictions are from those that were saved before (KL divergence), how many tasks it solves
+/* cli/cmd/cmd_perplexity.c: `infer perplexity`: measures how well a model predicts a text, how far
+ * its predictions are from saved ones (KL divergence), and how many tasks it solves
  * (cli/cmd/perplexity_tasks.c).
  *
  * The ids are cut into chunks; each is evaluated from an empty context (its first id replaced by
- * the beginning-of-text token where the model adds one) and the predictions of its second half are
- * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is left
- * out. With --stride N chunks begin every N ids, the text is as it is, and of each the last N
- * predictions but for that of the id after it are scored. Rows are shared among the engine's
+ * the beginning-of-text token if the model adds one), and the predictions of its second half are
+ * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is not
+ * used. With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of
+ * each are scored, except that of the id after the chunk. Rows are shared among the engine's
  * threads. */
 #include "cli/cmd/perplexity_tasks.h"
 #include "cli/commands.h"
@@ -31,7 +31,7 @@ struct perplexity {
 
     struct cli_saved_writer save; /* --save-logits */
     struct cli_saved_reader saved;
-    const int32_t *target;            /* of the present chunk: [rows] */
+    const int32_t *target;            /* of the current chunk: [rows] */
     struct generate_row_score *score; /* [rows] */
     struct generate_judge judge;
 };
@@ -237,7 +237,7 @@ static bool print(const struct perplexity *p, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = (isfinite(p->judge.nll.sum) && isfinite(p->judge.kl.sum)) ||
-              base_fail(err, BASE_FAILED, "the model gave logits that are no numbers");
+              base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
     if (ok && p->values->json)
         print_json(p, &out);
     else if (ok)
@@ -249,7 +249,7 @@ static bool print(const struct perplexity *p, struct base_error *err)
 
 /* ---- Ids ---- */
 
-/* Chunks that overlap. The last one ends at the text's end or less than a stride before it. */
+/* Cuts overlapping chunks. The last one ends at the text's end or less than a stride before it. */
 static bool cut_strides(struct perplexity *p, struct base_error *err)
 {
     const struct cli_values *v = p->values;

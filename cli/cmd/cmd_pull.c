@@ -1,4 +1,4 @@
-/* cli/cmd/cmd_pull.c: `infer pull`: fetches a model into the user's folder. Prints its path. */
+/* cli/cmd/cmd_pull.c: `infer pull`: fetches a model into the user's folder and prints its path. */
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/pull/pull.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The folder, made if it is missing. */
+/* Appends the folder and creates it if it is missing. */
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
     if (!cli_model_folder(folder))
@@ -32,7 +32,8 @@ static bool make_folder(struct base_buffer *folder, struct base_error *err)
     return false;
 }
 
-/* From the environment, as other programs for the hub have it; never shown. */
+/* Reads the token from the environment, by the names that other programs for the hub use. It is
+ * never shown. */
 static bool read_token(const char **token, struct base_error *err)
 {
     const char *text = getenv("HF_TOKEN");
@@ -72,7 +73,7 @@ bool cli_cmd_pull(const struct cli_values *values, struct base_error *err)
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok = read_token(&options.token, err) && make_folder(&folder, err);
     if (ok && !values->no_sandbox) cli_sandbox_limit_to(folder.data);
-    signal(SIGPIPE, SIG_IGN); /* a connection that is closed is an error of its call */
+    signal(SIGPIPE, SIG_IGN); /* a closed connection is an error of its call */
     if (ok) http = cli_http_new(&options, err);
     const struct cli_pull_options pull = {.folder = folder.data,
                                           .connections = (int)values->connections,

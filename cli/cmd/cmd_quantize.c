@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
  *
- * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, a slab at a
- * time, so memory does not grow with the model. */
+ * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, one slab at
+ * a time, so memory does not grow with the model. */
 #include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
@@ -30,7 +30,7 @@ struct quantize {
     struct cli_imatrix imatrix;   /* --imatrix */
     const char *out;              /* NULL: --dry-run */
     struct base_buffer prefix;    /* of the parts: --keep-split */
-    const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
+    const struct quant_type **to; /* [tensors], chosen before the data is written */
     float *row;                   /* [threads][longest row] */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
@@ -51,7 +51,7 @@ struct rows_job {
 
 static bool is_finite(const float *row, uint64_t n)
 {
-    uint32_t all = 0; /* its highest bit: some exponent has all bits set */
+    uint32_t all = 0; /* highest bit: some exponent has all bits set */
     for (uint64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &row[i], sizeof bits);
@@ -82,15 +82,15 @@ static void convert_rows(const struct engine_worker *w, void *user)
         bool ok = is_finite(row, j->len);
         if (j->to) {
             encode_row(j, (uint64_t)r, row, out);
-            kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* a type may be too small */
+            kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* its range may be too small */
             ok = ok && is_finite(row, j->len);
         }
         if (!ok) atomic_store(j->broken, true);
     }
 }
 
-/* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors: a model with one
- * of them is useless. */
+/* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors, because they
+ * make a model useless. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {
@@ -103,8 +103,8 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
                            .per_matrix = t->ne[1],
                            .broken = &broken};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
-    if (to && entry) job.importance = entry->mean;  /* choose_types has checked its size */
-    uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader has checked the product */
+    if (to && entry) job.importance = entry->mean;  /* choose_types checked its size */
+    uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader checked the product */
     if (!quant_row_bytes(t->type, t->ne[0], &job.in_row) ||
         !quant_row_bytes(to ? to : t->type, t->ne[0], &job.out_row))
         return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted", (int)t->name.size,
@@ -114,9 +114,9 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         job.rows = (int64_t)(rows < most ? rows : most);
         if (to || q->engine->quant.type[t->type->id].decode)
             engine_pool_run(q->engine->pool, convert_rows, &job);
-        if (!base_goes_on(err)) return false; /* some rows of the slab were not done */
+        if (!base_goes_on(err)) return false; /* some rows of the slab are missing */
         if (broken)
-            return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
+            return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",
                              to ? to->name : "");
         if (!gguf_writer_data(q->writer, to ? q->slab : job.in, (uint64_t)job.rows * job.out_row,
@@ -168,7 +168,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     return true;
 }
 
-/* Without --keep-split the parts of a split model become one file. */
+/* Without --keep-split the parts of a split model are merged into one file. */
 static void begin_parts(struct quantize *q, int count)
 {
     while (q->values->keep_split && gguf_writer_part_count(q->writer) < count)
@@ -195,7 +195,7 @@ static bool announce(struct quantize *q, struct base_error *err)
                      (unsigned long long)q->longest);
 }
 
-/* The model and what is to become of it. */
+/* Opens the model and plans its types. */
 static bool open_input(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
@@ -246,9 +246,9 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
 }
 
-/* ---- Without any ---- */
+/* ---- Dry run ---- */
 
-/* A line for each tensor, then the sums. The sizes are of tensors, without metadata. */
+/* Prints a line per tensor, then the sums. Sizes are of tensors, without metadata. */
 static bool print_plan(const struct quantize *q, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;

@@ -1,8 +1,9 @@
-/* cli/cmd/cmd_score.c: `infer score`: how probable given continuations of a prompt are.
+/* cli/cmd/cmd_score.c: `infer score`: computes the probabilities of given continuations of a
+ * prompt.
  *
- * A line's prompt is tokenized as `run` does it, each continuation by itself, as text that
- * continues; the continuation's tokens follow the prompt's. Lines are taken as they come: those
- * that are there are evaluated together (generate/score.h), and answered in their order. */
+ * The prompt of a line is tokenized as by `run`, each continuation separately, as continuing text;
+ * its tokens follow those of the prompt. Lines that are available are evaluated together
+ * (generate/score.h) and answered in their order. */
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_template.h"
 #include "cli/chat/messages.h"
@@ -23,24 +24,24 @@ enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
 /* A prompt and its continuations. */
 struct item {
     uint64_t number;                /* of the line */
-    json_t *line;                   /* for its id; NULL: none */
+    json_t *line;                   /* with its id; NULL: none */
     struct text_ids *ids;           /* [n]: the prompt and the continuation */
     struct generate_score_row *row; /* [n] */
     struct base_buffer *text;       /* [n]: the continuations */
     double *logprob;                /* of all rows */
     size_t n, n_prompt;             /* n_prompt: tokens */
-    struct base_error failed;       /* code 0: it did not */
+    struct base_error failed;       /* code 0: no error */
 };
 
 struct score {
     struct cli_values values;
     struct cli_model model;
-    struct cli_chat_template template; /* where there is one */
-    struct base_error no_template;     /* why there is none */
+    struct cli_chat_template template; /* if the model has one */
+    struct base_error no_template;     /* the error if it has none */
     struct generate_scorer *scorer;
     struct base_buffer each; /* --each, with escapes as bytes */
     struct cli_batch_input input;
-    struct item item[LINES_AT_ONCE]; /* the latest lines, unanswered */
+    struct item item[LINES_AT_ONCE]; /* the latest lines, not answered yet */
     size_t n_items, n_bytes;
     uint64_t n_lines, n_failed;
 };
@@ -71,7 +72,7 @@ static bool make_parts(struct item *it, size_t n, struct base_error *err)
            base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu continuations", n);
 }
 
-/* The ids of continuation i, after those of the prompt. */
+/* Encodes continuation i after the ids of the prompt. */
 static bool encode_continuation(const struct score *s, struct item *it, size_t i,
                                 const struct text_ids *prompt, struct base_error *err)
 {
@@ -92,7 +93,7 @@ static bool encode_continuation(const struct score *s, struct item *it, size_t i
     return true;
 }
 
-/* Rows of the continuations, whose texts are there. */
+/* Makes the rows of the continuations, whose texts are set. */
 static bool make_rows(const struct score *s, struct item *it, const struct text_ids *prompt,
                       struct base_error *err)
 {
@@ -117,7 +118,7 @@ static bool make_rows(const struct score *s, struct item *it, const struct text_
     return true;
 }
 
-/* The ids of a conversation; `messages` NULL: none but the question. */
+/* Encodes a conversation; `messages` NULL: only the question. */
 static bool encode_chat(struct score *s, const json_t *messages, const struct base_buffer *question,
                         struct text_ids *ids, struct base_error *err)
 {
@@ -179,12 +180,12 @@ static bool check_members(const struct item *it, struct base_error *err)
         if (strcmp(name, "id") != 0 && strcmp(name, "prompt") != 0 &&
             strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0)
             return base_fail_at(err, BASE_USAGE, name, -1,
-                                "is no member of a line: prompt, messages, continuations or id");
+                                "is not a member of a line: prompt, messages, continuations or id");
     }
     return true;
 }
 
-/* The continuations of the command line. */
+/* Copies the continuations of the command line. */
 static bool copy_continuations(const struct score *s, struct item *it, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
@@ -220,7 +221,8 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     if (s->values.each) return read_plain_line(s, it, line, size, err);
     it->line = cli_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
-    if (!json_is_object(it->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    if (!json_is_object(it->line))
+        return base_fail(err, BASE_USAGE, "the line is not a JSON object");
     const json_t *prompt = json_object_get(it->line, "prompt");
     const json_t *messages = json_object_get(it->line, "messages");
     if (!check_members(it, err)) return false;
@@ -242,7 +244,7 @@ static bool is_blank(const char *line, size_t size)
     return n == size;
 }
 
-/* What is wrong with a line is its own; an interrupt and a lack of memory are not. */
+/* Reads a line; an error is the line's own, except an interrupt and lack of memory. */
 static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
 {
     if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
@@ -278,7 +280,7 @@ static void add_continuation(const struct item *it, size_t i, struct base_buffer
     base_buffer_add_text(out, "]}");
 }
 
-/* The answer, without the brace that opens it. */
+/* Appends the answer, without the opening brace. */
 static void add_answer(const struct item *it, struct base_buffer *out)
 {
     base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", it->n_prompt);
@@ -314,12 +316,12 @@ static bool write_item(const struct item *it, struct base_error *err)
     return ok;
 }
 
-/* A row that a model without numbers gave is an error of its line. */
+/* Makes NaN logits an error of the line. */
 static void check_numbers(struct item *it)
 {
     for (size_t i = 0; !it->failed.code && i < it->n; i++)
         if (!isfinite(sum_of(&it->row[i])))
-            base_fail(&it->failed, BASE_FAILED, "the model gave logits that are no numbers");
+            base_fail(&it->failed, BASE_FAILED, "the model gave logits that are not numbers");
 }
 
 static bool eval_items(struct score *s, struct base_error *err)
@@ -415,9 +417,9 @@ static bool answer_one(struct score *s, struct base_error *err)
     return ok;
 }
 
-/* ---- The whole ---- */
+/* ---- The command ---- */
 
-/* Whether one prompt is given, and no lines. */
+/* Whether one prompt is given, not lines. */
 static bool is_one(const struct cli_values *v)
 {
     return v->continuation.count && !v->each;

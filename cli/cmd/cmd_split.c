@@ -1,7 +1,8 @@
-/* cli/cmd/cmd_split.c: `infer split` and `infer merge`: a model in several files, or in one again.
+/* cli/cmd/cmd_split.c: `infer split` and `infer merge`: splits a model into several files, or
+ * merges them.
  *
- * The writer and the reader of gguf/ know the form of a split model; here are its limits: a part
- * has at most so many tensors, or so many bytes of them, padding included. */
+ * gguf/ implements the form of a split model; this file applies the limit of a part: a number of
+ * tensors, or of their bytes with padding. */
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/model_copy.h"
@@ -20,12 +21,12 @@ struct split {
     struct gguf_file *in;
     struct gguf_writer *writer;
     struct base_buffer prefix;
-    struct base_buffer plan; /* a line for each part: --dry-run */
+    struct base_buffer plan; /* one line per part: --dry-run */
     uint64_t max_bytes;      /* of a part; 0: tensors are counted */
     uint64_t part_tensors, part_bytes;
 };
 
-/* "500M", "2G": decimal units. */
+/* Parses "500M" or "2G", in decimal units. */
 static bool parse_size(const char *text, uint64_t *out, struct base_error *err)
 {
     char *end;
@@ -47,7 +48,7 @@ static void end_part(struct split *s)
     s->part_tensors = s->part_bytes = 0;
 }
 
-/* Whether a tensor of `size` bytes begins another part. */
+/* Whether a tensor of `size` bytes begins a new part. */
 static bool is_full(const struct split *s, uint64_t size)
 {
     if (s->part_tensors == 0) return false;
@@ -68,7 +69,7 @@ static void declare(struct split *s)
     for (uint64_t i = 0; i < gguf_tensor_count(s->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(s->in, i);
         uint64_t size = t->size;
-        base_align_up(size, alignment, &size); /* the reader has bounded sizes by INT64_MAX */
+        base_align_up(size, alignment, &size); /* the reader bounds sizes by INT64_MAX */
         if (is_full(s, size)) {
             end_part(s);
             gguf_writer_part(s->writer);
@@ -119,7 +120,7 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
 {
     const char *out = values->argument[1];
     if (!gguf_kv_find(in, "split.count")) {
-        base_fail(err, BASE_USAGE, "is no part of a split model: there is nothing to merge");
+        base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
         base_error_set_file(err, values->argument[0]);
         return false;
     }

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_tokenize.c: `infer tokenize`: ids of a text, or the text of ids. Needs the vocabulary
- * of the file only, so vocabulary files without weights work too. */
+/* cli/cmd/cmd_tokenize.c: `infer tokenize`: prints the ids of a text, or the text of ids. Needs
+ * only the vocabulary of the file, so files without weights work too. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -45,7 +45,8 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
     return ok;
 }
 
-/* The exact bytes of the text; a line end follows only between lines, in JSON, or on a terminal. */
+/* Writes the exact bytes of the text; adds a line end only between lines, in JSON, or on a
+ * terminal. */
 static bool decode(struct job *j, const char *bytes, size_t size, struct base_error *err)
 {
     struct text_ids ids = TEXT_IDS_INIT;

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_verify.c: `infer verify`: whether a model file is whole: its structure, values that
- * are no finite numbers, hashes. Status 0: nothing is wrong; 3: something is. */
+/* cli/cmd/cmd_verify.c: `infer verify`: checks a model file: its structure, values that are not
+ * finite, hashes. Status 0: no problem; 3: there are problems. */
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -55,7 +55,7 @@ static bool add_part_name(struct verify *v, int part, struct base_error *err)
     return true;
 }
 
-/* A problem of a part that is a number of bytes. */
+/* Adds a problem of a part with a number of bytes. */
 static bool add_bytes(struct verify *v, int part, const char *what, const char *text, uint64_t n,
                       struct base_error *err)
 {
@@ -103,7 +103,7 @@ struct scan_job {
     const struct quant_kernels *kernels;
     const struct gguf_tensor *tensor;
     int64_t units;
-    struct gguf_scan sum[]; /* one for each thread: counts do not depend on their order */
+    struct gguf_scan sum[]; /* one per thread: counts do not depend on their order */
 };
 
 static void scan_units(const struct engine_worker *w, void *user)
@@ -137,7 +137,7 @@ static bool check_values(struct verify *v, struct base_error *err)
 {
     const int n = engine_pool_threads(v->engine->pool);
     struct scan_job *job = calloc(1, sizeof *job + (size_t)n * sizeof job->sum[0]);
-    bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to look at the values");
+    bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to check the values");
     for (uint64_t i = 0; ok && i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         struct gguf_scan all = {.first = UINT64_MAX};
@@ -165,7 +165,7 @@ static void hash_bytes(struct base_sha256 *h, const void *bytes, uint64_t size)
     }
 }
 
-/* The long ones first: files, then all data, then tensors. */
+/* Long jobs first: files, then all data, then tensors. */
 static void hash_one(const struct verify *v, uint64_t number)
 {
     const uint64_t parts = (uint64_t)gguf_part_count(v->file);
@@ -244,8 +244,8 @@ static bool add_hashes(struct verify *v, struct base_error *err)
 
 /* ---- The command ---- */
 
-/* Whether a model that can run is in the file: no problem where it is not, for files hold
- * vocabularies or parts of models too. */
+/* Adds whether the file has a model that can run. It is no problem if it has none: files may be
+ * vocabularies or parts of models. */
 static bool add_summary(struct verify *v, struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;

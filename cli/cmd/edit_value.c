@@ -1,8 +1,8 @@
 /* cli/cmd/edit_value.c: values of --set. See cli/cmd/edit_value.h.
  *
- * int, float, bool and str are --override-kv's types; here a number takes the kind that the key has
- * already, a new one u32, i32 or i64 (whichever holds it first) or f32, which other programs expect
- * to find. u8 to f64 are exact. TYPE[] is an array, its value JSON. */
+ * int, float, bool and str are the types of --override-kv. A number of such a type gets the kind of
+ * the key's old value; for a new key it gets the first of u32, i32 and i64 that holds it, or f32,
+ * which other programs expect. u8 to f64 are exact kinds. TYPE[] is an array, with a JSON value. */
 #include "cli/cmd/edit_value.h"
 #include "cli/chat/messages.h"
 #include <endian.h>
@@ -19,7 +19,7 @@ enum class { INTEGER, REAL, TRUTH, TEXT };
 static const struct {
     const char *name;
     enum class class;
-    enum gguf_kind kind; /* GGUF_KIND_COUNT: what fits */
+    enum gguf_kind kind; /* GGUF_KIND_COUNT: the first that fits */
 } types[] = {
     {"int", INTEGER, GGUF_KIND_COUNT}, {"float", REAL, GGUF_KIND_COUNT}, {"bool", TRUTH, GGUF_BOOL},
     {"str", TEXT, GGUF_STRING},        {"u8", INTEGER, GGUF_U8},         {"i8", INTEGER, GGUF_I8},
@@ -73,7 +73,7 @@ static bool parse_integer(const char *text, struct integer *out)
     return errno == 0;
 }
 
-/* Little-endian: the low bytes. */
+/* Appends the low bytes, which is little-endian. */
 static void add_integer(struct base_buffer *b, struct integer x, enum gguf_kind kind)
 {
     const uint64_t bits = htole64(x.bits);
@@ -179,7 +179,7 @@ static bool parse_array(struct cli_edit_value *v, enum class class, const char *
     json_t *array = cli_json_parse(text, strlen(text), "--set", err);
     if (!array) return false;
     bool ok = json_is_array(array) || fail(err, text, "not an array of JSON");
-    if (v->kv.item == GGUF_KIND_COUNT) /* as other programs write arrays */
+    if (v->kv.item == GGUF_KIND_COUNT) /* the kind that other programs use for arrays */
         v->kv.item = class == REAL ? GGUF_F32 : all_fit(array, GGUF_I32) ? GGUF_I32 : GGUF_I64;
     v->kv.kind = GGUF_ARRAY;
     v->kv.count = json_array_size(array);
@@ -191,7 +191,7 @@ static bool parse_array(struct cli_edit_value *v, enum class class, const char *
     return ok;
 }
 
-/* ---- The whole ---- */
+/* ---- Parsing ---- */
 
 size_t cli_edit_key_size(const char *text)
 {
@@ -199,7 +199,7 @@ size_t cli_edit_key_size(const char *text)
     return n > MAX_KEY || text[n] == '\0' ? 0 : n;
 }
 
-/* A key keeps its class: a reader that finds another one refuses the file. */
+/* A key keeps its class of values, because readers refuse a file with another one. */
 static bool check_class(const struct gguf_kv *old, enum class class, bool is_array,
                         struct base_error *err)
 {
@@ -227,7 +227,7 @@ bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const st
     if (!value || i == n)
         return base_fail_at(err, BASE_USAGE, "--set", -1,
                             "'%.100s': the type is none of int, float, bool, str, u8 to u64, i8 to "
-                            "i64, f32 and f64, or of these with [] behind them",
+                            "i64, f32 and f64, or of these with [] after them",
                             text);
     if (old && !check_class(old, types[i].class, is_array, err)) return false;
     enum gguf_kind kind = types[i].kind;

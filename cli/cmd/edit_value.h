@@ -1,4 +1,4 @@
-/* cli/cmd/edit_value.h: KEY=TYPE:VALUE as a value of a model's metadata. */
+/* cli/cmd/edit_value.h: parses KEY=TYPE:VALUE into a metadata value. */
 #ifndef CLI_EDIT_VALUE_H
 #define CLI_EDIT_VALUE_H
 
@@ -10,13 +10,13 @@ struct cli_edit_value {
     struct base_buffer bytes;
 };
 
-/* Parses --set's text, which must outlive *out. `old`: the value that the key has and keeps its
- * kind of, or NULL. BASE_USAGE names what is wrong. After any result cli_edit_value_free. */
+/* Parses --set's text, which must outlive *out. `old`: the key's old value, whose kind is kept, or
+ * NULL. BASE_USAGE names the error. cli_edit_value_free is to be called after any result. */
 bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const struct gguf_kv *old,
                           struct base_error *err);
 void cli_edit_value_free(struct cli_edit_value *v);
 
-/* The length of the key in KEY=TYPE:VALUE; 0: it is none. */
+/* The length of the key in KEY=TYPE:VALUE; 0 if the text has not this form. */
 size_t cli_edit_key_size(const char *text);
 
 #endif

@@ -12,7 +12,7 @@
 enum {
     SEQUENCES = 48, /* of the session */
     TASKS_AT_ONCE = 64,
-    LEAST_BEHIND = 3 /* Winogrande: with no more tokens than that the choice itself counts */
+    LEAST_BEHIND = 3 /* Winogrande: with no more tokens than this the choice counts too */
 };
 
 struct choice {
@@ -30,7 +30,7 @@ struct tasks {
     double *logprob;                /* of all rows */
     size_t n_logprobs;
     uint32_t longest;
-    uint64_t n_done, n_right, n_choices; /* n_choices: of the tasks that are done */
+    uint64_t n_done, n_right, n_choices; /* n_choices: of completed tasks */
 };
 
 bool cli_tasks_asked(const struct cli_values *v)
@@ -66,7 +66,8 @@ static bool encode_task(struct tasks *t, const struct cli_task *task, struct bas
     return true;
 }
 
-/* How many tokens all choices of a task begin with: not all of any of them. */
+/* The number of tokens that all choices of a task begin with, less than all tokens of any of
+ * them. */
 static size_t common_of(const struct choice *c, size_t n)
 {
     size_t common = c[0].ids.count;
@@ -78,7 +79,7 @@ static size_t common_of(const struct choice *c, size_t n)
     return common;
 }
 
-/* Which tokens of each choice count. */
+/* Sets the range of tokens that count in each choice. */
 static bool make_rows(struct tasks *t, const struct cli_task *task, struct base_error *err)
 {
     const struct choice *c = &t->choice[task->first];
@@ -91,7 +92,7 @@ static bool make_rows(struct tasks *t, const struct cli_task *task, struct base_
         const size_t base = behind && c[k].n_base < n ? c[k].n_base : common;
         const bool drops = t->list.form == CLI_TASKS_CSV && n - base > 1;
         *r = (struct generate_score_row){.ids = c[k].ids.id, .n = n - drops};
-        r->from = base > 0 ? base : 1; /* without a token before it none is predicted */
+        r->from = base > 0 ? base : 1; /* nothing predicts the first token */
         if (r->from >= r->n)
             return base_fail(err, BASE_USAGE, "a choice of task %zu has no token that counts",
                              (size_t)(task - t->list.task) + 1);
@@ -136,7 +137,7 @@ static bool judge_task(struct tasks *t, const struct cli_task *task, struct base
     for (size_t k = 0; k < task->n; k++) {
         const double mean = mean_of(&t->row[task->first + k]);
         if (!isfinite(mean))
-            return base_fail(err, BASE_FAILED, "the model gave logits that are no numbers");
+            return base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
         if (k == 0 || mean > highest) {
             best = k;
             highest = mean;
@@ -222,8 +223,8 @@ static bool read_tasks(struct tasks *t, struct base_error *err)
         return false;
     }
     if (t->list.n_left_out)
-        cli_note("%zu lines are no tasks and left out; the first is line %zu", t->list.n_left_out,
-                 t->list.first_left_out);
+        cli_note("%zu lines are not tasks and were skipped; the first is line %zu",
+                 t->list.n_left_out, t->list.first_left_out);
     return cli_task_list_select(&t->list, (size_t)v->n_tasks, err);
 }
 

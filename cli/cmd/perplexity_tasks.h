@@ -1,16 +1,16 @@
-/* cli/cmd/perplexity_tasks.h: `infer perplexity --hellaswag` and the like: how many multiple-choice
- * tasks a model solves.
+/* cli/cmd/perplexity_tasks.h: `infer perplexity --hellaswag` and similar: the share of
+ * multiple-choice tasks that a model solves.
  *
- * A choice's figure is the mean of the logarithms of its tokens' probabilities; the choice with the
- * highest is the answer. Of HellaSwag and binary files those tokens count that come after what all
- * choices of the task begin with. Of Winogrande those after the choice count, but the last; where
- * either choice has no more than three tokens that differ or follow, those of the choice too. */
+ * The score of a choice is the mean log-probability of its tokens that count; the choice with the
+ * highest score is the answer. In HellaSwag and binary files the tokens after the common prefix of
+ * all choices count. In Winogrande the tokens after the choice count, except the last; if either
+ * choice has no more than three tokens that differ or follow, those of the choice count too. */
 #ifndef CLI_CMD_PERPLEXITY_TASKS_H
 #define CLI_CMD_PERPLEXITY_TASKS_H
 
 #include "cli/load.h"
 
-/* Whether the options are for tasks in place of a text. */
+/* Whether the options select tasks instead of a text. */
 bool cli_tasks_asked(const struct cli_values *values);
 
 /* Reads, evaluates, prints. Needs the model's weights and tokenizer. */

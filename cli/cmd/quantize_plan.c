@@ -7,14 +7,14 @@
 #include <string.h>
 #include <strings.h>
 
-/* general.file_type of a file of a type that is the base of no mix. */
+/* general.file_type for types that are not the base of a mix. */
 static const struct {
     enum quant_id type;
     uint32_t file_type;
 } file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
 
-/* The fallback of a type whose block does not divide a row: about as many bits, block 32. Types
- * that are not listed: F16. */
+/* The fallback of a type whose block does not divide a row: about as many bits, block 32. F16 for
+ * types not listed. */
 static const struct {
     enum quant_id wanted, instead;
 } fallbacks[] = {
@@ -26,7 +26,7 @@ static const struct {
     {QUANT_Q1_0, QUANT_IQ4_NL},   {QUANT_Q2_0, QUANT_IQ4_NL},    {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, or used by lookup, or too sensitive to be quantized. */
+/* Matrices that are small, used only by lookup, or too sensitive to be quantized. */
 static const char *const kept[] = {
     "_norm.",
     "ffn_gate_inp.",
@@ -60,7 +60,7 @@ static const char *const kept[] = {
     "time_mix_lerp_fused.",
 };
 
-/* The first that a name holds gives its role. */
+/* The first pattern that a name contains determines its role. */
 static const struct {
     const char *part;
     unsigned role;
@@ -95,7 +95,7 @@ static unsigned role_of(struct gguf_str name)
     return CLI_ROLE_OTHER;
 }
 
-/* The layer in "blk.N.", or -1. */
+/* The layer N of "blk.N.", or -1. */
 static int64_t layer_of(struct gguf_str name)
 {
     uint64_t i = 4;
@@ -121,7 +121,7 @@ static const struct quant_type *encodable(const char *name, const char *option,
     return NULL;
 }
 
-/* "PATTERN=TYPE", the pattern in any case: names of tensors are of small letters. */
+/* Adds "PATTERN=TYPE"; case of the pattern is ignored, because names of tensors are lower case. */
 static bool add_override(struct cli_quantize_plan *p, const char *text, struct base_error *err)
 {
     const char *option = "--tensor-type", *type = strchr(text, '=');
@@ -147,14 +147,14 @@ static bool add_override(struct cli_quantize_plan *p, const char *text, struct b
     return p->match || base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
 }
 
-/* ARCHITECTURE.key, of a list its first item; 0 when there is none. */
+/* The value of ARCHITECTURE.key, or its first item if it is a list; 0 if absent. */
 static uint64_t number_of(const struct gguf_file *file, struct gguf_str architecture,
                           const char *key)
 {
     char name[128];
     snprintf(name, sizeof name, "%.*s.%s", (int)architecture.size, architecture.data, key);
     const struct gguf_kv *kv = gguf_kv_find(file, name);
-    struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
+    struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
     int64_t value = 0;
     if (kv && kv->kind == GGUF_ARRAY && kv->count > 0 && kv->item != GGUF_STRING)
         value = (int64_t)gguf_array_num(kv, 0);
@@ -172,7 +172,7 @@ static unsigned facts_of(const struct gguf_file *file, bool has_matrix)
         architecture.size = 0;
     const uint64_t heads = number_of(file, architecture, "attention.head_count");
     const uint64_t key_heads = number_of(file, architecture, "attention.head_count_kv");
-    const uint64_t shared = key_heads ? heads / key_heads : 1; /* query heads to a key head */
+    const uint64_t shared = key_heads ? heads / key_heads : 1; /* query heads per key head */
     const uint64_t experts = number_of(file, architecture, "expert_count");
     unsigned facts = has_matrix ? CLI_WHEN_MATRIX : CLI_WHEN_NO_MATRIX;
     facts |= str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
@@ -185,7 +185,7 @@ static unsigned facts_of(const struct gguf_file *file, bool has_matrix)
     return facts;
 }
 
-/* What TYPE names: a mix or a type. */
+/* Sets the mix or type that TYPE names. */
 static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
                      struct base_error *err)
 {
@@ -245,7 +245,7 @@ void cli_quantize_plan_free(struct cli_quantize_plan *p)
     free(p->n_values);
 }
 
-/* ---- Going by it ---- */
+/* ---- Applying a plan ---- */
 
 static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
 {
@@ -259,7 +259,7 @@ static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_te
     return true;
 }
 
-/* The layer's number among those that have a tensor of such a role, and their count. */
+/* The layer's index among those that have a tensor of that role, and their number. */
 static void rank_of(const struct cli_quantize_plan *p, const struct gguf_tensor *t, unsigned role,
                     int64_t *rank, int64_t *count)
 {
@@ -330,7 +330,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
 const char *cli_quantize_name(const struct gguf_file *file)
 {
     uint32_t said = UINT32_MAX;
-    struct base_error ignored = BASE_ERROR_INIT; /* of another kind: counts as absent */
+    struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
     if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
         return NULL;
     const struct cli_quantize_mix *mix;

@@ -1,7 +1,7 @@
-/* cli/cmd/quantize_plan.h: which type each tensor of a model becomes.
+/* cli/cmd/quantize_plan.h: the target type of each tensor of a model.
  *
- * Of what is said of a tensor the first counts: --embedding-type, --output-type, --tensor-type, the
- * rules of the mix (cli/quantize_types.h; --pure: none), its base. */
+ * The first of these that applies determines it: --embedding-type, --output-type, --tensor-type,
+ * the rules of the mix (cli/quantize_types.h; --pure: none), the base of the mix. */
 #ifndef CLI_CMD_QUANTIZE_PLAN_H
 #define CLI_CMD_QUANTIZE_PLAN_H
 
@@ -10,7 +10,7 @@
 #include "cli/quantize_types.h"
 #include "gguf/gguf.h"
 
-/* A type that a pattern of names gives. */
+/* An override: the type for names that match a pattern. */
 struct cli_quantize_override {
     struct pcre2_real_code_8 *pattern;
     const struct quant_type *type;
@@ -25,28 +25,28 @@ struct cli_quantize_plan {
     size_t n_overrides;
     struct pcre2_real_match_data_8 *match;
     const struct gguf_file *file;
-    unsigned facts;     /* the conditions of rules that hold for the model */
-    uint32_t file_type; /* general.file_type; of a mix that copies: unused */
+    unsigned facts;     /* conditions of rules that hold for the model */
+    uint32_t file_type; /* general.file_type; unused for a mix that copies */
     uint32_t n_layer;
-    uint32_t *n_values; /* [n_layer + 1]: tensors that are VALUE in the layers before */
-    bool tied;          /* there is no output.weight */
+    uint32_t *n_values; /* [n_layer + 1]: number of VALUE tensors in the layers before */
+    bool tied;          /* the model has no output.weight */
 };
 
-/* A plan by the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix: there is
- * an importance matrix. BASE_USAGE for a name that is no type, a type that cannot be encoded, a
- * pattern that is none. To be freed also after an error. */
+/* Makes a plan by the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
+ * there is an importance matrix. BASE_USAGE for an unknown name, a type that cannot be encoded, or
+ * an invalid pattern. To be freed also after an error. */
 bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
                             const struct cli_values *values, const char *name, bool has_matrix,
                             struct base_error *err);
 void cli_quantize_plan_free(struct cli_quantize_plan *p);
 
-/* The type that a tensor becomes: its own when it is not converted. *fell_back: its rows are no
- * multiple of the wanted type's block. */
+/* The target type of a tensor: its own if it is not converted. *fell_back: the wanted type's block
+ * does not divide its rows. */
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
                                                 const struct gguf_tensor *t, bool *fell_back);
 
-/* The type or mix of a file by general.file_type: "Q4_K_M", or NULL when that is absent or has no
- * name here. */
+/* The name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if that is absent or
+ * unknown. */
 const char *cli_quantize_name(const struct gguf_file *file);
 
 #endif

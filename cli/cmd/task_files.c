@@ -1,4 +1,4 @@
-/* cli/cmd/task_files.c: files of tasks. See cli/cmd/task_files.h. */
+/* cli/cmd/task_files.c: reads files of tasks. See cli/cmd/task_files.h. */
 #include "cli/cmd/task_files.h"
 #include "base/interrupt.h"
 #include <stdlib.h>
@@ -48,7 +48,7 @@ void cli_task_list_free(struct cli_task_list *l)
 
 struct lines {
     const char *at, *end;
-    size_t number; /* of the latest, from 1 */
+    size_t number; /* of the latest line, from 1 */
 };
 
 static bool next_line(struct lines *l, struct cli_task_text *out)
@@ -63,7 +63,7 @@ static bool next_line(struct lines *l, struct cli_task_text *out)
     return true;
 }
 
-/* The whole number that a text begins with, after white space; -1: none, or above 99. */
+/* The whole number at the beginning of a text, after white space; -1: none, or above 99. */
 static int number_of(struct cli_task_text t)
 {
     size_t i = 0;
@@ -82,7 +82,7 @@ static bool read_lines(struct cli_task_list *list, struct lines *l, struct base_
     while (next_line(l, &line[0])) {
         for (int i = 1; i < LINES_OF_TASK; i++)
             if (!next_line(l, &line[i]))
-                return base_fail(err, BASE_USAGE, "has %zu lines, which is no multiple of %d",
+                return base_fail(err, BASE_USAGE, "has %zu lines, which is not a multiple of %d",
                                  l->number, LINES_OF_TASK);
         const int right = number_of(line[1]);
         if (right < 0 || right >= ENDINGS)
@@ -99,7 +99,8 @@ static bool read_lines(struct cli_task_list *list, struct lines *l, struct base_
 
 enum { FIELDS = 5 };
 
-/* The fields of a line, the last of which is all that is left. A comma between quotes is none. */
+/* Splits a line into fields; the last has the rest of the line. Commas in quotes do not
+ * separate. */
 static bool split(struct cli_task_text line, struct cli_task_text field[FIELDS])
 {
     size_t start = 0;
@@ -177,7 +178,7 @@ static struct cli_task_text take_text(struct bytes *b)
     return t;
 }
 
-/* Answers and their labels; `list` NULL: they are not used. */
+/* Reads answers and labels; `list` NULL: skips them. */
 static bool take_answers(struct cli_task_list *list, struct bytes *b, struct base_error *err)
 {
     const uint32_t n = take_u32(b);
@@ -198,8 +199,8 @@ static bool read_binary(struct cli_task_list *list, struct bytes *b, struct base
     static const struct cli_task_text none = {"", 0};
     const uint32_t n = take_u32(b);
     if (n > (size_t)(b->end - b->at) / sizeof n)
-        return base_fail(err, BASE_USAGE, "is no file of tasks, or a damaged one");
-    b->at += n * sizeof n; /* places: tasks are consecutive */
+        return base_fail(err, BASE_USAGE, "is not a file of tasks, or is damaged");
+    b->at += n * sizeof n; /* offsets: not needed, tasks are consecutive */
     for (uint32_t i = 0; i < n; i++) {
         const struct cli_task_text question = take_text(b);
         if (b->failed || question.size == 0)
@@ -260,8 +261,8 @@ static uint32_t twister_next(struct twister *t)
     return y ^ y >> 18;
 }
 
-/* A whole number below n, as std::uniform_int_distribution of the GNU library draws it: the upper
- * half of a product, drawn again where that would not be even. */
+/* A whole number below n, drawn as by std::uniform_int_distribution of the GNU library: the upper
+ * half of a product, redrawn if the distribution would not be uniform. */
 static uint32_t draw_even(struct twister *t, uint32_t n)
 {
     uint64_t product = (uint64_t)twister_next(t) * n;
@@ -270,7 +271,7 @@ static uint32_t draw_even(struct twister *t, uint32_t n)
     return (uint32_t)(product >> 32);
 }
 
-/* A whole number below n, from a random number of single precision. */
+/* A whole number below n, from a random float. */
 static uint32_t draw_scaled(struct twister *t, uint32_t n)
 {
     const uint32_t i = (uint32_t)(0x1p-32f * (float)twister_next(t) * (float)n);

@@ -1,13 +1,12 @@
-/* cli/cmd/task_files.h: multiple-choice tasks as llama-perplexity reads them.
+/* cli/cmd/task_files.h: reads multiple-choice tasks in the formats of llama-perplexity.
  *
- * Owns: three forms of files, and which tasks a selection of N takes (the same as
- * llama-perplexity's, so that its figures can be compared). Refuses: tokens, evaluating.
+ * Owns: three forms of files, and the selection of N tasks, which equals llama-perplexity's, so
+ * that results can be compared. Refuses: tokens, evaluating.
  *
  *     lines    HellaSwag: six lines a task: context, number of the right ending (0 to 3), four
  *              endings. A choice is the context, a space, an ending.
  *     csv      Winogrande: number, sentence with a "_", two choices, the right one (1 or 2). A
- *              choice is the sentence with the choice for "_". Other lines are left out with a
- * note.
+ *              choice is the sentence with the choice for "_". Other lines are skipped with a note.
  *     binary   ARC, MMLU, TruthfulQA and others, little-endian: u32 number of tasks, u32 place[]
  *              in the file, then for each task its question, its answers (u32 count, count texts,
  *              i32 label[], 1: right) and as many again that are not used. A text is u32 size and
@@ -32,7 +31,7 @@ struct cli_task_choice {
 };
 
 struct cli_task {
-    struct cli_task_text before, after; /* what is around each choice */
+    struct cli_task_text before, after; /* texts around each choice */
     size_t first, n;                    /* of the list's choices */
 };
 
@@ -42,20 +41,21 @@ struct cli_task_list { /* zeroed: empty */
     size_t n, room;
     struct cli_task_choice *choice; /* [n_choices] */
     size_t n_choices, choice_room;
-    size_t n_left_out, first_left_out; /* lines of a CSV that are not blank and no task */
+    size_t n_left_out, first_left_out; /* lines of a CSV that are neither blank nor tasks */
 };
 
-/* Reads the tasks of a file's bytes, which must outlive the list. BASE_USAGE for what is no such
- * file, or has no task. Free the list in any case. */
+/* Reads the tasks of a file's bytes, which must outlive the list. BASE_USAGE for a file of another
+ * form or without tasks. The list is to be freed in any case. */
 bool cli_task_list_read(struct cli_task_list *list, enum cli_task_form form,
                         const struct base_buffer *file, struct base_error *err);
 void cli_task_list_free(struct cli_task_list *list);
 
-/* Keeps n of the tasks, those that llama-perplexity draws, in its order; all in the file's order
- * where n is 0 or not below their number. */
+/* Keeps n of the tasks, those that llama-perplexity draws, in its order; all in file order if n is
+ * 0 or not below their number. */
 bool cli_task_list_select(struct cli_task_list *list, size_t n, struct base_error *err);
 
-/* Appends a task's choice as a text: what is before it, it, and with `whole` what is after it. */
+/* Appends the text of a task's choice: the text before it, the choice, and with `whole` the text
+ * after it. */
 void cli_task_add_text(const struct cli_task_list *list, const struct cli_task *task, size_t choice,
                        bool whole, struct base_buffer *out);
 

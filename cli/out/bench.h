@@ -9,14 +9,14 @@
 struct cli_bench_result {
     bool is_prompt;
     uint32_t n_tokens; /* per sequence */
-    uint32_t depth;    /* tokens in each context before */
+    uint32_t depth;    /* tokens in each context before the test */
     uint32_t n_seq;
     double median, low, high;     /* tokens per second, of all sequences together */
-    double of_bandwidth, of_int8; /* shares of the limits, 1: the limit */
+    double of_bandwidth, of_int8; /* shares of the limits; 1 is the limit */
 };
 
-/* Weights that every token is multiplied with, and those of the output product, for rows with
- * logits only. */
+/* Weights that every token is multiplied with, and weights of the output projection, used for rows
+ * with logits only. */
 struct cli_bench_work {
     double body_bytes, body_macs, head_bytes, head_macs;
 };
@@ -25,9 +25,9 @@ struct cli_bench {
     const struct cli_values *values;
     struct cli_model model;
     struct cli_bench_work work;
-    int32_t *ids; /* [n_ids] random ones, the same each time */
+    int32_t *ids; /* [n_ids] random, the same each time */
     uint32_t n_ids;
-    struct model_token *step; /* [most sequences]: one token of each */
+    struct model_token *step; /* [largest number of sequences]: one token of each */
     double *rate;             /* [repetitions] */
     struct cli_bench_result *result;
     size_t n_results;
@@ -40,7 +40,7 @@ const char *cli_bench_test_name(const struct cli_bench_result *r);
 /* The results as md, json, jsonl or csv. */
 void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out);
 
-/* One bar per result: its larger share of the two limits. */
+/* One bar per result: the larger of its shares of the two limits. */
 void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out);
 void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out);
 

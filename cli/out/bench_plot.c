@@ -1,5 +1,6 @@
-/* cli/out/bench_plot.c: the results of `infer bench` as bars, for terminals and as SVG. Each bar is
- * the larger of a test's shares of the two limits: reading memory and multiplying integers. */
+/* cli/out/bench_plot.c: draws the results of `infer bench` as bars, for terminals and as SVG. Each
+ * bar is the larger of a test's shares of the two limits: reading memory and multiplying
+ * integers. */
 #include "cli/out/bench.h"
 #include "cli/terminal.h"
 #include <stdio.h>

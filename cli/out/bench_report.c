@@ -1,4 +1,4 @@
-/* cli/out/bench_report.c: the results of `infer bench` as md, json, jsonl and csv. */
+/* cli/out/bench_report.c: writes the results of `infer bench` as md, json, jsonl and csv. */
 #include "cli/out/bench.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* cli/out/gguf_text.c: values of a model file as text. See cli/out/gguf_text.h. */
+/* cli/out/gguf_text.c: formats values of a model file as text. See cli/out/gguf_text.h. */
 #include "cli/out/gguf_text.h"
 #include "base/utf8.h"
 #include <endian.h>

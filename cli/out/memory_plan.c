@@ -15,7 +15,7 @@ struct plan {
     bool guesses;
 };
 
-/* The memory of this process now: the program, its libraries, the vocabulary, its tables. A run
+/* The present memory of this process: the program, its libraries, the vocabulary, its tables. A run
  * needs all of it too. */
 static uint64_t resident_bytes(void)
 {

@@ -1,7 +1,8 @@
 /* cli/out/profile_report.c: prints the time of a measurement by kind of node (`infer bench
  * --profile`).
  *
- * On stderr, because stdout has the result. Owns the layout of the table; counting is engine/'s. */
+ * Prints to stderr, because stdout has the result. Owns the layout of the table; the engine
+ * counts. */
 #include "cli/out/profile_report.h"
 #include <stdio.h>
 #include <stdlib.h>

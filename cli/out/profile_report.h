@@ -4,7 +4,7 @@
 
 #include "engine/profile.h"
 
-/* One line per kind of node, the longest time first, for `n_tokens` tokens of work. */
+/* Prints one line per kind of node, the longest time first, for `n_tokens` tokens. */
 void cli_profile_print(const char *title, const struct engine_profile *p, uint32_t n_tokens);
 
 #endif

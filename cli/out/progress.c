@@ -1,11 +1,11 @@
-/* cli/out/progress.c: a line while a prompt is read. See cli/out/progress.h. */
+/* cli/out/progress.c: shows a progress line while a prompt is evaluated. See cli/out/progress.h. */
 #include "cli/out/progress.h"
 #include "base/output.h"
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifndef sigev_notify_thread_id /* which older C libraries do not declare */
+#ifndef sigev_notify_thread_id /* not declared by older C libraries */
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
@@ -28,7 +28,7 @@ static char *add_number(char *at, uint64_t number)
     return at;
 }
 
-/* Runs on the thread that began it, between two instructions of the evaluation;
+/* Runs on the thread that called cli_progress_begin, between two instructions of the evaluation;
  * async-signal-safe. */
 static void show(int number, siginfo_t *info, void *context)
 {

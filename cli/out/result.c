@@ -1,4 +1,4 @@
-/* cli/out/result.c: completions as JSON. See cli/out/result.h. */
+/* cli/out/result.c: writes completions as JSON. See cli/out/result.h. */
 #include "cli/out/result.h"
 #include "cli/commands.h"
 #include "cli/system.h"
@@ -60,7 +60,7 @@ static void add_top(struct cli_result *r, struct base_buffer *out, uint32_t n)
     base_buffer_add_text(out, "]");
 }
 
-/* ---- Before, during ---- */
+/* ---- Start and pieces ---- */
 
 bool cli_result_start(struct cli_result *r, struct base_error *err)
 {
@@ -115,7 +115,7 @@ bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
     return !r->values->jsonl || cli_write_buffer(&r->line, err);
 }
 
-/* ---- After ---- */
+/* ---- End ---- */
 
 static double rate(uint64_t n, double seconds)
 {

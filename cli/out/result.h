@@ -1,6 +1,6 @@
-/* cli/out/result.h: a completion as JSON: one object at its end (--json), or a line per token while
- * it grows and the same object last (--jsonl). docs/run.schema.json and docs/run-event.schema.json
- * specify them.
+/* cli/out/result.h: writes a completion as JSON: one object at its end (--json), or a line per
+ * token while it is generated and then the same object (--jsonl). docs/run.schema.json and
+ * docs/run-event.schema.json specify them.
  *
  * Every object is valid JSON for any output of the model: bytes that are not UTF-8 are U+FFFD,
  * numbers are finite, a log-probability of minus infinity is null. */
@@ -15,11 +15,11 @@ struct cli_result {
     const struct cli_model *model;
     const struct text_ids *prompt;
     uint64_t seed;
-    const char *sha256; /* of the model file; "": not known */
+    const char *sha256; /* of the model file; "": unknown */
     double load_seconds;
-    struct base_buffer message; /* with --chat, set before the end: the member of that name */
+    struct base_buffer message; /* with --chat, set before the end: the member "message" */
     /* The other members are private. */
-    struct base_buffer text;          /* the whole of it */
+    struct base_buffer text;          /* the complete text */
     struct base_buffer ids, logprobs; /* items of these arrays, if requested */
     struct base_buffer line, token;   /* JSON under construction; the bytes of one token */
     struct sample_logprob *best;      /* [--logprobs] */
@@ -28,7 +28,8 @@ struct cli_result {
 /* Whether --json or --jsonl is given. */
 bool cli_result_wanted(const struct cli_values *values);
 
-/* The members above must be set. Before the first token, at each piece, after the last. */
+/* The members above must be set. To be called before the first token, for each piece, and after the
+ * last token. */
 bool cli_result_start(struct cli_result *r, struct base_error *err);
 bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
                       struct base_error *err);

@@ -1,4 +1,4 @@
-/* cli/out/saved_logits.c: logits in a file. See cli/out/saved_logits.h. */
+/* cli/out/saved_logits.c: files of logits. See cli/out/saved_logits.h. */
 #include "cli/out/saved_logits.h"
 #include "base/interrupt.h"
 #include "base/size.h"
@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct header16) == 20, "the header has no padding");
 
 enum { ROW_HEAD = 4 }; /* u16: scale and least, in units of a code */
 
-/* Units of a code in a row. */
+/* The size of a row in codes. */
 static uint64_t row_codes(uint32_t n_vocab)
 {
     return ROW_HEAD + (n_vocab + (uint64_t)1) / 2 * 2;
@@ -57,7 +57,7 @@ bool cli_saved_begin(struct cli_saved_writer *w, bool is_log, uint32_t n_vocab, 
            base_output_write(&w->file, ids, n_ids * sizeof *ids, err);
 }
 
-/* The codes of a row of logits. */
+/* Encodes a row of logits. */
 static void encode_row(const float *logits, uint32_t n, uint16_t *out)
 {
     float highest = logits[0], lowest = logits[0];
@@ -118,7 +118,7 @@ static uint64_t row_bytes(const struct cli_saved_reader *r)
                      : r->n_vocab * (uint64_t)sizeof *r->rows;
 }
 
-/* The size that the file must have after its header; false when it overflows. */
+/* The size that the file must have after its header; false on overflow. */
 static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint64_t n_ids,
                           uint64_t *size)
 {
@@ -129,7 +129,7 @@ static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint
            base_add(ids, logits, size);
 }
 
-/* The form, and what the header of either says; the file is after it. */
+/* Reads the header of either form; the file position is after it. */
 static bool read_header(struct cli_saved_reader *r, uint32_t *n_vocab, uint32_t *chunk,
                         uint64_t *n_ids, struct base_error *err)
 {

@@ -1,4 +1,4 @@
-/* cli/pull/http.c: requests by libcurl. See cli/pull/http.h. */
+/* cli/pull/http.c: HTTP requests by libcurl. See cli/pull/http.h. */
 #include "cli/pull/http.h"
 #include "base/interrupt.h"
 
@@ -59,13 +59,13 @@ void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
 
 enum {
     REDIRECTS_MAX = 10,
-    HEAD_MAX = 1 << 16,    /* bytes of an answer's head */
+    HEAD_MAX = 1 << 16,    /* bytes of a response's header */
     IGNORED_MAX = 1 << 16, /* bytes of the body of an error or a redirect */
     SLOWEST = 1000,        /* bytes per second */
     HEADER_SIZE = CLI_HTTP_LINK + 32
 };
 
-/* What the program calls of the library. */
+/* The functions of the library that the program calls. */
 /* clang-format off */
 #define FUNCTIONS(F)                                                                               \
     F(curl_global_init)                                                                            \
@@ -83,7 +83,7 @@ struct api {
 #undef MEMBER
 };
 
-struct place { /* where an address leads */
+struct place { /* origin of an address */
     char scheme[8], host[256], port[8];
 };
 
@@ -92,7 +92,7 @@ struct slot {
     struct cli_http_request *request; /* NULL: free */
     CURL *easy;
     struct curl_slist *headers;
-    char url[CLI_HTTP_URL]; /* of the running hop */
+    char url[CLI_HTTP_URL]; /* of the current hop */
     struct place at;
     int hops;
     size_t head_bytes, ignored_bytes;
@@ -128,8 +128,8 @@ static bool is_here(const char *host)
            (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/* Where the address leads; an error for one that must not be read. `from`: the place whose answer
- * named it, NULL: none. */
+/* Finds the origin of an address; an error if the address must not be read. `from`: the origin
+ * whose response named it, NULL: none. */
 static bool find_place(struct cli_http *h, const char *url, const struct place *from,
                        struct place *out, struct base_error *err)
 {
@@ -147,7 +147,7 @@ static bool find_place(struct cli_http *h, const char *url, const struct place *
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
     const bool is_secure = ok && strcmp(out->scheme, "https") == 0;
     if (!ok || (!is_secure && strcmp(out->scheme, "http") != 0))
-        return base_fail_at(err, wrong, item, -1, "%s is no http or https address of a host",
+        return base_fail_at(err, wrong, item, -1, "%s is not an http or https address of a host",
                             from ? "it redirects to what" : url);
     if (is_secure) return true;
     if (from && strcmp(from->scheme, "https") == 0)
@@ -171,7 +171,7 @@ void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
     snprintf(out, room, "%s", place.host[0] ? place.host : "?");
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
 static int64_t number_of(const char *text)
 {
@@ -212,7 +212,7 @@ static void read_linked(const char *text, char out[BASE_SHA256_HEX])
     out[BASE_SHA256_HEX - 1] = '\0';
 }
 
-/* `<address>; rel="next"`, among others divided by commas. */
+/* Reads `<address>; rel="next"`, possibly among other links separated by commas. */
 static void read_link(const char *text, char out[CLI_HTTP_LINK])
 {
     while ((text = strchr(text, '<')) != NULL) {
@@ -253,7 +253,7 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
                      "the head of its answer is longer than %d bytes", HEAD_MAX);
         return 0;
     }
-    /* What does not fit is none of the headers that are read. */
+    /* Headers that do not fit are not among those that are read. */
     if (size >= sizeof line) return size;
     memcpy(line, bytes, size);
     line[size] = '\0';
@@ -310,7 +310,8 @@ static bool add_header(struct slot *s, const char *name, const char *value)
     return more != NULL;
 }
 
-/* Options of the running hop. The library has no other protocols, and follows nothing itself. */
+/* Sets the options of the current hop. Only HTTP is enabled, and libcurl follows no redirect
+ * itself. */
 static bool set_up(struct slot *s)
 {
     struct cli_http *h = s->http;
@@ -335,7 +336,7 @@ static bool set_up(struct slot *s)
     SET(PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
     SET(FOLLOWLOCATION, 0L);
-    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has a connection of its own */
+    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has its own connection */
     SET(USERAGENT, "infer/" CLI_VERSION_TEXT);
     SET(CONNECTTIMEOUT, h->options.timeout);
     SET(LOW_SPEED_TIME, h->options.timeout);
@@ -353,7 +354,7 @@ static bool set_up(struct slot *s)
     return ok;
 }
 
-/* Begins the hop to s->url. */
+/* Starts the hop to s->url. */
 static bool run_hop(struct slot *s, const struct place *from)
 {
     struct base_error *err = &s->request->error;
@@ -390,7 +391,7 @@ bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
     return true;
 }
 
-/* Whether another hop was begun. */
+/* Follows a redirect; true if another hop was started. */
 static bool follow(struct slot *s)
 {
     struct cli_http_request *r = s->request;
@@ -428,7 +429,7 @@ static bool is_passing(CURLcode code)
     }
 }
 
-/* A hop has ended by itself. Whether the request has. */
+/* Handles the end of a hop; true if the request has ended. */
 static bool finish(struct slot *s, CURLcode code)
 {
     struct cli_http_request *r = s->request;
@@ -477,7 +478,7 @@ struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
     if (r) return r;
     if (code == CURLM_OK) code = h->api.curl_multi_poll(h->multi, NULL, 0, ms, NULL);
     if (code == CURLM_OK) h->api.curl_multi_perform(h->multi, &running);
-    if (code != CURLM_OK) /* of memory, in practice: nothing else can fail here */
+    if (code != CURLM_OK) /* lack of memory: no other error can occur here */
         for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
             if (h->slot[i].request) finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
     return take_ended(h);
@@ -532,7 +533,7 @@ struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_erro
     return NULL;
 }
 
-/* The library stays loaded: it has threads and handlers of its own. */
+/* The library stays loaded, because it has threads and handlers of its own. */
 void cli_http_free(struct cli_http *h)
 {
     if (!h) return;

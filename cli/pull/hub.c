@@ -1,4 +1,4 @@
-/* cli/pull/hub.c: names and lists of the hub. See cli/pull/hub.h. */
+/* cli/pull/hub.c: names and file lists of the hub. See cli/pull/hub.h. */
 #include "cli/pull/hub.h"
 #include "base/interrupt.h"
 #include "base/utf8.h"
@@ -13,7 +13,7 @@
 enum {
     LIST_MAX = 16 << 20, /* bytes of a list, all pages together */
     PAGES_MAX = 100,
-    TEXT_MAX = 1024,     /* and of a text in it */
+    TEXT_MAX = 1024,     /* bytes of a text in it */
     NAME_MAX_SIZE = 200, /* bytes of a name: NAME.part.state must be one too */
     PARTS_MAX = 999,
     SPLIT_SIZE = 20 /* "-00001-of-00003.gguf" */
@@ -22,8 +22,8 @@ static const char suffix[] = ".gguf";
 
 /* ---- Names ---- */
 
-/* Whether text[0..size) is a file's name that is safe and visible: UTF-8 without control and
- * bidirectional characters and separators, not hidden. */
+/* Whether text[0..size) is a safe and visible file name: UTF-8 without control and bidirectional
+ * characters and separators, not hidden. */
 static bool is_name(const char *text, size_t size)
 {
     if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.') return false;
@@ -38,7 +38,7 @@ static bool is_name(const char *text, size_t size)
     return true;
 }
 
-/* Whether each part of a path is a name. */
+/* Whether each part of a path is such a name. */
 static bool is_path(const char *path)
 {
     for (;; path++) {
@@ -61,7 +61,7 @@ static bool is_gguf(const char *name)
     return n > end && strcasecmp(name + n - end, suffix) == 0;
 }
 
-/* Of NAME-0000I-of-0000N.gguf: I and N, and the length of NAME; otherwise 1 and 1. */
+/* Parses NAME-0000I-of-0000N.gguf: I and N, and the length of NAME; otherwise 1 and 1. */
 static size_t split_of(const char *name, int *index, int *count)
 {
     const size_t n = strlen(name);
@@ -124,8 +124,7 @@ static bool check_file(const struct cli_hub_file *f, struct base_error *err)
     return cli_buffer_check(&f->url, err) && cli_buffer_check(&f->name, err);
 }
 
-/* The text of a member; "" when it has none, or one with a NUL character, or one that is too long.
- */
+/* The text of a member; "" if it has none, it contains a NUL character, or it is too long. */
 static void read_text(const struct constrain_json *j, uint32_t node, const char *name,
                       char out[TEXT_MAX])
 {
@@ -148,11 +147,11 @@ static int64_t size_of(const struct constrain_json *j, uint32_t node)
     return strspn(digits, "0123456789") == strlen(digits) ? strtoll(digits, NULL, 10) : -1;
 }
 
-/* Adds an entry of a list if it may be a model. */
+/* Adds an entry of a list if it may be a model file. */
 static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cli_hub_files *all,
                        struct base_error *err)
 {
-    static const char *const others[] = {"mmproj", "imatrix"}; /* parts of their names */
+    static const char *const others[] = {"mmproj", "imatrix"}; /* words in their paths */
     char type[TEXT_MAX], path[TEXT_MAX], oid[TEXT_MAX] = "";
     read_text(j, entry, "type", type);
     read_text(j, entry, "path", path);
@@ -179,21 +178,20 @@ static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
     struct base_error wrong = BASE_ERROR_INIT;
     bool ok = constrain_json_read(&j, text, size, &wrong);
     if (!ok && wrong.code == BASE_USAGE)
-        base_fail(err, BASE_FAILED, "the hub's list of files is no JSON: %s", wrong.text);
+        base_fail(err, BASE_FAILED, "the hub's list of files is not JSON: %s", wrong.text);
     else if (!ok && err && !err->code)
         *err = wrong;
     if (ok && j.node[1].kind != CONSTRAIN_JSON_ARRAY)
-        ok = base_fail(err, BASE_FAILED, "the hub's answer is no list of files");
+        ok = base_fail(err, BASE_FAILED, "the hub's answer is not a list of files");
     for (uint32_t i = ok ? j.node[1].child : 0; ok && i; i = j.node[i].sibling)
         ok = base_goes_on(err) && read_entry(&j, i, all, err);
     constrain_json_free(&j);
     return ok;
 }
 
-/* ---- Choosing ---- */
+/* ---- Choice of a model ---- */
 
-/* Whether the path names the quantization: between borders, in any case; or it is the file's name.
- */
+/* Whether the path contains the quantization as a word, ignoring case, or is the file's name. */
 static bool fits(const char *path, const char *quant)
 {
     static const char borders[] = "-._/";
@@ -204,8 +202,8 @@ static bool fits(const char *path, const char *quant)
     return false;
 }
 
-/* The only model that fits; NULL and an error that lists those that do, if there are several;
- * NULL when there is none. Only first parts count. */
+/* The only model that fits; NULL and an error with a list if several fit; NULL if none does. Only
+ * first parts count. */
 static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, const char *quant,
                                                struct base_error *err)
 {
@@ -340,7 +338,7 @@ bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct b
     return base_fail_at(err, BASE_FAILED, host, -1, "answered with status %d", a->status);
 }
 
-/* Appends a page of the list to `text`; `url` becomes the address of the next one, or empty. */
+/* Appends a page of the list to `text`; sets `url` to the address of the next page, or empty. */
 static bool fetch_page(struct cli_http *h, const char *hub, struct base_buffer *url,
                        struct base_buffer *text, struct base_error *err)
 {
@@ -425,7 +423,7 @@ static int digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* The last part of the address's path, decoded. */
+/* Appends the last part of the address's path, decoded. */
 static void add_decoded(struct base_buffer *out, const char *url, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -442,7 +440,7 @@ static bool check_name(const struct base_buffer *name, struct base_error *err)
     const char *text = name->size ? name->data : "";
     return (is_name(text, name->size) && is_gguf(text)) ||
            base_fail_at(err, BASE_USAGE, text, -1,
-                        "is no name of a model's file: give one that ends in .gguf (--as NAME)");
+                        "is not the name of a model file: give one that ends in .gguf (--as NAME)");
 }
 
 bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
@@ -460,7 +458,7 @@ bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
     bool ok = cli_buffer_check(&name, err) && check_name(&name, err);
     int index = 1, count = 1;
     const size_t stem = ok && !as ? split_of(name.data, &index, &count) : 0;
-    /* The parts of a split model differ in their numbers alone, which nothing encodes. */
+    /* The parts of a split model differ only in digits, which are never percent-encoded. */
     const bool is_split =
         count > 1 && index == 1 && count <= PARTS_MAX && end - start >= SPLIT_SIZE;
     if (ok && is_split && sha256)

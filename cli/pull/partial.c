@@ -15,7 +15,7 @@ enum {
     STATE_SIZE = 1024,
     SAVE_EACH = 4 << 20, /* bytes */
     HASH_STEP = 1 << 16,
-    HASH_EACH = 16 << 20 /* at once, so that connections are served in between */
+    HASH_EACH = 16 << 20 /* per call, so that connections are served in between */
 };
 
 static bool fail(const struct cli_partial *p, const char *what, struct base_error *err)
@@ -27,7 +27,7 @@ static bool fail(const struct cli_partial *p, const char *what, struct base_erro
     return false;
 }
 
-/* Whether the open file is the one of that name: another process may have renamed it meanwhile. */
+/* Whether the open file still has that name: another process may have renamed it. */
 static bool is_current(int fd, const char *path)
 {
     struct stat own, named;
@@ -49,7 +49,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
     p->fd = open(p->part.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (p->fd < 0 || fstat(p->fd, &st) != 0) return fail(p, "write", err);
     if (!S_ISREG(st.st_mode)) {
-        base_fail(err, BASE_FAILED, "is no regular file");
+        base_fail(err, BASE_FAILED, "is not a regular file");
         base_error_set_file(err, p->part.data);
         return false;
     }
@@ -66,7 +66,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
 
 /* ---- The state ---- */
 
-/* One text of fixed length for a version, so that noting progress rewrites it in place. */
+/* The state as text; its length is fixed for a version, so progress is recorded in place. */
 static int print_state(const struct cli_partial *p, uint64_t done, char out[STATE_SIZE])
 {
     return snprintf(out, STATE_SIZE, "infer pull 1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n",
@@ -83,7 +83,7 @@ static bool save(struct cli_partial *p, struct base_error *err)
     return true;
 }
 
-/* Bytes that are there of the same version, by the state that was left. */
+/* The number of existing bytes of the same version, according to the saved state. */
 static uint64_t kept(const struct cli_partial *p)
 {
     char text[STATE_SIZE], same[STATE_SIZE];

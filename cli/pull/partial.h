@@ -1,10 +1,10 @@
-/* cli/pull/partial.h: a file while it is fetched.
+/* cli/pull/partial.h: a partially fetched file.
  *
- * NAME.part holds the bytes, NAME.part.state what they are of: size, version, sum, and how many
- * bytes from the beginning are there. Both stay after a failure, an interruption or a signal; the
- * next call for the same name, and the same version of the file, continues. NAME appears by a
- * rename when all bytes are there and have the sum that was expected. NAME.part is locked
- * meanwhile: two processes never fetch the same name at once. */
+ * NAME.part has the bytes, NAME.part.state the size, version and checksum of the file and the
+ * number of bytes that are complete from the beginning. Both remain after a failure, an
+ * interruption or a signal; the next call for the same name and the same version of the file
+ * continues. NAME.part is renamed to NAME when it is complete and has the expected checksum. It is
+ * locked until then, so two processes never fetch the same name at once. */
 #ifndef CLI_PULL_PARTIAL_H
 #define CLI_PULL_PARTIAL_H
 
@@ -15,8 +15,8 @@
 
 struct cli_version {
     int64_t size;                       /* -1: unknown until the end */
-    char validator[CLI_HTTP_VALIDATOR]; /* as struct cli_http_answer has it */
-    char sha256[BASE_SHA256_HEX];       /* that is expected; "": unknown */
+    char validator[CLI_HTTP_VALIDATOR]; /* as in struct cli_http_answer */
+    char sha256[BASE_SHA256_HEX];       /* expected; "": unknown */
 };
 
 struct cli_partial {
@@ -24,19 +24,18 @@ struct cli_partial {
     bool begun;                             /* `version` is set */
     struct base_buffer target, part, state; /* paths */
     struct cli_version version;
-    uint64_t done;   /* bytes that are there from the beginning */
-    uint64_t saved;  /* the same, as the state says */
-    uint64_t hashed; /* bytes that are in the hash */
+    uint64_t done;   /* complete bytes from the beginning */
+    uint64_t saved;  /* the same, in the saved state */
+    uint64_t hashed; /* bytes hashed so far */
     struct base_sha256 hash;
 };
 
-/* Opens and locks folder/name.part. BASE_FAILED when another process fetches it, or it cannot be
- * written. On any result cli_partial_close. */
+/* Opens and locks folder/name.part. BASE_FAILED if another process is fetching it, or it cannot be
+ * written. To be closed after any result. */
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err);
 
-/* What the file is to become. Keeps the bytes that are there if they are of the same version, and
- * begins at 0 otherwise. */
+/* Sets the version of the file. Keeps existing bytes of the same version, otherwise begins at 0. */
 bool cli_partial_begin(struct cli_partial *p, const struct cli_version *version,
                        struct base_error *err);
 /* Discards all bytes. */
@@ -45,21 +44,21 @@ bool cli_partial_clear(struct cli_partial *p, struct base_error *err);
 bool cli_partial_write(struct cli_partial *p, uint64_t at, const char *bytes, size_t size,
                        struct base_error *err);
 
-/* Bytes [0, done) are there now. Hashes some of them, and notes it in the state from time to
+/* Records that bytes [0, done) are complete. Hashes some of them, and saves the state from time to
  * time. */
 bool cli_partial_advance(struct cli_partial *p, uint64_t done, struct base_error *err);
 
-/* Hashes at most some MB; *over says whether all bytes that are there are in the hash. */
+/* Hashes at most some MB; *over: all complete bytes are hashed. */
 bool cli_partial_hash(struct cli_partial *p, bool *over, struct base_error *err);
 
-/* With all bytes in the hash: compares it, and the size. BASE_MODEL, and the bytes are forgotten,
- * when they differ. */
+/* To be called when all bytes are hashed: compares checksum and size. BASE_MODEL if they differ;
+ * the bytes are then discarded. */
 bool cli_partial_check(struct cli_partial *p, struct base_error *err);
 
 /* Gives the file its name. */
 bool cli_partial_rename(struct cli_partial *p, struct base_error *err);
 
-/* Notes how far it got, or removes files that hold nothing, and unlocks. */
+/* Saves the state, or removes files without bytes, and unlocks. */
 void cli_partial_close(struct cli_partial *p);
 
 #endif

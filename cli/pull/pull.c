@@ -1,4 +1,4 @@
-/* cli/pull/pull.c: fetching files. See cli/pull/pull.h. */
+/* cli/pull/pull.c: fetches files. See cli/pull/pull.h. */
 #include "cli/pull/pull.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    PIECE_MIN = 1 << 20, /* bytes: of a small file fewer connections are opened */
+    PIECE_MIN = 1 << 20, /* bytes: a small file uses fewer connections */
     PIECE_MAX = 64 << 20,
-    PROGRESS = 1 << 20, /* bytes after which failures are forgotten */
-    WAIT_MAX = 120,     /* seconds that an answer may say to wait */
+    PROGRESS = 1 << 20, /* bytes after which failures are reset */
+    WAIT_MAX = 120,     /* limit of seconds that a server may ask to wait */
     STEP_MS = 100,
     LINE_SIZE = 80,
     RANGE_SIZE = 48
@@ -33,8 +33,8 @@ struct piece {
     uint64_t at, to; /* bytes [at, to) are missing; to UINT64_MAX: up to the end */
     bool used, running;
     int failures;      /* without progress */
-    uint64_t progress; /* `at` when they were counted from */
-    double start_at;   /* not before */
+    uint64_t progress; /* `at` when counting began */
+    double start_at;   /* earliest time of the next try */
     char range[RANGE_SIZE];
 };
 
@@ -44,8 +44,8 @@ struct download {
     const struct cli_hub_file *file;
     struct cli_partial partial;
     bool has_ranges;
-    bool changed;  /* the file is another one than when it was begun */
-    uint64_t next; /* bytes from here on are in no piece; with an unknown size 0 or UINT64_MAX */
+    bool changed;  /* the version of the file has changed */
+    uint64_t next; /* bytes from here on have no piece; with an unknown size 0 or UINT64_MAX */
     struct piece piece[CLI_HTTP_REQUESTS];
     /* ---- Progress ---- */
     double began, shown_at;
@@ -65,7 +65,7 @@ static void erase_line(struct download *d)
     d->shown = 0;
 }
 
-/* At most five times a second. */
+/* Shows progress at most five times a second. */
 static void show(struct download *d, const char *what, uint64_t done)
 {
     const double now = base_seconds();
@@ -103,7 +103,7 @@ static bool fail_here(struct piece *p, bool again, const char *text)
     return base_fail_at(&p->request.error, BASE_FAILED, host, -1, "%s", text);
 }
 
-/* The head of an answer with status 200 or 206. */
+/* Handles the header of a response with status 200 or 206. */
 static bool begin_piece(struct cli_http_request *r)
 {
     struct piece *p = r->user;
@@ -148,7 +148,7 @@ static void start_piece(struct piece *p)
     p->running = cli_http_start(d->http, &p->request);
 }
 
-/* Gives free connections something to do. */
+/* Starts pieces on free connections. */
 static void start_pieces(struct download *d)
 {
     const int64_t size = d->partial.version.size;
@@ -169,7 +169,7 @@ static void start_pieces(struct download *d)
     }
 }
 
-/* Bytes from the beginning that are there. */
+/* The number of complete bytes from the beginning. */
 static uint64_t done_of(const struct download *d)
 {
     uint64_t done = d->next;
@@ -178,7 +178,7 @@ static uint64_t done_of(const struct download *d)
     return done;
 }
 
-/* What follows from an answer that is none of 200 and 206. */
+/* Handles a response with a status other than 200 and 206. */
 static void judge(struct piece *p)
 {
     const struct cli_http_answer *a = &p->request.answer;
@@ -191,7 +191,7 @@ static void judge(struct piece *p)
     cli_hub_refusal(a, host, &p->request.error);
 }
 
-/* A piece that failed and may continue: when. False when it has failed too often. */
+/* Schedules the next try of a piece that failed; false if it has failed too often. */
 static bool delay(struct piece *p)
 {
     const int64_t told = p->request.answer.wait;
@@ -208,7 +208,7 @@ static bool end_piece(struct download *d, struct piece *p, struct base_error *er
     p->running = false;
     if (!p->request.error.code) judge(p);
     if (!p->request.error.code && p->to == UINT64_MAX) {
-        p->to = p->at; /* the size is known now */
+        p->to = p->at; /* the size is now known */
         d->next = p->at;
         d->partial.version.size = (int64_t)p->at;
     }
@@ -228,7 +228,7 @@ static bool end_piece(struct download *d, struct piece *p, struct base_error *er
 
 /* ---- A file ---- */
 
-/* "GGUF", as soon as four bytes are there. */
+/* Checks for "GGUF" as soon as four bytes are there. */
 static bool check_magic(const struct download *d, struct base_error *err)
 {
     char magic[4] = "";
@@ -250,7 +250,7 @@ static bool transfer(struct download *d, struct base_error *err)
         struct cli_http_request *r = cli_http_wait(d->http, STEP_MS);
         const bool ok = !r || end_piece(d, r->user, err);
         const uint64_t done = done_of(d);
-        d->partial.done = done; /* is kept, whatever follows */
+        d->partial.done = done; /* kept whatever follows */
         if (!ok) return false;
         if (!base_goes_on(err) || !cli_partial_advance(&d->partial, done, err)) return false;
         if (!is_checked && !check_magic(d, err)) {
@@ -277,7 +277,7 @@ static bool take_nothing(struct cli_http_request *r, const char *bytes, size_t s
     return false;
 }
 
-/* Requests the first byte, several times if need be. */
+/* Requests the first byte, with retries. */
 static bool ask(struct piece *p, struct base_error *err)
 {
     for (;;) {
@@ -300,7 +300,7 @@ static bool ask(struct piece *p, struct base_error *err)
     }
 }
 
-/* What the file is, and whether parts of it can be had. */
+/* Finds the version of the file, and whether the server supports ranges. */
 static bool probe(struct download *d, struct cli_version *version, struct base_error *err)
 {
     struct piece p = {.d = d};
@@ -325,7 +325,7 @@ static bool probe(struct download *d, struct cli_version *version, struct base_e
     return true;
 }
 
-/* The room that is missing on the disk: an error before anything is written. */
+/* Checks the free space on the disk before anything is written. */
 static bool check_room(const struct download *d, struct base_error *err)
 {
     struct statvfs fs;
@@ -340,7 +340,7 @@ static bool check_room(const struct download *d, struct base_error *err)
     return false;
 }
 
-/* Hashes what a transfer has left over. */
+/* Hashes the bytes that were not hashed during the transfer. */
 static bool hash_rest(struct download *d, struct base_error *err)
 {
     for (bool over = false; !over;) {
@@ -356,7 +356,7 @@ static void start_clock(struct download *d, uint64_t at)
     d->began_at = at;
 }
 
-/* One time, from the head to the sum. */
+/* One try, from the header to the checksum. */
 static bool fetch_once(struct download *d, struct base_error *err)
 {
     struct cli_version version;
@@ -377,7 +377,7 @@ static bool fetch_once(struct download *d, struct base_error *err)
     return ok && hash_rest(d, err) && cli_partial_check(&d->partial, err);
 }
 
-/* A single file must be a model's; of a split one the parts refer to each other by name. */
+/* A single file must contain a model; the parts of a split one refer to each other by name. */
 static bool check_header(struct download *d, const char *path, bool removes, struct base_error *err)
 {
     struct base_error wrong = BASE_ERROR_INIT;
@@ -406,9 +406,9 @@ static bool fetch_file(struct download *d, bool is_only, struct base_error *err)
     return ok;
 }
 
-/* ---- Files that are there ---- */
+/* ---- Existing files ---- */
 
-/* Whether a file of the name exists; if so it must have the sum, or an error. */
+/* Whether a file of the name exists; an error if it has another checksum. */
 static bool is_there(struct download *d, const char *path, bool *there, struct base_error *err)
 {
     const struct cli_version *v = &d->file->version;

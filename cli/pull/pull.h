@@ -1,8 +1,8 @@
 /* cli/pull/pull.h: fetches the files of a model into a folder.
  *
- * A file is asked for in pieces, several at once, each by a request of its own; a connection that
- * breaks off continues where it was, after a pause. Sizes and sums that the hub names are checked;
- * an answer that contradicts them, or that is no GGUF file, is an error. */
+ * A file is requested in pieces, several at once; a broken connection continues at the same byte
+ * after a pause. Sizes and checksums from the hub are verified; a response that differs from them,
+ * or that is not a GGUF file, is an error. */
 #ifndef CLI_PULL_PULL_H
 #define CLI_PULL_PULL_H
 
@@ -14,8 +14,8 @@ struct cli_pull_options {
     int retries;     /* of a piece, each without 1 MB of progress */
 };
 
-/* Fetches all files that are not there already; those that are must be the same (by their sum), or
- * BASE_FAILED. Shows progress on the terminal of standard error. */
+/* Fetches all files that do not exist yet; existing ones must be the same (by their checksum), or
+ * BASE_FAILED. Shows progress on standard error if it is a terminal. */
 bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
               const struct cli_pull_options *o, struct base_error *err);
 

@@ -5,14 +5,13 @@
  * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at its first
  * key in the token's range; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m
  * - M), or 2^(m - M) where values are int16; the result is o * (1 / l), or zero without keys and
- * sinks. A range is cut to its table; a table or a slot that does not exist gives NaN.
+ * sinks. A range is clamped to its table; a table or slot that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
- * a block reads each chunk of keys and values once (attention_chunk.c), also those that several
- * sequences have in common. A unit of work is one block with all its chunks, or, when there are
- * fewer blocks than workers need (decoding), one block with one chunk. In the latter case partial
- * results are stored in shared scratch and merged in the same order, so that the bits do not depend
- * on the split. */
+ * a block reads each chunk of keys and values once (attention_chunk.c), also chunks that several
+ * sequences share. A unit of work is one block with all its chunks, or, if there are too few blocks
+ * for all workers (decoding), one block with one chunk. Then partial results are stored in shared
+ * scratch and merged in the same order, so that the bits do not depend on the split. */
 #include "engine/attention/attention.h"
 #include "base/size.h"
 #include "engine/profile.h"
@@ -21,9 +20,9 @@
 
 enum { CHUNK = ATTENTION_CHUNK, TILE = ATTENTION_TILE };
 enum {
-    MIN_BLOCK = 24,       /* query rows of a block, if the node has that many */
-    UNITS_PER_WORKER = 4, /* with fewer units, blocks are smaller or split by chunks */
-    RUNS_PER_WORKER = 12, /* runs of consecutive chunks, where blocks are split by chunks */
+    MIN_BLOCK = 24,       /* minimum query rows of a block, if the node has that many */
+    UNITS_PER_WORKER = 4, /* with fewer units, blocks are made smaller or split by chunks */
+    RUNS_PER_WORKER = 12, /* runs of consecutive chunks, if blocks are split by chunks */
     MAX_RUN_CHUNKS = 8,
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
@@ -115,7 +114,8 @@ static bool table_exists(const struct attention_run *run, int64_t table)
     return table >= 0 && table < run->dst->src[ATTENTION_TABLES]->ne[1];
 }
 
-/* The longest block of rows from `first` on, before `end`, whose tables all exist or all do not. */
+/* The longest block of rows in [first, end), from `first` on, whose tables either all exist or all
+ * do not. */
 static void block_from(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                        struct attention_block *b)
 {
@@ -142,8 +142,8 @@ static float exp_of(const struct attention_run *run, float x, float m)
     return e;
 }
 
-/* The factors of each merge, for n <= TILE rows: e[2i] of sum[i], e[2i + 1] of next[i]. sum[i]->m
- * becomes that of the result. */
+/* The factors of n <= TILE merges: e[2i] of sum[i], e[2i + 1] of next[i]. Sets sum[i]->m to that of
+ * the result. */
 static void merge_factors(const struct attention_run *run, struct attention_partial *const *sum,
                           struct attention_partial *const *next, int64_t n, float *e)
 {
@@ -162,7 +162,7 @@ static void merge_factors(const struct attention_run *run, struct attention_part
     for (int64_t i = 0; i < 2 * n; i++) e[i] = engine_attn_exp2(e[i]);
 }
 
-/* Adds next[i], of a later chunk, to sum[i], for n <= TILE rows. */
+/* Merges next[i], of a later chunk, into sum[i], for n <= TILE rows. */
 static void merge(const struct attention_run *run, struct attention_partial *const *sum,
                   struct attention_partial *const *next, int64_t n)
 {
@@ -209,7 +209,7 @@ static void finish(const struct attention_run *run, int64_t kv, int64_t row,
         memset(out, 0, (size_t)run->l.dv * 4);
         return;
     }
-    /* No score was in the range of int16 weights. */
+    /* All scores were below the range of int16 weights. */
     if (!run->l.float_values && sum->m < -ENGINE_ATTN_LIMIT) sum->l = NAN;
     if (sinks) {
         int64_t head = kv * run->l.per_kv + row % run->l.per_kv;
@@ -228,7 +228,7 @@ static void fill_nan(const struct attention_run *run, const struct attention_blo
 
 /* ---- Units of work ---- */
 
-/* One chunk of a block, added to its sums. */
+/* Computes one chunk of a block and merges it into the block's sums. */
 static void add_chunk(const struct attention_run *run, struct attention_block *b, int64_t chunk)
 {
     struct attention_keys keys;
@@ -270,7 +270,7 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
     }
 }
 
-/* One chunk of one block: partial results to shared scratch. */
+/* Computes one chunk of one block and stores the partial results in shared scratch. */
 static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                            int64_t chunk)
 {
@@ -316,7 +316,7 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
     finish(run, kv, row, sum);
 }
 
-/* The chunks [*lo, *hi) with keys in the range of some token. */
+/* The chunks [*lo, *hi) that have keys in the range of any token. */
 static void chunk_range(const struct attention_run *run, int64_t *lo, int64_t *hi)
 {
     *lo = run->l.max_chunks;
@@ -374,8 +374,8 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
             return;
         }
     }
-    /* Later tokens attend to more keys: long units are started first, so that workers finish
-     * together. */
+    /* Later tokens have more keys: long units are started first, so that workers finish at the same
+     * time. */
     int64_t n = l->n_blocks * l->n_kv;
     for (int64_t u; (u = engine_pool_claim(worker, 1)) < n;) {
         int64_t first = (l->n_blocks - 1 - u / l->n_kv) * l->block_rows;

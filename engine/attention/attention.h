@@ -1,9 +1,9 @@
-/* engine/attention/attention.h: private to attention: what attention.c (the op, its units of work,
- * merging) and attention_chunk.c (one chunk of keys for a block of query rows) share.
+/* engine/attention/attention.h: private to attention: declarations shared by attention.c (the op,
+ * its units of work, merging) and attention_chunk.c (one chunk of keys for a block of query rows).
  *
  *   chunk   ENGINE_ATTENTION_CHUNK consecutive positions of a sequence, counted from 0
  *   block   query rows (token, head) of one KV head that read the same block table
- *   tile    ENGINE_ATTN_ROWS query rows of a block, which the kernels take at once
+ *   tile    ENGINE_ATTN_ROWS query rows of a block, computed by one kernel call
  *   slot    the place of a position's key and value in a KV cache; a block table lists them */
 #ifndef ENGINE_ATTENTION_ATTENTION_H
 #define ENGINE_ATTENTION_ATTENTION_H
@@ -15,7 +15,7 @@
 
 enum {
     ATTENTION_CHUNK = ENGINE_ATTENTION_CHUNK,
-    ATTENTION_BLOCK = 192, /* maximum query rows that share a chunk: a multiple of a tile's */
+    ATTENTION_BLOCK = 192, /* maximum query rows that share a chunk: whole tiles */
     ATTENTION_TILE = ENGINE_ATTN_ROWS,
     ATTENTION_PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
@@ -33,31 +33,31 @@ struct attention_layout {
     int64_t query_bytes;            /* of one converted query row */
     bool float_keys, float_values;  /* F32 caches */
     bool q16_keys, q16_values;      /* int16-quantized caches */
-    int64_t key_bytes, value_bytes; /* of a group of int16 rows */
-    /* in a worker's scratch */
+    int64_t key_bytes, value_bytes; /* per group of int16 rows */
+    /* offsets in a worker's scratch */
     int64_t query_at, query_scale_at, key_at, value_at, decoded_at, offset_at, inverse_at;
     int64_t tile_at, tile_partials_at, sums_at;
     int64_t worker_bytes;
     bool may_split;
-    int64_t partial_floats; /* of one (row, chunk) */
+    int64_t partial_floats; /* per (row, chunk) */
     int64_t partial_bytes;  /* of all */
 };
 
-/* A result of one query row over some keys, in scratch; `o` follows it in memory. l and o are in
- * units of e^m, or of 2^m where values are int16. */
+/* The result of one query row over some keys, in scratch; `o` follows it in memory. l and o are in
+ * units of e^m, or of 2^m if values are int16. */
 struct attention_partial {
     float m, l;
-    float seen; /* 0: no key yet, m and l are undefined */
+    float seen; /* 0: no key so far; m and l are undefined */
     float padding[ATTENTION_PARTIAL_HEAD - 3];
     float o[];
 };
 
-/* Query rows of one KV head, and the table and the range of keys of each. */
+/* Query rows of one KV head, and the block table and range of keys of each. */
 struct attention_block {
     int64_t kv, first, n; /* rows first .. first + n - 1 */
     int64_t table[ATTENTION_BLOCK];
     int64_t lo[ATTENTION_BLOCK], hi[ATTENTION_BLOCK]; /* keys lo <= j < hi; empty: lo >= hi */
-    int64_t part, part_end; /* rows part .. part_end - 1 read the loaded keys */
+    int64_t part, part_end; /* rows part .. part_end - 1 use the loaded keys */
 };
 
 struct attention_run {
@@ -68,11 +68,11 @@ struct attention_run {
     const struct engine_attn *attn;
     char *own;
     float scale, softcap, max_alibi;
-    bool direct;       /* int16 scores are computed directly as the exponents of weights */
-    float query_scale; /* factor of the scale of a query's codes */
+    bool direct;       /* kernels compute int16 scores directly as exponents of weights */
+    float query_scale; /* factor for the scale of a query's codes */
 };
 
-/* KV slots of a cache of either kind. */
+/* The number of KV slots of a cache of either kind. */
 static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 {
     return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_ATTN_GROUP : cache->ne[2];
@@ -80,33 +80,33 @@ static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 
 /* attention_chunk.c */
 
-/* Converts the block's query rows to the form that its keys are multiplied with, in this worker's
- * scratch. */
+/* Converts the block's query rows, in this worker's scratch, to the form that products with its
+ * keys take. */
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
-/* The keys of a chunk in the range of some row of a block's part. */
+/* The keys of a chunk that are in the range of any row of a block's part. */
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
-    int64_t lo, hi;   /* keys in the range of any row, counted from there */
-    int64_t next;     /* groups of the next chunk with such keys */
-    bool in_place; /* slots are base + lo .. base + hi - 1, aligned: kernels read an int16 cache in
-                      place */
-    int64_t base;  /* slot of the chunk's key 0, even if that does not exist */
-    bool any_missing; /* this and the next two are for keys that are not read in place */
+    int64_t lo, hi;   /* keys in the range of any row, relative to chunk_lo */
+    int64_t next;     /* groups of the next chunk that have such keys */
+    bool in_place; /* slots are base + lo .. base + hi - 1 and aligned: kernels read an int16 cache
+                      in place */
+    int64_t base;  /* slot of the chunk's key 0, which need not exist */
+    bool any_missing; /* this member and the next two: if keys are not read in place */
     bool missing[ATTENTION_CHUNK];
     int32_t slot[ATTENTION_CHUNK]; /* 0 for keys that do not exist */
     const char *key, *value; /* the chunk's int16 groups, or floats: in scratch or the cache */
 };
 
-/* Makes a part of the rows from b->part on that read the same slots in this chunk: those of one
- * sequence, or of several with a common beginning. Reads the keys and values in the range of any of
+/* Sets the part to the rows from b->part on that read the same slots in this chunk: rows of one
+ * sequence, or of several with a common prefix. Loads the keys and values in the range of any of
  * them; false if there are none. */
 bool engine_attention_chunk_load(const struct attention_run *run, struct attention_block *b,
                                  int64_t chunk, struct attention_keys *keys);
 
-/* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the loaded
- * chunk, into out[i]; rows without a key in it get seen = 0. */
+/* Computes the results of rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the
+ * loaded chunk into out[i]; rows without a key in it get seen = 0. */
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out);

@@ -1,10 +1,10 @@
 /* engine/attention/attention_chunk.c: one chunk of keys and values for a block of query rows.
  *
- * A chunk is read once for each block: its keys and values become int16 (engine/isa/attn.h), or
- * floats where the cache is F32, in this worker's scratch, and stay in the L2 cache for all tiles
- * of query rows: scores, weights, weighted sums. An int16-quantized cache is used in place. Rows
- * are placed by their position in the chunk, so that scales of weights belong to the same keys
- * whatever the batch. */
+ * A chunk is read once for each block: its keys and values are converted to int16
+ * (engine/isa/attn.h), or to floats if the cache is F32, in this worker's scratch, and stay in the
+ * L2 cache for all tiles of query rows: scores, weights, weighted sums. An int16-quantized cache is
+ * used in place. Rows are placed by their position in the chunk, so that the keys that share a
+ * scale of weights do not depend on the batch. */
 #include "engine/attention/attention.h"
 #include "quant/stream.h"
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB };
 _Static_assert((int)CHUNK == (int)ENGINE_ATTN_KEYS, "a tile is of a chunk's keys");
-enum { ROWS_AHEAD = 32 }; /* rows between the one that is read and the one that is prefetched */
+enum { ROWS_AHEAD = 32 }; /* prefetch distance in rows */
 
 static void *scratch(const struct attention_run *run, int64_t at)
 {
@@ -39,8 +39,8 @@ void engine_attention_convert_queries(const struct attention_run *run,
 /* ---- Reading the cache ---- */
 
 /* The rows of one KV head in a cache. The slots of a sequence are usually consecutive, but the rows
- * of a group are 16 address streams, more than hardware prefetchers follow: rows are prefetched
- * before they are read. A distance above ROWS_AHEAD is slower. */
+ * of a group are 16 address streams, more than hardware prefetchers follow, so software prefetches
+ * them. A distance above ROWS_AHEAD is slower. */
 struct rows {
     const char *first;
     int64_t stride, bytes;
@@ -58,7 +58,7 @@ PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
     quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
 
-/* Whether an int16 cache has the chunk's keys in the layout of scratch, so that they are used in
+/* Whether an int16 cache has the chunk's keys in the layout of scratch, so that they can be used in
  * place. */
 static bool in_place(const int32_t *table, int64_t n_slots, struct attention_keys *keys)
 {
@@ -126,7 +126,7 @@ PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->slot[j]);
 }
 
-/* Decodes the rows of the keys [from, to) to floats, key `from` to out[0]. */
+/* Decodes the rows of keys [from, to) to floats; key `from` goes to out[0]. */
 static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
                         struct rows rows, const struct attention_keys *keys, int64_t from,
                         int64_t to, int64_t pad, float *out)
@@ -151,14 +151,14 @@ static void load_as_q16(const struct attention_run *run, const struct engine_ten
     for (int64_t g = keys->lo / GROUP; g * GROUP < keys->hi; g++) {
         const int64_t first = g * GROUP < keys->lo ? keys->lo : g * GROUP;
         const int64_t end = (g + 1) * GROUP < keys->hi ? (g + 1) * GROUP : keys->hi;
-        /* Zeros take the place of keys of the group in no row's range. */
+        /* Keys of the group that are in no row's range are zeros. */
         if (end - first < GROUP) memset(decoded, 0, (size_t)(GROUP * pad) * sizeof *decoded);
         load_floats(run, cache, rows, keys, first, end, pad, decoded + (first - g * GROUP) * pad);
         (values ? run->attn->values : run->attn->keys)(n, decoded, pad, to + g * bytes);
     }
 }
 
-/* Whether keys [j, j + GROUP) are a group of the cache, in its order. */
+/* Whether keys [j, j + GROUP) are a group of the cache in the same order. */
 static bool is_group(const struct attention_keys *keys, int64_t j)
 {
     if (j % GROUP || j + GROUP > keys->hi || keys->slot[j] % GROUP) return false;
@@ -167,8 +167,8 @@ static bool is_group(const struct attention_keys *keys, int64_t j)
     return differ == 0;
 }
 
-/* Gathers keys or values of an int16 cache: whole groups at once where their slots are consecutive,
- * as in all groups but the one in which a sequence was forked. */
+/* Gathers keys or values of an int16 cache: whole groups at once if their slots are consecutive,
+ * which is true except for the group in which a sequence was forked. */
 static void gather_q16(const struct attention_run *run, struct rows rows,
                        const struct attention_keys *keys, bool values, char *to)
 {
@@ -190,7 +190,7 @@ static void gather_q16(const struct attention_run *run, struct rows rows,
     }
 }
 
-/* Makes the chunk's keys (or values) ready; returns where they are. */
+/* Loads the chunk's keys (or values) if they are not used in place; returns their address. */
 static const char *load(const struct attention_run *run, const struct attention_block *b,
                         const struct attention_keys *keys, bool values)
 {
@@ -230,21 +230,21 @@ bool engine_attention_chunk_load(const struct attention_run *run, struct attenti
 
 /* ---- A tile of query rows ---- */
 
-/* Rows of a tile and their ranges [lo, hi) of keys, counted from the chunk's first. */
+/* Rows of a tile and their ranges [lo, hi) of keys, relative to the chunk's first key. */
 struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
     int64_t min_lo, max_hi;        /* over all rows */
     int64_t index[ATTENTION_TILE]; /* of the row in the block */
-    float slope[ATTENTION_TILE];   /* ALiBi: of the row's head, and the query's own position, */
-    int64_t self[ATTENTION_TILE];  /* counted from the chunk's first key */
-    struct engine_attn_tile *own;  /* scores, then weights, where values are floats */
+    float slope[ATTENTION_TILE];   /* ALiBi: slope of the row's head; the query's own position, */
+    int64_t self[ATTENTION_TILE];  /* relative to the chunk's first key */
+    struct engine_attn_tile *own;  /* scores, then weights, if values are floats */
     struct attention_partial *out[ATTENTION_TILE];
 };
 
 /* Zero offsets, for scores without the exponents of value scales. */
 static const float no_offset[CHUNK];
 
-/* Makes the next step prefetch n groups of `bytes` each. */
+/* Sets the prefetch of the next step to n groups of `bytes` each. */
 static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int64_t n,
                          int64_t bytes)
 {
@@ -252,9 +252,9 @@ static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int6
     tile->ahead_bytes = n * bytes;
 }
 
-/* Scores, or, where values are int16 and there is no softcap, the exponents t_j of the weights
- * 2^t_j (engine/isa/attn.h). `from_memory`: keys and values are not in cache yet; then the values,
- * and the keys of the next chunk, usually the next in memory, are prefetched. */
+/* Computes scores, or, if values are int16 and there is no softcap, the exponents t_j of the
+ * weights 2^t_j (engine/isa/attn.h). `from_memory`: keys and values are not cached yet; then the
+ * values and the keys of the next chunk, which usually follows in memory, are prefetched. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
                         const struct tile *t, bool from_memory)
 {
@@ -296,13 +296,13 @@ static void cap(const struct attention_run *run, float *s, int64_t n, float by)
     vec->scale(n, s, run->softcap * by, 0.0f, s);
 }
 
-/* Adds the ALiBi bias of their distance to query i to the scores of n keys from `lo` on. */
+/* Adds the ALiBi bias, by the distance to query i, to the scores of n keys from `lo` on. */
 static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) s[j] += t->slope[i] * (float)(lo + j - t->self[i]);
 }
 
-/* Scores to weights, in place; sets m and l. */
+/* Replaces scores by weights; sets m and l. */
 static void soften(const struct attention_run *run, float *s, int64_t n,
                    struct attention_partial *out)
 {
@@ -329,8 +329,8 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
     run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
 }
 
-/* All rows at once over the keys that they have in common, row by row over the others; each row in
- * ascending order. */
+/* Sums all rows at once over the keys that they share, and row by row over the others; each row in
+ * ascending order of keys. */
 static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
                             const struct tile *t)
 {
@@ -347,7 +347,8 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
     for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
-/* Converts scores of row i to exponents t_j of weights, where `scores` has not done so. */
+/* Converts scores of row i to exponents t_j of weights, unless the kernel has computed
+ * exponents. */
 static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
@@ -368,7 +369,7 @@ PREFETCH_INLINE void prefetch_scales(const char *group, int64_t n, int64_t bytes
     for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);
 }
 
-/* Weights and sums where values are int16. */
+/* Computes weights and sums if values are int16. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
                       const struct tile *t, bool from_memory)
 {
@@ -394,8 +395,8 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     }
 }
 
-/* ALiBi (Press et al. 2022): with n the largest power of two <= H, head h has the slope
- * 2^(-max (h + 1) / n), or from n on 2^(-max (2 (h - n) + 1) / (2 n)). */
+/* ALiBi (Press et al. 2022): with n the largest power of two <= H, head h has the slope 2^(-max (h
+ * + 1) / n) for h < n, otherwise 2^(-max (2 (h - n) + 1) / (2 n)). */
 static float slope_of(const struct attention_run *run, int64_t head)
 {
     int64_t n = 1;

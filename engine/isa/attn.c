@@ -1,4 +1,4 @@
-/* engine/isa/attn.c: the attention kernels of a level. */
+/* engine/isa/attn.c: selects the attention kernels of a level. */
 #include "engine/isa/attn.h"
 
 const struct engine_attn *engine_attn_table(enum cpu_level level)

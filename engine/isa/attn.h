@@ -12,12 +12,13 @@
  *   row      scale                                    factor     m below this: scale 0, or as given
  *   query    m / 8191                                 8191 / m   2^-100
  *   key      m / 4095                                 4095 / m   2^-100
- *   value    2^L, L as small as codes <= 4095 allow   2^-L       2^-60: L = -72
+ *   value    2^L, the smallest L with codes <= 4095   2^-L       2^-60: L = -72
  *
- * Below that limit all codes are 0; where m is not finite the scale is a quiet NaN and all codes are 0.
+ * Below that limit all codes are 0; if m is not finite the scale is a quiet NaN and all codes are
+ * 0.
  *
- * score = fmaf(acc * key scale, query scale, offset); acc = sum over blocks of 64 elements, ascending,
- * of (float)(integer sum), the first one as it is.
+ * score = fmaf(acc * key scale, query scale, offset); acc = sum over blocks of 64 elements,
+ * ascending, of (float)(integer sum), from that of the first.
  *
  * Weights are powers of two. With s_j the score of key j, scaled by log2(e), and 2^L_j the scale of
  * value j, which is added to the score as its offset:
@@ -26,7 +27,8 @@
  *     w_j = 2^t_j                                      softmax's weight times the value's scale
  *     o   = sum of w_j * code(v_j) / sum of w_j * 2^-L_j
  *
- * computed for each sub-block of ENGINE_ATTN_SUB keys, counted from position 0, and for the chunk:
+ * These are computed for each sub-block of ENGINE_ATTN_SUB keys, counted from position 0, and for
+ * the chunk:
  *
  *     c     = ceil(largest t that is a number), at least -2^22, and NaN above 2^22
  *     w     = 2^(t - c + 14), see ENGINE_ATTN_POWERS; the code of w is w rounded
@@ -36,12 +38,13 @@
  *           total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h
  *     o     = fmaf((float)(integer sum over the sub-block), scale, o), ascending from +0
  *
- * sum and o are in units of 2^base, base = C - 14: a merge of chunks multiplies by powers of two
- * only. The largest codes keep every integer sum below 2^31. Only the keys in a query's range
- * affect its result, never other rows of a group of 16.
+ * sum and o are in units of 2^base, base = C - 14: a merge of chunks multiplies only by powers of
+ * two. Every integer sum of the largest codes is below 2^31. Only the keys in a query's range
+ * affect its result, not other rows of a group of 16.
  *
- * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes.
- * An int16-quantized KV cache (engine/graph.h) is made of such groups, and is read in place. */
+ * Keys and values are stored in consecutive groups of 16 rows: the scales of the rows, then their
+ * codes. An int16-quantized KV cache (engine/graph.h) consists of such groups and is read in
+ * place. */
 /* clang-format on */
 #ifndef ENGINE_ISA_ATTN_H
 #define ENGINE_ISA_ATTN_H
@@ -52,8 +55,8 @@
 enum {
     ENGINE_ATTN_GROUP = 16, /* interleaved keys */
     ENGINE_ATTN_SUB = 32,   /* keys that share a scale of weights */
-    ENGINE_ATTN_DIMS = 64,  /* elements of a score that are summed as integers */
-    ENGINE_ATTN_ROWS = 6,   /* queries of a tile, at most */
+    ENGINE_ATTN_DIMS = 64,  /* elements of a score per integer sum */
+    ENGINE_ATTN_ROWS = 6,   /* maximum queries of a tile */
     ENGINE_ATTN_SUBS = 8,   /* sub-blocks of ENGINE_ATTN_SUB in a chunk */
     ENGINE_ATTN_KEYS = ENGINE_ATTN_SUB * ENGINE_ATTN_SUBS,
     ENGINE_ATTN_QUERY_MAX = 8191,
@@ -71,7 +74,8 @@ static inline int64_t engine_attn_key_codes(int64_t d)
     return (d + 1) / 2 * 2 * ENGINE_ATTN_GROUP;
 }
 
-/* Of a group of values: [pair of keys][element, up to a multiple of 16][2]. */
+/* int16_t codes of a group of values of dv elements: [pair of keys][element, padded to a multiple
+ * of 16][2]. */
 static inline int64_t engine_attn_value_codes(int64_t dv)
 {
     return (dv + 15) / 16 * 16 * ENGINE_ATTN_GROUP;
@@ -98,8 +102,8 @@ static inline int16_t *engine_attn_codes(const char *group)
     return (int16_t *)(void *)(group + 4 * ENGINE_ATTN_GROUP);
 }
 
-/* A tile: some queries and the keys of a chunk, which are counted from its first one. Entries of
- * queries and keys that do not exist may have any value. 64-byte aligned. */
+/* A tile: some queries and the keys of a chunk, numbered from its first one. Entries of queries and
+ * keys that do not exist may have any value. 64-byte aligned. */
 struct engine_attn_tile {
     _Alignas(64) float t[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS];
     _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; outside the range: 0 */
@@ -107,31 +111,32 @@ struct engine_attn_tile {
     float base[ENGINE_ATTN_ROWS], sum[ENGINE_ATTN_ROWS];            /* of weights */
     float query_scale[ENGINE_ATTN_ROWS];
     const int16_t *query[ENGINE_ATTN_ROWS];
-    int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* range of a query: keys lo <= j < hi */
+    int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* range of each query: keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* memory that is read next, prefetched meanwhile */
+    const char *ahead; /* memory that is read next, to prefetch during the step */
     int64_t ahead_bytes;
     bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
 };
 
-/* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
- * first group is or would be. */
+/* Kernels process groups (or sub-blocks) [first, end) of the chunk; `keys` and `values` are the
+ * address of its first group, which need not exist. */
 struct engine_attn {
-    /* Codes of one row, an even number of them; returns the scale. */
+    /* Computes the codes of one row, padded to an even number; returns the scale. */
     float (*row)(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes);
-    /* A group of the 16 rows x[n][pad]. */
+    /* Converts 16 rows of x[16][pad] to a group. */
     void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
     void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
-    /* L and 2^-L of each value of n_groups groups: NaN and any number where the scale is NaN. */
+    /* L and 2^-L of each value of n_groups groups; if a scale is NaN, L is NaN and 2^-L any
+     * number. */
     void (*offsets)(int64_t dv, int64_t n_groups, const char *values, float *offset,
                     float *inverse);
-    /* tile->t by query, query_scale and each key's offset. */
+    /* Computes tile->t from query, query_scale and each key's offset. */
     void (*scores)(int64_t d, int64_t first, int64_t end, const char *keys, const float *offset,
                    struct engine_attn_tile *tile);
-    /* codes, scale, base and sum by t, lo, hi, and each key's 2^-L. */
+    /* Computes codes, scale, base and sum from t, lo, hi, and each key's 2^-L. */
     void (*weights)(int64_t first, int64_t end, const float *inverse,
                     struct engine_attn_tile *tile);
-    /* o[r][i] = the weighted sum of values by codes and scale. */
+    /* Computes o[r][i], the sums of values weighted by codes and scale. */
     void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
                  const struct engine_attn_tile *tile, float *const *o);
 };
@@ -145,7 +150,7 @@ extern const struct engine_attn engine_attn_avx2;
 extern const struct engine_attn engine_attn_avx512;
 #endif
 
-/* Calls f(..., nr) with nr = n_rows as a constant, so that f is inlined once for each number. */
+/* Calls f(..., nr) with nr = n_rows as a constant, so that f is inlined for each number of rows. */
 #define ENGINE_ATTN_BY_ROWS(n_rows, f, ...)                                                        \
     do {                                                                                           \
         if ((n_rows) == 6) f(__VA_ARGS__, 6);                                                      \
@@ -156,11 +161,11 @@ extern const struct engine_attn engine_attn_avx512;
         if ((n_rows) == 1) f(__VA_ARGS__, 1);                                                      \
     } while (0)
 
-/* For all levels: the scale of a row whose largest magnitude has these bits, and the factor that
- * takes an element to its code (0: all codes are 0). */
+/* For all levels: the scale of a row whose largest magnitude has these bits, and the factor from
+ * elements to codes (0: all codes are 0). */
 float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor);
 
-/* The integer powers of two that scale chunks: 2^x for x <= 0, 0 below 2^-126 and for NaN. */
+/* The powers of two that scale chunks: 2^x for integer x <= 0, 0 below 2^-126 and for NaN. */
 float engine_attn_exp2(float x);
 
 /* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
@@ -181,27 +186,27 @@ static inline float engine_attn_shift(float c)
 /* clang-format off */
 /* ---- Prefetch ----
  *
- * Memory would be idle during a step without prefetches, so each step prefetches its share of the
+ * Without prefetches memory would be idle during a step, so each step prefetches a share of the
  * data that is read next, evenly and in order:
  *
  *     scores    the values of their keys
- *     weights   of each row, in each sub-block: as many bytes of the next chunk's keys as arrive
+ *     weights   for each row and sub-block: as many bytes of the next chunk's keys as arrive
  *               in about the time that the weights take
  *     sums      the rest of these keys
  *
- * Prefetches to the first-level cache are issued one line at a time: of many at once the processor
- * drops some while others are outstanding (docs/performance.md). */
+ * Prefetches to the first-level cache are issued one line at a time: the processor drops some of
+ * many outstanding ones (docs/performance.md). */
 /* clang-format on */
 enum { ENGINE_ATTN_WEIGHTS_BYTES = 256, ENGINE_ATTN_AT_ONCE = 512, ENGINE_ATTN_LINE = 64 };
 
 struct engine_attn_prefetch {
     const char *next;
-    int64_t pace, due; /* in units of 1/256 byte: per step; due but not prefetched yet */
+    int64_t pace, due; /* in units of 1/256 byte: per step; due but not yet prefetched */
     int64_t at_once;   /* bytes */
 };
 
-/* Prepares to prefetch tile->ahead without its first `but` bytes in n steps; up to at_once bytes
- * more. */
+/* Prepares to prefetch tile->ahead except its first `but` bytes in n steps, and at most at_once
+ * bytes more. */
 static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engine_attn_tile *tile,
                                                                int64_t but, int64_t n)
 {
@@ -224,7 +229,8 @@ PREFETCH_INLINE void engine_attn_prefetch_step(const struct engine_attn_tile *ti
     }
 }
 
-/* The share of the weights of row r in sub-block s, and that of all weights. */
+/* Prefetches the share of step `weights` for row r and sub-block s. The function after it returns
+ * the share of all rows. */
 PREFETCH_INLINE void engine_attn_weights_prefetch(const struct engine_attn_tile *tile, int64_t r,
                                                   int64_t s)
 {
@@ -238,10 +244,10 @@ static inline int64_t engine_attn_weights_bytes(const struct engine_attn_tile *t
     return tile->n_rows * ENGINE_ATTN_SUBS * ENGINE_ATTN_WEIGHTS_BYTES;
 }
 
-/* Row `i` of a group, from codes in their order and their scale. */
+/* Stores row `i` of a group, given its codes in order and its scale. */
 void engine_attn_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);
 void engine_attn_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i);
-/* Row `from` of one group becomes row `i` of another. */
+/* Copies row `from` of one group to row `i` of another. */
 void engine_attn_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
 void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
 

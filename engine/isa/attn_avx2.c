@@ -1,6 +1,6 @@
-/* engine/isa/attn_avx2.c: attention in integers with AVX2: VPMADDWD and an addition in place of one
- * instruction of AVX-512. Scalar functions take rows whose length is not a multiple of 16. Twin of
- * attn_scalar.c, bit for bit. */
+/* engine/isa/attn_avx2.c: integer attention with AVX2: VPMADDWD and an addition where AVX-512 has
+ * one instruction. Scalar functions process rows whose length is not a multiple of 16. The same
+ * bits as attn_scalar.c. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -17,8 +17,8 @@ TARGET INLINE __m256i load(const int16_t *codes)
     return _mm256_loadu_si256((const __m256i *)codes);
 }
 
-/* acc[j] + v[j][2i] * pair[0] + v[j][2i + 1] * pair[1] per lane i. One asm block: gcc would do all
- * multiplications first, and run out of registers for the products. */
+/* acc[j] + v[j][2i] * pair[0] + v[j][2i + 1] * pair[1] per lane i. One asm block, because gcc would
+ * schedule all multiplications first and run out of registers for the products. */
 TARGET INLINE void mad_pairs(__m256i *acc, __m256i low, __m256i high, const int16_t *pair)
 {
     __m256i both, products;
@@ -55,7 +55,7 @@ TARGET INLINE float factor_of(int64_t n, const float *x, enum engine_attn_kind k
     return factor;
 }
 
-/* Codes of 8 elements; 0 where the factor is, for then they may be infinite. */
+/* Codes of 8 elements; 0 if the factor is 0, because then elements may be infinite. */
 TARGET INLINE __m256i codes8(__m256 x, float factor)
 {
     __m256i code = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(factor)));
@@ -148,7 +148,7 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* ---- Scores ---- */
 
-/* nr queries by one group of keys, from key `at` on. */
+/* Scores of nr queries with one group of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
                                struct engine_attn_tile *tile, int64_t at,
                                struct engine_attn_prefetch *prefetch, int nr)
@@ -227,7 +227,7 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
         }
 }
 
-/* All ones for those of 8 keys from j on that are in the query's range. */
+/* A mask of those of 8 keys from j on that are in the query's range. */
 TARGET INLINE __m256 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
@@ -244,7 +244,7 @@ TARGET INLINE float largest8(__m256 v)
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-/* Lane i: the largest of v[i], which has no NaN. */
+/* Lane i is the largest of v[i], which has no NaN. */
 TARGET INLINE __m256 largest_of_each(const __m256 *v)
 {
     __m256 a[4], b[2];
@@ -262,8 +262,8 @@ TARGET INLINE __m256 largest_of_each(const __m256 *v)
                          _mm256_permute2f128_ps(b[0], b[1], 0x31));
 }
 
-/* c of the sub-blocks [first, end), and the limit for the others. `all`: all their keys are in the
- * query's range. */
+/* c of sub-blocks [first, end), and the lower limit for the others. `all`: all their keys are in
+ * the query's range. */
 TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                    int64_t end, bool all)
 {
@@ -274,7 +274,7 @@ TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t 
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             __m256 t = _mm256_loadu_ps(tile->t[r] + j);
             if (!all) t = _mm256_blendv_ps(low, t, seen_of(tile, r, j));
-            /* The result is the second operand where the first is NaN. */
+            /* VMAXPS returns the second operand if the first is NaN. */
             max_t[s] = _mm256_max_ps(t, max_t[s]);
         }
     }
@@ -290,7 +290,7 @@ TARGET INLINE __m256 exp2_8(__m256 x)
                          _mm256_cmp_ps(x, _mm256_set1_ps(-127.0f), _CMP_GT_OQ));
 }
 
-/* Weights of the 8 keys from j on; any number for those outside the range. */
+/* Weights of 8 keys from j on; any number for keys outside the range. */
 TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
 {
     static const float powers[] = ENGINE_ATTN_POWERS;
@@ -304,7 +304,7 @@ TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(w), exponent));
 }
 
-/* A sub-block's codes; adds to the row's lanes. `all`: as above. */
+/* Computes a sub-block's codes and adds its weights to the row's lanes. `all`: as above. */
 TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t s, float c,
                                const float *inverse, __m256 *total, bool all)
 {
@@ -323,7 +323,7 @@ TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t
                 factor = _mm256_and_ps(factor, seen);
             }
             lane[i] = _mm256_fmadd_ps(w, factor, lane[i]);
-            code[i] = _mm256_cvtps_epi32(w); /* of NaN: -2^31, which becomes 0 below */
+            code[i] = _mm256_cvtps_epi32(w); /* -2^31 for NaN, which becomes 0 below */
         }
         const __m256i both = _mm256_packus_epi32(code[0], code[1]);
         _mm256_storeu_si256((__m256i *)(tile->codes[r] + j), _mm256_permute4x64_epi64(both, 0xd8));
@@ -365,7 +365,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 
 /* ---- Sums ---- */
 
-/* nr rows by 16 elements, from the element `at` on; n of them are stored. */
+/* Sums of nr rows for 16 elements from element `at` on; n of them are stored. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attn_tile *tile, float *const *o, int64_t at,
                              int64_t n, struct engine_attn_prefetch *prefetch, int nr)

@@ -1,7 +1,7 @@
-/* engine/isa/attn_avx512.c: attention in integers with AVX-512 and VNNI. VPDPWSSD multiplies
- * pairs of codes of 16 keys (or 16 elements of values) by one pair of a query (or of its weights),
- * which is broadcast. The functions that take constant arguments are inlined once for each case.
- * Twin of attn_scalar.c, bit for bit. */
+/* engine/isa/attn_avx512.c: integer attention with AVX-512 and VNNI. VPDPWSSD multiplies pairs of
+ * codes of 16 keys (or 16 elements of values) by a broadcast pair of a query (or of its weights).
+ * Functions that take constant arguments are inlined for each case. The same bits as
+ * attn_scalar.c. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -25,8 +25,8 @@ TARGET INLINE __m512i broadcast_pair(const int16_t *pair)
     return _mm512_set1_epi32(both);
 }
 
-/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane, in the accumulator's own register: through
- * the intrinsic, gcc 12 moves the 24 accumulators of a tile between registers and memory at each
+/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane, in the accumulator's register: with the
+ * intrinsic, gcc 12 moves the 24 accumulators of a tile between registers and memory in each
  * step. */
 TARGET INLINE void mad_pairs(__m512i *acc, __m512i a, __m512i b)
 {
@@ -40,8 +40,7 @@ TARGET INLINE __m512i magnitude(__m512 x)
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
 }
 
-/* Scales of 16 rows by the bits of their largest magnitudes, and their factors: see
- * engine_attn_scale. */
+/* Scales and factors (engine_attn_scale) of 16 rows, given the bits of their largest magnitudes. */
 TARGET INLINE __m512 key_scales16(__m512i largest, __m512 *factor)
 {
     const __mmask16 not_finite = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
@@ -66,14 +65,14 @@ TARGET INLINE __m512 value_scales16(__m512i largest, __m512 *factor)
         _mm512_mask_mov_epi32(scale, not_finite, _mm512_set1_epi32(0x7fc00000)));
 }
 
-/* Codes in the lower halves of 32-bit integers. Where the factor is 0, x may be infinite or NaN:
- * then the conversion gives 2^31, whose lower half is 0, the specified code. */
+/* Codes in the lower halves of 32-bit integers. If the factor is 0, x may be infinite or NaN: then
+ * the conversion gives 2^31, whose lower half is 0, the specified code. */
 TARGET INLINE __m512i codes16(__m512 x, __m512 factor)
 {
     return _mm512_cvtps_epi32(_mm512_mul_ps(x, factor));
 }
 
-/* The largest magnitudes of 16 vectors, vector r's in lane r. */
+/* The largest magnitudes of 16 vectors; lane r is that of vector r. */
 TARGET INLINE __m512i reduce16(const __m512i *v)
 {
     __m512i a[8], b[4], e[2];
@@ -136,12 +135,12 @@ TARGET INLINE void transpose16(__m512i *v)
         a[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
     }
     UNROLL
-    for (int i = 0; i < 8; i++) { /* of rows 4 * (i / 2) and on: two columns of each four */
+    for (int i = 0; i < 8; i++) { /* two of every four columns of rows from 4 * (i / 2) on */
         const int at = i / 2 * 4 + i % 2;
         b[2 * i] = _mm512_unpacklo_epi64(a[at], a[at + 2]);
         b[2 * i + 1] = _mm512_unpackhi_epi64(a[at], a[at + 2]);
     }
-    /* b[4 * i + c]: column c of each four, those of 128-bit lane l, of rows 4 * i .. 4 * i + 3 */
+    /* b[4 * i + c]: 128-bit lane l has column 4 * l + c of rows 4 * i .. 4 * i + 3 */
     UNROLL
     for (int c = 0; c < 4; c++) {
         __m512i low01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
@@ -155,8 +154,8 @@ TARGET INLINE void transpose16(__m512i *v)
     }
 }
 
-/* 32 elements of a row from i on as 16 pairs of codes: pair 2l + c of either 16 elements is dword
- * 4l + c, that of the second ones 4l + 2 + c. */
+/* 32 elements of a row from i on as 16 pairs of codes: pair 2l + c of the first 16 elements is
+ * dword 4l + c, of the second 16 dword 4l + 2 + c. */
 TARGET INLINE __m512i pairs_of(int64_t d, const float *x, int64_t i, __m512 factor)
 {
     __m512i low = codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), factor);
@@ -211,7 +210,8 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 
 /* ---- Scores ---- */
 
-/* Sums of a block of elements into the tile: of the first one, of the last one. */
+/* Adds the sums of a block of elements to the tile's scores; is_first, is_last: the first or last
+ * block of a key. */
 TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *offset,
                               struct engine_attn_tile *tile, int64_t at,
                               __m512i sum[ENGINE_ATTN_ROWS][4], int nr, int ng, bool is_first,
@@ -234,7 +234,7 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
     }
 }
 
-/* nr queries by ng groups of keys, from key `at` on. */
+/* Scores of nr queries with ng groups of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
                                const float *offset, struct engine_attn_tile *tile, int64_t at,
                                struct engine_attn_prefetch *prefetch, int nr, int ng)
@@ -292,7 +292,7 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     ENGINE_ATTN_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
 }
 
-/* Loops without prefetches are separate: the test alone would cost a tenth of the time. */
+/* Loops without prefetches are separate, because the test alone takes a tenth of the time. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attn_tile *tile)
 {
@@ -319,7 +319,7 @@ TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *valu
     }
 }
 
-/* Parameters of the weights of a query and sub-block: c - 126, the lower limit of t, and the
+/* Parameters of the weights of a query and sub-block: the lower limit of t, c - 126, and the
  * shift. */
 struct exponents {
     _Alignas(64) float min_t[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
@@ -333,7 +333,7 @@ TARGET INLINE __mmask16 seen_of(const struct engine_attn_tile *tile, int64_t r, 
     return (__mmask16)(up & ~below);
 }
 
-/* The largest numbers of 16 vectors, vector r's in lane r; none of them is NaN. */
+/* The largest elements of 16 vectors without NaN; lane r is that of vector r. */
 TARGET INLINE __m512 largest16(const __m512 *v)
 {
     __m512 a[8], b[4], e[2];
@@ -355,8 +355,8 @@ TARGET INLINE __m512 largest16(const __m512 *v)
                          _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
 }
 
-/* The largest t, at least the limit, of each sub-block of the rows r and r + 1, even if row r + 1
- * does not exist. */
+/* The largest t, at least the limit, of each sub-block of rows r and r + 1; row r + 1 need not
+ * exist. */
 TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                 int64_t end, bool all)
 {
@@ -367,7 +367,7 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
         const int64_t s = i % ENGINE_ATTN_SUBS;
         v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
         if (s < first || s >= end) continue;
-        /* The result is the second operand where the first is NaN. */
+        /* VMAXPS returns the second operand if the first is NaN. */
         UNROLL
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
             v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
@@ -377,12 +377,12 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
     return largest16(v);
 }
 
-/* Of the rows r and r + 1. */
+/* Sets the exponents of rows r and r + 1. */
 TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m512 largest,
                                  struct exponents *exponents)
 {
     const __m512 c = _mm512_roundscale_ps(largest, 0x0a); /* up */
-    /* C, in each lane of the row's half */
+    /* C, in all lanes of the row's half */
     __m512 max_c = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0xb1));
     max_c = _mm512_max_ps(max_c, _mm512_permute_ps(max_c, 0x4e));
     max_c = _mm512_max_ps(max_c, _mm512_permute_ps(max_c, 0xb1));
@@ -402,9 +402,9 @@ TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m51
     tile->base[r + 1] = _mm256_cvtss_f32(_mm512_extractf32x8_ps(base, 1));
 }
 
-/* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Each step is
- * done for all vectors before the next step: otherwise the out-of-order window does not reach the
- * independent instructions. */
+/* Computes the weights of n <= 2 sub-blocks of keys from SUB * s on and adds them to the row's
+ * lanes. Each step is done for all vectors before the next: otherwise the independent instructions
+ * are outside the out-of-order window. */
 TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
                                  const struct exponents *exponents, const float *inverse, int64_t s,
                                  int n, bool all, __m512 total)
@@ -445,7 +445,7 @@ TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
-        const __m512i code = _mm512_cvtps_epi32(w[i]); /* of NaN: 2^31 */
+        const __m512i code = _mm512_cvtps_epi32(w[i]); /* 2^31 for NaN */
         _mm256_storeu_si256((__m256i *)(tile->codes[r] + at + 16 * i), _mm512_cvtepi32_epi16(code));
     }
     UNROLL
@@ -506,7 +506,7 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 
 /* ---- Sums ---- */
 
-/* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
+/* Sums of nr rows for nv vectors of 16 elements, from element `at` on, which stay in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attn_tile *tile, float *const *o, int64_t at,
                              __mmask16 last, struct engine_attn_prefetch *prefetch, int nr, int nv)
@@ -559,7 +559,7 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
-    /* Rows of values that come from memory are read whole, although the totals of more than three
+    /* Rows of values from memory are read as a whole, although the totals of more than three
      * queries then do not fit registers; in large tiles (prompts) halves are faster. */
     for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);

@@ -1,4 +1,4 @@
-/* engine/isa/attn_scalar.c: the specification of attention in integers. See engine/isa/attn.h. */
+/* engine/isa/attn_scalar.c: the specification of integer attention. See engine/isa/attn.h. */
 #include "engine/isa/attn.h"
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Fractions above 4095 / 2048 would need codes above 4095: the addition carries into the next
+/* Fractions above 4095 / 2048 would give codes above 4095: the addition carries into the next
  * exponent. */
 static float value_scale(uint32_t largest_bits, float *factor)
 {
@@ -76,7 +76,7 @@ static float row(int64_t d, const float *x, enum engine_attn_kind kind, int16_t 
     return scale;
 }
 
-/* Pairs of codes are `step` codes apart in the source. */
+/* Stores row i; pairs of codes are `step` codes apart in the source. */
 static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, char *group,
                     int64_t i)
 {
@@ -86,7 +86,8 @@ static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, 
         memcpy(to, codes, 2 * sizeof *to);
 }
 
-/* The codes of row `i` of a group of values; those of one row are at even offsets. */
+/* The address of the codes of row `i` of a group of values; consecutive codes of a row are two
+ * apart. */
 static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
 {
     return engine_attn_codes(group) + i / 2 * ((dv + 15) / 16 * 16) * 2 + i % 2;
@@ -192,7 +193,7 @@ static float power_of(float t, float c)
     return isnan(p) ? p : float_of(bits + (exponent << 23));
 }
 
-/* c of the sub-blocks [first, end); returns the largest. */
+/* Computes c of sub-blocks [first, end); returns the largest. */
 static float max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                            int64_t end, float *c)
 {

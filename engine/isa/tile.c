@@ -1,4 +1,4 @@
-/* engine/isa/tile.c: the tile kernels of a level. */
+/* engine/isa/tile.c: selects the tile kernels of a level. */
 #include "engine/isa/tile.h"
 
 const struct engine_tile *engine_tile_table(enum cpu_level level)

@@ -4,11 +4,11 @@
  * A tile multiplies weight rows by activation columns, both in a form that kernels read in order,
  * with the canonical arithmetic of quant/quant.h; the result is the same at every level.
  * tile_scalar.c is the specification. Private to engine/: called by matmul and attention, which own
- * the memory, the edges in k (whole blocks) and the split over threads.
+ * the memory, the blocking of k and the split over threads.
  *
  * Columns of quantized activations are interleaved in column panels of ENGINE_TILE_COLS, so that a
- * tile reads consecutive memory: 4 consecutive elements (the unit of u8 x s8 dot instructions) of
- * each column are adjacent. A panel with fewer columns is padded with zeros. */
+ * tile reads consecutive memory: 4 elements (the unit of u8 x s8 dot instructions) of each column
+ * in turn. A panel with fewer columns is padded with zeros. */
 #ifndef ENGINE_ISA_TILE_H
 #define ENGINE_ISA_TILE_H
 
@@ -18,10 +18,9 @@
 enum { ENGINE_TILE_COLS = 8 };
 /* Maximum row panels of a tile. */
 enum { ENGINE_TILE_PANELS = 2 };
-/* Floats are packed in bundles of rows of weights (engine_tile_packed.rows), or of this many
- * columns. */
+/* Floats are packed in bundles of engine_tile_packed.rows weight rows, or of this many columns. */
 enum { ENGINE_TILE_PACKED_COLS = 4 };
-/* Rows of floats of a tile: whole bundles. */
+/* Maximum float rows of a tile: whole bundles. */
 enum { ENGINE_TILE_FLOAT_ROWS = 24 };
 
 struct engine_cols32 { /* one block of 32 of 8 columns */
@@ -36,18 +35,18 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     float d[ENGINE_TILE_COLS];
     int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
     int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
-    int32_t mass16, peak32;                /* `measure`'s, with AVX-512 */
-    int32_t peak4, peak8;                  /* with AVX2, AVX-VNNI */
+    int32_t mass16, peak32;                /* set by `measure` with AVX-512 */
+    int32_t peak4, peak8;                  /* with AVX2 and AVX-VNNI */
 };
 
 /* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
- * step is 16 elements of each, and where lanes are 8, all first halves come before all second ones.
- * The number of steps is even. */
+ * step is 16 elements of each row, and with 8 lanes all first halves precede all second halves. The
+ * number of steps is even. */
 struct engine_tile_packed {
     int rows, lanes;
-    /* One row of a bundle, or n elements of it from a multiple of 32 on, up to the next multiple of
-     * 32 filled with `fill`: to[0 .. lanes - 1] is its first place in the bundle, `half` and `step`
-     * are the floats from there to the same place of the second half and of the next step. */
+    /* Packs n elements of a row, from a multiple of 32 on, padded with `fill` to a multiple of 32.
+     * `to` is the place of the first element in the bundle; `half` and `step` are the distances, in
+     * floats, to its second half and to the next step. */
     void (*pack)(int64_t n, const float *row, float fill, int64_t half, int64_t step, float *to);
     /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles) and
      * r < n_rows <= ENGINE_TILE_FLOAT_ROWS. */
@@ -55,12 +54,12 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
-/* Float sums of rows by a column panel, kept between K-blocks. */
+/* Float sums of rows times a column panel, kept between K-blocks. */
 struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
 
-/* The sums that a K-block is added to, and the destination of the final results. */
+/* The sums to which a K-block is added, and the destination of the results. */
 struct engine_tile_to {
     struct engine_tile_sums *sums;
     bool first; /* first K-block: *sums is undefined */
@@ -70,23 +69,24 @@ struct engine_tile_to {
 };
 
 struct engine_tile {
-    /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows, in
-     * the panel forms that unpack kernels of the level write: scale-folded ones with minima with
-     * AVX2 and what contains it, others with AVX-512. With AVX-512 panel256, and panel32 without
-     * minima, take twice as many rows, the second half from the next panel. */
+    /* Multiply n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS
+     * rows, in the panel forms that the unpack kernels of the level write: scale-folded forms with
+     * minima occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512
+     * panel256, and panel32 without minima, take twice as many rows, the second half from the next
+     * panel. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x,
                     const struct engine_tile_to *to);
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
                      const struct quant_panel256 *w, const struct engine_cols256 *x,
                      const struct engine_tile_to *to);
-    /* The q of a column panel: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple
-     * of 8. */
+    /* Interleaves the q of a column panel: to[i][c] = elements 4i .. 4i + 3 of q[c], i < n; n is a
+     * multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
     /* clang-format off */
     /* Computes the bounds of a column panel whose other members are set. panel256 accumulates in 16
-     * bits where a bound proves that no sum of codes times q overflows:
+     * bits if a bound proves that no sum of codes times q overflows:
      *
      *     bound     the largest sum of                          at most INT16_MAX where used
      *     mass16    |q| over 16 elements                        offset * (sub_len / 16) * mass16
@@ -94,20 +94,20 @@ struct engine_tile {
      *     peak4     q of one sign in the same half of each of   max_code * peak4
      *     peak8     4 (8) consecutive groups of 4 elements      max_code * peak8
      *
-     * (Used in sums_fit_int16, sums_depth and dots_depth.) NULL where panel256 needs no bound. */
+     * (Used in sums_fit_int16, sums_depth and dots_depth.) NULL if panel256 needs no bounds. */
     /* clang-format on */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_LAYOUT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
                 int64_t n_cols, float *const *out);
     /* QUANT_LAYOUT_BF16 products of rows in the file's layout, row_bytes apart; the columns are
-     * zero up to a multiple of 32. NULL where the type's gemv is faster. */
+     * zero up to a multiple of 32. NULL if the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
-    /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end
-     * with -0.0f and its columns with 0.0f: a product of those changes no sum; bf16's end with
-     * zeros, and of its 32 elements the odd ones are a step, then the even ones. NULL where this is
-     * not faster. */
+    /* The same products from packed rows. If k is not a multiple of 32, f32 rows are padded with
+     * -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and columns with zeros.
+     * In bf16 the odd ones of 32 elements are a step, then the even ones. NULL if this is not
+     * faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
      * dim. */
@@ -120,7 +120,7 @@ const struct engine_tile *engine_tile_table(enum cpu_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
-/* Also used with AVX-512. */
+/* AVX2 functions that AVX-512 tables also use. */
 void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                                  int8_t (*to)[ENGINE_TILE_COLS][4]);
 void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,

@@ -1,15 +1,15 @@
 /* engine/isa/tile_avx2.c: tile kernels for AVX2 with FMA, and for AVX2 with AVX-VNNI.
  *
  * A panel's 16 rows are two halves of 8 lanes. Both are multiplied by 4 columns at a time, block by
- * block: 8 registers of sums in 16 bits, 6 loads for 8 multiplies, while the block stays in the L1
- * cache for the other 4 columns; float sums are in memory. VPMADDUBSW adds two products in 16 bits
- * and saturates: how many such sums fit (depth) follows from the type's largest code, and for
- * super-blocks from the columns' bounds (`measure`); codes so large that not even one fits are
- * taken as sign and magnitude instead. With AVX-VNNI a VPDPBUSD adds four products in 32 bits,
- * which needs none of this. All arithmetic inside a block is exact.
+ * block: 8 registers of 16-bit sums, 6 loads for 8 multiplies; the block stays in the L1 cache for
+ * the other 4 columns, and float sums are in memory. VPMADDUBSW adds two products in 16 bits and
+ * saturates: the number of such sums that fit (depth) follows from the type's largest code, and for
+ * super-blocks from the columns' bounds (`measure`); if not even one fits, codes are taken as code
+ * - 128 by sign and magnitude. With AVX-VNNI, VPDPBUSD adds four products in 32 bits instead. All
+ * arithmetic inside a block is exact.
  *
- * The empty asm statements prevent two optimizations of gcc that spill registers: adding up sums as
- * a tree, and keeping a block's weights in registers from one group of columns to the next. Twin of
+ * The empty asm statements prevent two optimizations of gcc that spill registers: adding sums as a
+ * tree, and keeping a block's weights in registers between groups of columns. The same bits as
  * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
@@ -29,15 +29,16 @@ TARGET INLINE __m256i broadcast4(const void *from)
 
 /* ---- Integer sums ---- */
 
-/* How many VPMADDUBSW results may be added in 16 bits: 2 * code * 127 each; 0: not even one. */
+/* The number of VPMADDUBSW results, each up to 2 * code * 127, that can be added in 16 bits; 0: not
+ * even one. */
 static int sum_depth(int max_code)
 {
     int depth = 32767 / (2 * 127 * (max_code ? max_code : 1));
     return depth >= 8 ? 8 : depth >= 4 ? 4 : depth >= 2 ? 2 : depth;
 }
 
-/* pairs + the sums of two products each. Both instructions at once, or gcc multiplies all columns
- * first. */
+/* pairs + the sums of two products each. Both instructions are one asm statement, because gcc would
+ * multiply all columns first. */
 TARGET INLINE __m256i add_products(__m256i pairs, __m256i codes, __m256i q)
 {
     __m256i products;
@@ -75,8 +76,8 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* The same for so few groups that their codes stay in registers; column by column, so that its sums
- * stay in registers, too. */
+/* The same for few groups, whose codes stay in registers, column by column, so that the sums of a
+ * column stay in registers, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -94,7 +95,7 @@ TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const in
     }
 }
 
-/* The same with codes taken as code - 128, one group. */
+/* The same for one group with codes taken as code - 128. */
 TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
                                     const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -113,7 +114,8 @@ TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
     }
 }
 
-/* Values in place of a depth, for VPDPBUSD: its sums over a sub-block fit 16 bits, or may not. */
+/* Special values of depth for VPDPBUSD: sums over a sub-block fit 16 bits (DOTS) or may not
+ * (DOTS_WIDE). */
 enum { DOTS = 16, DOTS_WIDE };
 
 /* sum + four products. Its intrinsic is not available to functions compiled for plain AVX2. */
@@ -123,7 +125,7 @@ TARGET INLINE __m256i add_dots(__m256i sum, __m256i codes, __m256i q)
     return sum;
 }
 
-/* sum[h][c] += codes * q of n groups. */
+/* sum[h][c] += codes * q, of n groups. */
 TARGET INLINE void add_dots_block(int n, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   __m256i sum[2][NC])
 {
@@ -137,7 +139,7 @@ TARGET INLINE void add_dots_block(int n, const uint8_t (*w)[16][4], const int8_t
     }
 }
 
-/* sum[h][c] += factor[h] * codes * q of n groups, whose sums fit 16 bits or, `sums32`, may not. */
+/* sum[h][c] += factor[h] * codes * q, of n groups; `sums32`: their sums may not fit 16 bits. */
 TARGET INLINE void add_scaled_dots(bool sums32, int n, const uint8_t (*w)[16][4],
                                    const int8_t (*x)[COLS][4], const __m256i factor[2],
                                    __m256i sum[2][NC])
@@ -158,7 +160,7 @@ TARGET INLINE void add_scaled_dots(bool sums32, int n, const uint8_t (*w)[16][4]
         }
 }
 
-/* n groups. depth 0: signed ones. Without `scaled` all factors are 1. */
+/* Adds n groups. depth 0: codes taken as code - 128. Without `scaled` all factors are 1. */
 TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[16][4],
                              const int8_t (*x)[COLS][4], const __m256i factor[2],
                              __m256i sum[2][NC])
@@ -179,7 +181,7 @@ TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[1
         }
 }
 
-/* q from a column on. */
+/* q from column `col` on. */
 INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COLS][4]
 {
     return (const int8_t(*)[COLS][4])q[0][col];
@@ -187,8 +189,8 @@ INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COL
 
 /* ---- Blocks of 32 ----
  *
- * Offsets: sums start at -offset * (sum of q), but for types with minima (no offset) and for codes
- * that are taken as code - 128 (their offset). */
+ * Sums start at -offset * (sum of q), except in types with minima (no offset) and for codes taken
+ * as code - 128 (which is their value). */
 
 TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_panel_form *form,
                                 int64_t n_blocks, const struct quant_panel32 *w,
@@ -224,8 +226,8 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
     }
 }
 
-/* The sums of each column's halves, zero before the first K-block. gcc would zero an array with REP
- * STOS, which costs as much as a block. */
+/* The sums of both halves of each column, zeroed before the first K-block. gcc would zero an array
+ * by REP STOS, which takes as long as a block. */
 TARGET INLINE __m256 *begin_tile(const struct engine_tile_to *to)
 {
     __m256 *acc = (__m256 *)to->sums->of[0], zero = _mm256_setzero_ps();
@@ -288,7 +290,7 @@ TARGET INLINE __m256i pair_of_sums(const struct engine_cols256 *x, int sub_len, 
     return broadcast4(sub_len == 16 ? x->sum16[i][col] : x->sum32[i][col]);
 }
 
-/* The sums over sub-blocks of minimum times sum of q. */
+/* sum[h][c] = the sum over sub-blocks of minimum * (sum of q). */
 TARGET INLINE void minima(int sub_len, const struct quant_panel256 *w,
                           const struct engine_cols256 *x, int64_t col, __m256i sum[2][NC])
 {
@@ -325,8 +327,8 @@ TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_p
             total[h][c] = _mm256_sub_epi32(total[h][c], _mm256_sllv_epi32(sum[h][c], offset_shift));
 }
 
-/* How many VPMADDUBSW results of these columns may be added in 16 bits: by the columns' bounds,
- * which allow 4 or 8 more, or by the largest code. */
+/* The number of VPMADDUBSW results of these columns that can be added in 16 bits: 4 or 8 if the
+ * columns' bounds allow it, otherwise by the largest code. */
 static int sums_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
 {
     if (form->max_code * x->peak8 <= INT16_MAX) return 8;
@@ -341,7 +343,7 @@ static int dots_depth(const struct quant_panel_form *form, const struct engine_c
     return 2 * form->max_code * peak <= INT16_MAX ? DOTS : DOTS_WIDE;
 }
 
-/* Number i % 2 of each pair in both halves of its lane. */
+/* Element i % 2 of each pair in both halves of its lane. */
 TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
 {
     const __m256i first = _mm256_set_epi32(0x0d0c0d0c, 0x09080908, 0x05040504, 0x01000100, //
@@ -350,8 +352,8 @@ TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
     return _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)pairs), places);
 }
 
-/* total = isum of quant.h of both halves and NC columns from `col` on, but for the offset of codes
- * that are not taken as code - 128. */
+/* total = isum (quant.h) of both halves and NC columns from `col` on, without the offset unless
+ * codes are taken as code - 128. */
 TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     int64_t col, __m256i total[2][NC])
@@ -441,7 +443,7 @@ TARGET static void panel256_avxvnni(const struct quant_panel_form *form, int64_t
     panel256(true, form, n_blocks, w, x, to);
 }
 
-/* Sums over 4 and over 8 groups of 4 elements of those elements of one sign that VPMADDUBSW adds in
+/* Sums, over 4 and over 8 groups of 4 elements, of the elements of one sign that VPMADDUBSW adds in
  * the same 16-bit lane. */
 TARGET static void measure_avx2(int64_t n_blocks, struct engine_cols256 *x)
 {
@@ -483,7 +485,7 @@ TARGET void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[COLS],
             two[c] = _mm256_unpacklo_epi32(v[c], v[c + 1]);
             two[c + 1] = _mm256_unpackhi_epi32(v[c], v[c + 1]);
         }
-        for (int h = 0; h < 2; h++) { /* columns 4h .. 4h + 3: elements j and j + 4 of each */
+        for (int h = 0; h < 2; h++) { /* elements j and j + 4 of columns 4h .. 4h + 3 */
             four[4 * h] = _mm256_unpacklo_epi64(two[4 * h], two[4 * h + 2]);
             four[4 * h + 1] = _mm256_unpackhi_epi64(two[4 * h], two[4 * h + 2]);
             four[4 * h + 2] = _mm256_unpacklo_epi64(two[4 * h + 1], two[4 * h + 3]);
@@ -500,14 +502,14 @@ TARGET void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[COLS],
 
 /* ---- Weighted sums of rows ---- */
 
-/* Lanes below n are all ones. */
+/* A mask of the lanes below n. */
 TARGET INLINE __m256i lane_mask(int64_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
 }
 
-/* nr rows of o by nv vectors of 8 columns, which stay in registers over all n. */
+/* nr rows of o times nv vectors of 8 columns, whose sums stay in registers. */
 TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __m256i part,
                                  const float *const *p, float *const *o, int nr, int nv)
 {

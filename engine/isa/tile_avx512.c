@@ -1,9 +1,9 @@
 /* engine/isa/tile_avx512.c: tile kernels for AVX-512 with VNNI; floats are in tile_floats_avx512.c.
  *
- * Quantized panels: the 16 rows are the lanes; up to 8 columns keep an integer accumulator each in
- * a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
- * broadcast from the column panel. Float operations are once for each block. The functions that
- * take constant arguments are inlined once for each case. Twin of tile_scalar.c, bit for bit. */
+ * Quantized panels: the 16 rows are the lanes; each of up to 8 columns has an integer accumulator
+ * in a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
+ * broadcast from the column panel. Float operations occur once per block. Functions that take
+ * constant arguments are inlined for each case. The same bits as tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -20,16 +20,16 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-/* Columns are read faster than the hardware prefetcher fetches them into the L1 cache. */
+/* The kernels read columns faster than the hardware prefetcher fetches them into the L1 cache. */
 TARGET INLINE void prefetch_columns(const void *x)
 {
     enum { AHEAD = 2560 };
     _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
 }
 
-/* The shape of a call: np row panels, n_blocks blocks apart, by nc columns from column `first` on;
- * arrays are indexed by the column's number. All members are constants where the functions below
- * are inlined, except offset and max_code of `f`. */
+/* The shape of a call: np row panels, n_blocks blocks apart, times nc columns from column `first`
+ * on; arrays are indexed by column. After inlining all members are constants except offset and
+ * max_code of `f`. */
 struct tile_shape {
     struct quant_panel_form f;
     int np, nc, first;
@@ -37,7 +37,7 @@ struct tile_shape {
 
 #define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
 
-/* Loads the sums of the K-blocks before. */
+/* Loads the sums of the earlier K-blocks. */
 TARGET INLINE void begin_part(struct tile_shape p, const struct engine_tile_to *to,
                               __m512 (*acc)[COLS])
 {
@@ -46,7 +46,7 @@ TARGET INLINE void begin_part(struct tile_shape p, const struct engine_tile_to *
             acc[j][c] = to->first ? _mm512_setzero_ps() : _mm512_load_ps(to->sums->of[j][c]);
 }
 
-/* Stores results for the rows and columns that exist, or sums for all. */
+/* Stores results of the rows and columns that exist, or the sums of all. */
 TARGET INLINE void finish_part(struct tile_shape p, const struct engine_tile_to *to,
                                __m512 (*acc)[COLS])
 {
@@ -65,15 +65,16 @@ TARGET INLINE void finish_part(struct tile_shape p, const struct engine_tile_to 
 
 /* ---- Blocks of 32 ---- */
 
-/* A block's integer sums, and the block for its scales: converted to floats while the next block is
- * multiplied, so that float and integer operations overlap and hide each other's latency. */
+/* A block's integer sums, and the block, for its scales. They are converted to floats while the
+ * next block is multiplied, so that float and integer operations overlap and hide each other's
+ * latency. */
 struct sums32 {
     __m512i isum[PAIR][COLS];
     const struct quant_panel32 *w;
     const struct engine_cols32 *x;
 };
 
-/* acc + the block's value, in the lanes `keep`. */
+/* Adds the block's value to acc in the lanes `keep`. */
 TARGET INLINE __m512 add_block(struct tile_shape p, const struct sums32 *s, int64_t n_blocks, int j,
                                int c, __mmask16 keep, __m512 acc)
 {
@@ -88,15 +89,15 @@ TARGET INLINE __m512 add_block(struct tile_shape p, const struct sums32 *s, int6
     return _mm512_mask_add_ps(acc, keep, acc, v);
 }
 
-/* Adds the block in *s to acc, one sum after each step of the block at w and x, which *s then
- * holds. The codes' offset is 2^offset_shift; unused with minima. */
+/* Adds the block in *s to acc, one sum after each step of the block at w and x, whose sums replace
+ * *s. The codes' offset is 2^offset_shift; unused with minima. */
 TARGET INLINE void step_block(struct tile_shape p, __m512i offset_shift, int64_t n_blocks,
                               const struct quant_panel32 *w, const struct engine_cols32 *x,
                               __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
     __m512i sum[PAIR][COLS];
-    /* Hides the values from the compiler, which otherwise keeps converted floats through the loop,
-     * on the stack. */
+    /* Makes the values opaque to the compiler, which otherwise keeps converted floats on the stack
+     * throughout the loop. */
     __asm__("" : "+r"(s->w), "+r"(s->x));
     EACH_COLUMN (c, p) {
         __m512i start = _mm512_setzero_si512();
@@ -136,8 +137,8 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
     finish_part(p, to, acc);
 }
 
-/* Two row panels by half of the columns, then by the other half: fewer loads than one panel by all
- * columns, and the sums still stay in registers. With minima this is not faster. */
+/* Two row panels times half of the columns, then times the other half: fewer loads than one panel
+ * times all columns, and the sums still stay in registers. With minima this is not faster. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
                                   const struct engine_tile_to *to)
@@ -163,8 +164,8 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
 
 /* ---- Blocks of 256 ---- */
 
-/* Start values of the integer sums of a super-block, for each column c: start[i][c] = -offset *
- * (sum of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of
+/* Initial values of the integer sums of a super-block, for each column c: start[i][c] = -offset *
+ * (sum of q over sub-block i); if scales are folded into the codes, start[0][c] = -offset * (sum of
  * all q). */
 TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct engine_cols256 *x,
                                       int32_t start[16][COLS])
@@ -187,7 +188,7 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
     }
 }
 
-/* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
+/* Adds the products of group g of 4 codes of every row and column. */
 TARGET INLINE void add_four(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                             const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
 {
@@ -207,17 +208,17 @@ TARGET INLINE void start_sums(struct tile_shape p, const int32_t *start, __m512i
 }
 
 /* Whether every sum of a sub-block fits 16 bits. With minima codes are 0 .. max_code, and a partial
- * sum is largest if all q of one sign come first: |sum| <= max_code * peak32. Otherwise the offset
- * is subtracted, |code - offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16. */
+ * sum is largest if all q of one sign come first: |sum| <= max_code * peak32. Otherwise |code -
+ * offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16. */
 TARGET INLINE bool sums_fit_int16(struct quant_panel_form f, const struct engine_cols256 *x)
 {
     if (f.has_min) return f.max_code * x->peak32 <= INT16_MAX;
     return f.offset * (f.sub_len / 16) * x->mass16 <= INT16_MAX;
 }
 
-/* isum of each column: sums of codes times sub-scales. Two sub-blocks are summed alternately: 8
- * sums do not hide the latency of dual 512-bit ports. `int16`: their sums fit 16 bits, and VPDPWSSD
- * multiplies two by their sub-scales in one step, in place of two multiplies. */
+/* isum of each column: sums of codes times sub-scales. Two sub-blocks are summed alternately,
+ * because 8 sums do not hide the latency with dual 512-bit ports. `int16`: the sums fit 16 bits,
+ * and one VPDPWSSD multiplies two of them by their sub-scales. */
 TARGET INLINE void super_block_sums(struct tile_shape p, bool int16, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
@@ -255,7 +256,7 @@ TARGET INLINE void super_block_sums(struct tile_shape p, bool int16, int64_t n_b
     }
 }
 
-/* isum of each column where the sub-scales are in the codes: a start value and 64 dots. */
+/* isum of each column if the sub-scales are folded into the codes: an initial value and 64 dots. */
 TARGET INLINE void folded_block_sums(struct tile_shape p, int64_t n_blocks,
                                      const struct quant_panel256 *w, const struct engine_cols256 *x,
                                      const int32_t start[16][COLS], __m512i total[PAIR][COLS])
@@ -282,7 +283,7 @@ TARGET INLINE void super_block_minima(struct tile_shape p, int64_t n_blocks,
     }
 }
 
-/* Adds a super-block, whose sums are in total, to acc. */
+/* Adds a super-block, whose sums are in `total`, to acc. */
 TARGET INLINE void add_floats(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                               const struct engine_cols256 *x, __m512i total[PAIR][COLS],
                               __m512 (*acc)[COLS])
@@ -316,16 +317,16 @@ TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct q
         folded_block_sums(p, n_blocks, w, x, start, total);
     else
         super_block_sums(p, sums_fit_int16(p.f, x), n_blocks, w, x, start, total);
-    /* Minima need registers too: 4 columns at a time. */
+    /* Minima need registers, too: 4 columns at a time. */
     EACH (half, p.nc * 2 / COLS)
         add_floats((struct tile_shape){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w,
                    x, total, acc);
 }
 
 /* Two row panels: a broadcast is multiplied by the codes of both, because a core with two
- * multiplications per cycle has no more than two loads per cycle. Integer sums are in registers,
- * for half of the columns at a time unless no other registers are needed, and float sums in memory.
- * Up to 4 columns are one half. */
+ * multiplications per cycle has at most two loads per cycle. Integer sums are in registers, of half
+ * of the columns at a time unless no other registers are needed, float sums in memory. Up to 4
+ * columns are one half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 const struct engine_tile_to *to)
@@ -338,7 +339,7 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
-        __asm__("" : "+r"(acc)); /* in memory */
+        __asm__("" : "+r"(acc)); /* keeps the sums in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         if (f.folded && to->n_cols > HALF) {
             step256(all, n_blocks, w, x, start, acc);
@@ -362,7 +363,7 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
     const struct tile_shape p = {f, 1, nc, 0};
     __m512 acc[1][COLS];
     begin_part(p, to, acc);
-    /* Computed one super-block ahead, to hide the latency of the start value. */
+    /* Computed one super-block ahead, to hide the latency of the initial values. */
     _Alignas(32) int32_t starts[2][16][COLS];
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
@@ -378,8 +379,7 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
                                  int nc, const struct engine_tile_to *to)
 {
     struct quant_panel_form f = {.offset = form->offset, .max_code = form->max_code};
-    if (form->has_min) { /* without offset; minima for each 16 elements occur in folded panels only
-                          */
+    if (form->has_min) { /* no offset; only folded panels have minima of 16 elements */
         f.has_min = true;
         f.sub_len = 32;
         if (form->folded) {
@@ -439,7 +439,7 @@ TARGET static void measure_avx512(int64_t n_blocks, struct engine_cols256 *x)
 
 /* ---- Weighted sums of rows ---- */
 
-/* nr rows of o by nv vectors of 16 columns, which stay in registers over all n. */
+/* nr rows of o times nv vectors of 16 columns, whose sums stay in registers. */
 TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __mmask16 last,
                                  const float *const *p, float *const *o, int nr, int nv)
 {

@@ -1,13 +1,13 @@
 /* engine/isa/tile_floats_avx2.c: products of rows of floats, for AVX2 with FMA.
  *
- * A canonical dot has 16 strided sums (quant/quant.h), two registers. 3 rows by 4 columns take one
- * half of them at a time: 12 sums, 7 loads for 12 multiplies. Attention reads its rows in place;
- * weights and their columns are packed in the order in which the loop reads them, one half after
- * the other, so that the L1 cache holds twice as many, without conflict misses.
+ * A canonical dot has 16 strided sums (quant/quant.h), two registers. A tile of 3 rows by 4 columns
+ * computes one half of them at a time: 12 sums, 7 loads for 12 multiplies. Attention reads its rows
+ * in place; weights and their columns are packed in the order in which the loop reads them, one
+ * half after the other, so that twice as many fit the L1 cache, without conflict misses.
  *
  * BF16 products are those of VDPBF16PS, which are ordinary fused multiply-adds with subnormals
- * taken for zero, the odd element of a pair first (quant/float/bf16.c). A block of 32 elements
- * therefore is two steps of 16 floats: its odd elements, then its even ones. Twin of
+ * treated as zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
+ * is two steps of 16 floats: its odd elements, then its even ones. The same bits as
  * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
@@ -17,7 +17,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = ENGINE_TILE_PACKED_COLS };
-enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* their sums are kept in memory */
+enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* rows whose sums are in memory */
 
 typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
 
@@ -38,7 +38,7 @@ TARGET INLINE __m256 tree8(half_sums *sums, int row, int c)
                          _mm256_shuffle_ps(two[0], two[1], 0xdd));
 }
 
-/* Rows are computed in threes; the trees read them in eights. */
+/* Rows are computed three at a time; the trees process eight at a time. */
 TARGET INLINE void store_block(half_sums *sums, int n_rows, int n_cols, float *const *out,
                                int64_t row)
 {
@@ -62,7 +62,7 @@ struct block {
     int n_rows, n_cols;
 };
 
-/* One half of the sums of NR rows by NC columns, over n steps of 16. */
+/* One half of the sums of NR rows times NC columns, over n steps of 16. */
 TARGET INLINE void half_of(int64_t n, const float *const w[NR], const float *const x[NC], int h,
                            __m256 (*sums)[COLS])
 {
@@ -81,7 +81,7 @@ TARGET INLINE void half_of(int64_t n, const float *const w[NR], const float *con
         EACH (c, NC) sums[r][c] = acc[r][c];
 }
 
-/* The last n < 16 elements, from `at` on: lanes past them are unchanged. */
+/* Adds the last n < 16 elements, from `at` on; other lanes are unchanged. */
 TARGET static void add_tail(int n, int64_t at, const struct block *b, half_sums *sums)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -119,10 +119,10 @@ TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, in
 
 /* ---- Packed rows ---- */
 
-/* Steps before the next rows: their half of 8 columns should stay in the L1 cache. */
+/* Steps before the next rows: that part of one half of 8 columns should stay in the L1 cache. */
 enum { SLICE_STEPS = 64 };
 
-/* 32 elements as two steps: in order, or the odd ones and the even ones. */
+/* Packs 32 elements as two steps: in order, or (`pairs`) the odd ones, then the even ones. */
 TARGET INLINE void pack_block(bool pairs, const float *from, int64_t half, int64_t step, float *to)
 {
     EACH (h, 2) {
@@ -162,7 +162,7 @@ TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t ha
     pack(true, n, row, fill, half, step, to);
 }
 
-/* One half of the sums of NR rows by NC columns, n steps on, n even. */
+/* Adds n steps, n even, to one half of the sums of NR rows times NC columns. */
 TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
                              __m256 (*sums)[COLS])
 {
@@ -187,7 +187,7 @@ TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float 
 TARGET __attribute__((noinline)) static void
 add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, half_sums *sums)
 {
-    for (int64_t i = 0; i < 2 * n_steps;) { /* the second half's steps come after the first's */
+    for (int64_t i = 0; i < 2 * n_steps;) { /* steps of the first half, then of the second */
         const int64_t h = i / n_steps, left = (h + 1) * n_steps - i;
         const int64_t n = left < SLICE_STEPS ? left : SLICE_STEPS;
         for (int r = 0; r < n_rows; r += NR) {

@@ -1,10 +1,11 @@
 /* engine/isa/tile_floats_avx512.c: products of rows of floats, for AVX-512, and of BF16 for
  * VDPBF16PS.
  *
- * A canonical dot has 16 strided sums (quant/quant.h): a register. 4 rows by 4 columns are 16 of
- * them, 8 loads for 16 multiplies. Attention, products of few columns, and BF16 read rows in place;
- * otherwise rows of floats and their columns are packed in the order in which the loop reads them:
- * rows whose length is a power of two would conflict in the L1 cache. Twin of tile_scalar.c. */
+ * A canonical dot has 16 strided sums (quant/quant.h), one register. A tile of 4 rows by 4 columns
+ * has 16 of them, 8 loads for 16 multiplies. Attention, products with few columns, and BF16 read
+ * rows in place; otherwise float rows and their columns are packed in the order in which the loop
+ * reads them, because rows whose length is a power of two would conflict in the L1 cache. The same
+ * bits as tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 
@@ -67,8 +68,8 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
 
 /* ---- Short rows of floats: 16 rows by 4 columns, a row per lane ----
  *
- * Where k is small (the keys of attention) the trees over lanes cost as much as the products. After
- * a transposition rows are lanes, the sixteen strided sums of quant/quant.h are registers, and the
+ * If k is small (keys of attention) the trees over lanes take as long as the products. After a
+ * transposition rows are lanes, the sixteen strided sums of quant/quant.h are registers, and the
  * tree over them is plain additions. */
 
 enum { SHORT_K = 128, SHORT_COLS = 4 };
@@ -98,7 +99,7 @@ TARGET INLINE void transpose16(const float *const *row, float *out)
     }
 }
 
-/* The lanes l, l + 8, l + 4 and l + 12 of quant.h, added as its tree does, of 4 columns. */
+/* Lanes l, l + 8, l + 4 and l + 12 of quant.h for 4 columns, added in the order of its tree. */
 TARGET INLINE void short_lanes(int64_t k, const float (*w)[16], const float *const *x, int l,
                                __m512 *sum)
 {
@@ -172,7 +173,8 @@ TARGET void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, 
 /* ---- Packed rows ---- */
 
 enum { NR = 4, NC = ENGINE_TILE_PACKED_COLS };
-/* Maximum steps before the next rows: those of 8 columns and a bundle of rows fit the L1 cache. */
+/* Maximum steps before the next rows: so many of 8 columns and a bundle of rows fit the L1
+ * cache. */
 enum { SLICE_STEPS = 48 };
 
 TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t half, int64_t step,
@@ -187,8 +189,8 @@ TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t hal
                                    : _mm512_set1_ps(fill));
 }
 
-/* The sums of a bundle of rows by one of columns over n steps, added to `from`, or, with `begin`,
- * to zero. */
+/* Adds the sums of a bundle of rows times a bundle of columns over n steps to `from`, or, with
+ * `begin`, to zero. */
 TARGET INLINE void add_steps(bool begin, int64_t n, const float *w, const float *x,
                              const float (*from)[16], __m512 acc[16])
 {
@@ -203,7 +205,7 @@ TARGET INLINE void add_steps(bool begin, int64_t n, const float *w, const float 
     }
 }
 
-/* SLICE_STEPS steps of all rows at a time; sums are kept in memory in between. */
+/* Processes SLICE_STEPS steps of all rows at a time; between these, sums are in memory. */
 TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
                                int n_cols, float *const *out)
 {
@@ -235,8 +237,8 @@ const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
 
 /* ---- BF16 ---- */
 
-/* The number of columns by which four rows are multiplied, four at a time: all columns if they fit
- * the L1 cache together with the rows, which then are read from the L2 cache only once. */
+/* The number of columns that four rows are multiplied by, four at a time: all columns if they fit
+ * the L1 cache together with the rows, which are then read from the L2 cache only once. */
 static int64_t columns_at_once(int64_t row_bytes, int64_t n_cols)
 {
     enum { L1_BYTES = 32 << 10 };

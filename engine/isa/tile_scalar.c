@@ -1,20 +1,20 @@
-/* engine/isa/tile_scalar.c: the tile kernels in plain C, the specification of the others.
- * Called by matmul and attention through struct engine_tile. */
+/* engine/isa/tile_scalar.c: the tile kernels in plain C: the specification. Called by matmul and
+ * attention through struct engine_tile. */
 #include "engine/isa/tile.h"
 #include <math.h>
 #include <string.h>
 
 enum { ROWS = QUANT_PANEL_ROWS };
 
-/* isum[r] += 4 codes of each row times 4 elements of one column. Rows innermost: compilers can
- * vectorize this loop on any machine. */
+/* isum[r] += 4 codes of each row times 4 elements of one column. Rows are innermost so that
+ * compilers can vectorize the loop on any machine. */
 static inline void add4(const uint8_t w[ROWS][4], const int8_t x[4], int32_t isum[ROWS])
 {
     for (int r = 0; r < ROWS; r++)
         isum[r] += w[r][0] * x[0] + w[r][1] * x[1] + w[r][2] * x[2] + w[r][3] * x[3];
 }
 
-/* The sums of column c, zero before the first K-block. */
+/* The sums of column c, zeroed before the first K-block. */
 static float *begin(const struct engine_tile_to *to, int c)
 {
     float *acc = to->sums->of[0][c];

@@ -1,12 +1,12 @@
 /* engine/isa/vec.h: the float primitives of ops, one table per instruction-set level.
  *
  * Each has one exact definition (here); vec_scalar.c is that definition in C, vec_avx2.c and
- * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be
- * the same array where an output is elementwise, and must not overlap otherwise.
+ * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be the
+ * same array as an elementwise output, and must not overlap it otherwise.
  *
  * lanes: 16 strided lanes lane[i % 16], ascending i, from +0.0f; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
- * exp, tanh, silu, gelu: our own polynomials, fmaf where written, error stated in vec_scalar.c. */
+ * exp, tanh, silu, gelu: own polynomials, fmaf where written; errors: vec_math.inc. */
 #ifndef ENGINE_ISA_VEC_H
 #define ENGINE_ISA_VEC_H
 
@@ -38,8 +38,8 @@ enum engine_unary {              /* elementwise functions of one input */
                     ENGINE_UNARY_COUNT
 };
 
-/* One token of a head: rows s[n_rows][n] of its state, worked on in place; n_decay: n, or 1 for the
- * same decay of all elements, which is then fmaf(s, decay, 0). For i < n_rows:
+/* One token of a head: rows s[n_rows][n] of its state, updated in place; n_decay: n, or 1 for the
+ * same decay of all elements, then computed as fmaf(s, decay, 0). For i < n_rows:
  *
  *     delta   s_i = s_i * decay;  u = (v[i] - dot(s_i, k)) * beta;  s_i = fmaf(k, u, s_i);
  *             out[i] = dot(s_i, q) * scale
@@ -67,7 +67,7 @@ struct engine_vec {
     void (*scale)(int64_t n, const float *x, float a, float b, float *out); /* fmaf(x, a, b) */
     void (*mad)(int64_t n, const float *x, float a, float *acc); /* acc = fmaf(x, a, acc) */
     void (*mul_add)(int64_t n, const float *x, const float *y, float *acc);   /* fmaf(x, y, acc) */
-    void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN passes */
+    void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN stays NaN */
     void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,
                                     float *out); /* unary(gate) * up */

@@ -1,7 +1,7 @@
 /* engine/isa/vec_avx2.c: the sixteen-wide operations of vec_scalar.c as pairs of AVX2 registers.
  *
- * Bit for bit the same: VMAXPS, VMINPS and the ordered compare have the NaN rules of the scalar
- * code, FMA and F16C its rounding. Called through the table only. */
+ * The same bits: VMAXPS, VMINPS and the ordered compare have the NaN rules of the scalar code, FMA
+ * and F16C its rounding. Called through the table only. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
 #include <math.h>
@@ -66,7 +66,7 @@ VEC_FN void v_store_n(float *p, v16 x, int n)
     if (n > 8) _mm256_maskstore_ps(p + 8, tail_mask(n, 1), x.high);
 }
 
-/* Of sixteen elements: the even ones in order, the odd ones in order. */
+/* Splits sixteen elements into even and odd ones, each in order. */
 VEC_FN void split_pairs(const float *p, __m256 *even, __m256 *odd)
 {
     const __m256 x = _mm256_loadu_ps(p), y = _mm256_loadu_ps(p + 8);
@@ -206,7 +206,7 @@ VEC_FN float v_sum_tree(v16 a)
     return _mm_cvtss_f32(_mm_add_ss(x2, _mm_movehdup_ps(x2)));
 }
 
-/* VMAXPS returns its second argument unless the first is larger: the lower lane is second. */
+/* VMAXPS returns its second operand unless the first is larger, so the lower lane is second. */
 VEC_FN float v_max_tree(v16 a)
 {
     const __m256 x8 = _mm256_max_ps(a.high, a.low);

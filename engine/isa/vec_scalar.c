@@ -1,8 +1,8 @@
 /* engine/isa/vec_scalar.c: the sixteen-wide operations in plain C: the specification of vec.h.
  *
- * Each operation computes in each of its sixteen lanes what the operation of the same name in
- * vec_avx2.c and vec_avx512.c computes, bit for bit (but for the payload of NaN). Also owns the
- * sine and cosine, which have no vector form, and the choice of the table. Called through vec.h. */
+ * Each operation gives in each of its sixteen lanes the same bits as the operation of the same name
+ * in vec_avx2.c and vec_avx512.c (except the payload of NaN). Also owns sine and cosine, which have
+ * no vector form. Called through vec.h. */
 #include "engine/isa/vec.h"
 #include "engine/isa/vec_levels.h"
 #include <math.h>
@@ -33,7 +33,7 @@ static inline float float_of(uint32_t bits)
     return x;
 }
 
-/* ---- Memory; the _n forms touch n < 16 elements and fill with zeros ---- */
+/* ---- Memory; the _n forms access n < 16 elements and fill the rest with zeros ---- */
 
 VEC_FN v16 v_set(float x)
 {
@@ -122,7 +122,7 @@ VEC_FN v16 v_fma(v16 a, v16 b, v16 c)
     return a;
 }
 
-/* The second argument where either is NaN, or for two zeros. */
+/* Returns the second argument if either is NaN, or for two zeros. */
 VEC_FN v16 v_max(v16 a, v16 b)
 {
     for (int l = 0; l < 16; ++l) a.lane[l] = a.lane[l] > b.lane[l] ? a.lane[l] : b.lane[l];
@@ -201,7 +201,7 @@ VEC_FN v16 v_sar_bits(v16 a, int n)
     return a;
 }
 
-/* The signed integer whose bits a holds, as a float. */
+/* Converts the bits of a, as a signed integer, to float. */
 VEC_FN v16 v_from_int(v16 a)
 {
     for (int l = 0; l < 16; ++l) a.lane[l] = (float)(int32_t)bits_of(a.lane[l]);
@@ -237,14 +237,14 @@ static const uint32_t two_over_pi[] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf53
                                        0xdb629599, 0x3c439041, 0xfe5163ab};
 
 /* x = (4 j + *quadrant + r) pi/2 for some integer j, |r| <= 1/2; returns r pi/2. For |x| >= 2^20,
- * finite: the 24-bit mantissa times those 96 bits of 2/pi that decide the quadrant and what
- * follows; higher ones only give multiples of 4. */
+ * finite: the 24-bit mantissa times the 96 bits of 2/pi that determine the quadrant and the
+ * fraction; higher bits only give multiples of 4. */
 static double reduce_large(float x, int *quadrant)
 {
     const uint32_t bits = bits_of(x);
     const uint32_t mantissa = (bits & 0x7fffff) | 0x800000;
     const int exponent = (int)(bits >> 23 & 0xff) - 150; /* |x| = mantissa * 2^exponent */
-    const int skip = exponent - 2;                       /* bits of 2/pi left out */
+    const int skip = exponent - 2;                       /* skipped bits of 2/pi */
     unsigned __int128 window = 0;
     for (int i = 0; i < 96; ++i) {
         const int at = skip + i;
@@ -266,7 +266,7 @@ static double reduce_large(float x, int *quadrant)
 static double reduce(float x, int *quadrant)
 {
     if (fabsf(x) >= 0x1p20f) return reduce_large(x, quadrant);
-    /* pi/2 in two parts: the first has 33 bits, so that its product with 20 bits is exact */
+    /* pi/2 in two parts: the first has 33 bits, so its product with 20 bits is exact */
     const double n = nearbyint((double)x * 0x1.45f306dc9c883p-1);
     *quadrant = (int)((int64_t)n & 3);
     return fma(n, -0x1.0b4611a626331p-34, fma(n, -0x1.921fb54400000p+0, (double)x));

@@ -1,4 +1,4 @@
-/* engine/matmul/blas.c: the lazy binding to OpenBLAS. Owns the dlopen handle; only single-precision
+/* engine/matmul/blas.c: loads OpenBLAS on demand. Owns the dlopen handle; only single-precision
  * products. Called by engine.c and matmul_run.c. */
 #include "engine/matmul/blas.h"
 #include <dlfcn.h>

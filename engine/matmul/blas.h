@@ -1,8 +1,8 @@
-/* engine/matmul/blas.h: OpenBLAS, loaded at run time and only for engine_options.use_blas.
+/* engine/matmul/blas.h: OpenBLAS, loaded at run time if engine_options.use_blas is set.
  *
  * Owns the library handle and the one function that matmul calls. The library runs one thread per
- * call: all threads are those of the engine's pool. Its order of summation differs, so results are
- * close to the canonical ones but not the same bits. Called by engine.c (open, close) and
+ * call; all threads belong to the engine's pool. Its order of summation differs, so results are
+ * close to the canonical ones but do not have the same bits. Called by engine.c (open, close) and
  * matmul. */
 #ifndef ENGINE_MATMUL_BLAS_H
 #define ENGINE_MATMUL_BLAS_H

@@ -1,6 +1,7 @@
 /* clang-format off */
-/* engine/matmul/matmul.h: private to matmul: what matmul_op.c (ops, shapes), matmul_layout.c (sizes of
- * blocks, layout of scratch), route.c (how a product is done) and matmul_run.c (the phases) share.
+/* engine/matmul/matmul.h: private to matmul: shared by matmul_op.c (ops, shapes), matmul_layout.c
+ * (sizes of blocks, layout of scratch), route.c (choice of the route) and matmul_run.c (the
+ * phases).
  *
  * out[n][m] = sum over k of w[m][k] * x[n][k]: M are rows of weights, N columns, K the summed
  * dimension.
@@ -8,16 +9,16 @@
  *   column        a row of x, converted to the activation form of the weight's type
  *   gemm          one weight matrix (of a batch, or an expert) with its columns: a node is a batched
  *                 or, with experts, a grouped GEMM
- *   M-block       consecutive weight rows of one gemm that a worker takes at once
+ *   M-block       consecutive weight rows of one gemm that a worker claims at once
  *   N-block       consecutive column panels of a gemm; a block is an M-block by an N-block
  *   K-block       consecutive quantization blocks of k, at most ENGINE_MATMUL_K_BLOCK elements
  *   row panel     16 weight rows of an M-block, unpacked and interleaved (quant/quant.h)
  *   column panel  ENGINE_TILE_COLS interleaved columns of one gemm; floats: packed columns
  *   gate-up       the fused GLU epilogue: rows of two weights, the gate's and the up projection's (the
- *                 two *sides*), whose results wait in scratch, gate_stride floats apart, for
- *                 act(gate) * up
+ *                 two *sides*), whose results are in scratch, gate_stride floats apart, before
+ *                 act(gate) * up is computed
  *
- * Scratch, offsets from its start. With own_copy each worker has its own copy of the shared part:
+ * Scratch, offsets from its start. With own_copy each worker has a copy of the shared part:
  *
  *   0        gemms_at columns_at  starts_at   act[].columns  act[].col_panels  shared_bytes
  *   | header | gemms  | columns   | experts   | columns of x | column panels   |   then each worker's:
@@ -37,26 +38,26 @@
 enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_FORMS = QUANT_ACT_FORMS };
 
 struct engine_matmul_column {
-    int64_t x_row; /* which row of x */
-    char *out;     /* its row of dst */
+    int64_t x_row; /* row of x */
+    char *out;     /* row of dst */
 };
 
 struct engine_matmul_gemm {
     int64_t first, n;       /* columns */
-    int64_t col_panel;      /* the first of its column panels */
-    int64_t batch2, batch3; /* which matrix of the weights */
+    int64_t col_panel;      /* first column panel */
+    int64_t batch2, batch3; /* matrix of the weights */
 };
 
 /* The columns of one activation form. */
 struct engine_matmul_act {
-    const struct quant_act_form *form; /* NULL: not in use */
+    const struct quant_act_form *form; /* NULL: unused */
     struct quant_act_parts parts;      /* of a column */
-    bool in_place;                     /* columns are the rows of x in place: contiguous floats */
+    bool in_place;                     /* columns are the rows of x: contiguous floats */
     int64_t columns;                   /* offset in scratch: [rows of x][parts.bytes] */
-    int64_t col_panels; /* offset in scratch: floats as [column panels][col_panel_bytes], of blocks
-                         * the K-blocks of k, each as [column panels][its blocks] */
+    int64_t col_panels; /* offset in scratch. Floats: [column panels][col_panel_bytes]; blocks: the
+                           K-blocks of k, each [column panels][blocks of the K-block] */
     int64_t col_panel_bytes;
-    int64_t block_bytes; /* of a column panel's quantized blocks */
+    int64_t block_bytes; /* per quantization block of a column panel */
     int64_t k_block_count;
 };
 
@@ -65,35 +66,35 @@ struct engine_matmul_act {
 struct engine_matmul {
     const struct engine_tensor *x, *ids, *w[ENGINE_MATMUL_WEIGHTS];
     const struct engine_tensor
-        *up; /* with the gate-up epilogue, w[0] being the gate; otherwise NULL */
+        *up; /* with the gate-up epilogue, whose gate is w[0]; otherwise NULL */
     int n_w;
     int64_t k, n_rows_x, n_cols, max_gemms, max_col_panels;
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];
-    int64_t m_blocks_per_gemm; /* and N-block */
+    int64_t m_blocks_per_gemm; /* per gemm and N-block */
     int64_t n_block_count;
-    int64_t max_columns; /* maximum of a gemm: decides the route, with types and n_w */
-    bool gemv_only;      /* all gemms are on gemv routes: no panels on either side */
-    bool dual_512;       /* struct quant_kernels: decides with the others where K-blocks are */
-    bool own_copy;       /* each worker converts all of x: cheaper than a barrier */
+    int64_t max_columns; /* maximum of a gemm: determines the route, with types and n_w */
+    bool gemv_only;      /* all gemms are on gemv routes: no row or column panels */
+    bool dual_512;       /* of struct quant_kernels: affects the division into K-blocks */
+    bool own_copy;       /* each worker converts all of x, which is cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */
     int64_t worker_bytes;                    /* row panels and sums, or rows, of one worker */
-    int64_t sums_at; /* of these: engine_tile_sums of an N-block's column panels, of each side */
-    int64_t gate_at; /* of these: gate and up of a column panel: [column][side][gate_stride] */
+    int64_t sums_at; /* within these: engine_tile_sums of the column panels, for each side */
+    int64_t gate_at; /* within these: gate and up of a column panel: [column][side][gate_stride] */
 };
 
 struct engine_matmul_header {
     int64_t n_gemms, n_col_panels;
 };
 
-/* 2 with the gate-up epilogue. */
+/* 2 with the gate-up epilogue, otherwise 1. */
 static inline int engine_matmul_sides(const struct engine_matmul *p)
 {
     return p->up ? 2 : 1;
 }
 
-/* Floats of a column of one side, for n_rows rows: whole row panels, and whole bundles. */
+/* Floats per column and side for n_rows rows: whole row panels and whole bundles. */
 static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 {
     return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
@@ -101,7 +102,7 @@ static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 
 /* GEMMs with at most this many columns are computed by gemv, column by column. */
 enum { ENGINE_MATMUL_GEMV_COLS = 2 };
-/* Where OpenBLAS may be used, it computes products of F32 weights with at least this many floats of
+/* OpenBLAS, if allowed, computes products of F32 weights with at least this many floats of
  * activations: more than caches hold, where it is faster than tiles without K-blocks
  * (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
@@ -112,8 +113,8 @@ static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
     return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* The maximum elements of a K-block: the row panels of a tile and a column panel of that length fit
- * the L1 cache together. */
+/* Maximum elements of a K-block: the row panels of a tile and a column panel of that length fit the
+ * L1 cache together. */
 enum { ENGINE_MATMUL_K_BLOCK = 512 };
 
 /* Types whose tiles, with dual_512, multiply two row panels at once (engine/isa/tile.h): all with
@@ -123,14 +124,14 @@ static inline bool engine_matmul_by_pairs(const struct quant_type *type)
     return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
 }
 
-/* The number of row panels of a type that a tile takes at once, with these kernels. */
+/* The number of row panels of a type that a tile of these kernels takes at once. */
 static inline int engine_matmul_panels(const struct quant_kernels *quant,
                                        const struct quant_type *type)
 {
     return quant->dual_512 && engine_matmul_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
 }
 
-/* Bytes of a block of 16 rows. */
+/* Bytes of a panel struct: one block of 16 rows. */
 static inline int64_t engine_matmul_panel_bytes(const struct quant_type *type)
 {
     return type->act->layout == QUANT_LAYOUT_256 ? sizeof(struct quant_panel256)
@@ -149,9 +150,9 @@ engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->k_block_count - first};
 }
 
-/* Fills only x, ids, w, n_w and up of *p, which is zero: the roles of dst's sources. */
+/* Sets x, ids, w, n_w and up of *p, which must be zeroed, from dst's sources. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst);
-/* Fills *p for dst; false when a size wraps. Scratch depends on `dual_512` (struct
+/* Fills *p for dst; false when a size overflows. Scratch depends on `dual_512` (struct
  * quant_kernels). */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
                           bool dual_512);

@@ -1,5 +1,5 @@
-/* engine/matmul/matmul_layout.c: the parts of a product that depend on shapes and the number of
- * threads alone: the sizes of its M-, N- and K-blocks, and the layout of scratch (matmul.h). */
+/* engine/matmul/matmul_layout.c: the parts of a product that depend only on shapes and the number
+ * of threads: the sizes of M-, N- and K-blocks, and the layout of scratch (matmul.h). */
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
@@ -7,11 +7,11 @@
 /* Maximum memory of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
  * typical L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
-/* Weight bytes per block when memory bandwidth is the limit, and blocks per worker for load
- * balance: with many columns a block takes long, and at the end of a product all workers wait for
- * the last one. */
+/* Weight bytes per block if memory bandwidth is the limit, and blocks per worker for load balance:
+ * with many columns a block takes long, and at the end of a product all workers wait for the last
+ * one. */
 enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
-/* Columns of an N-block: with fewer, unpacking the weights again would cost more than it gains. */
+/* Columns of an N-block: with fewer, unpacking the weights repeatedly costs more than it gains. */
 enum { N_BLOCK_COLS = 128 };
 /* Up to this many elements of x, every worker converts all of x. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
@@ -49,9 +49,9 @@ static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *
         act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
 }
 
-/* Rows of an M-block: as many as the cache holds, but enough blocks for all workers. The longest of
- * the weights, with `n_rows` rows, decides for all: workers share out blocks by number, so blocks
- * must take about the same time. With a gate: rows of each side. */
+/* Rows of an M-block: as many as the cache holds, but few enough to give all workers blocks.
+ * `n_rows`: of the weight with most rows. It applies to all weights, because workers divide blocks
+ * by number, so blocks must take about the same time. With a gate: rows of each side. */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
 {
@@ -71,8 +71,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* With ids src[2] is I32, which is not the type of a weight. With a gate a result is as wide as the
- * gate's weight, otherwise as all weights together. */
+/* If src[2] is I32 it is ids, because no weight has that type. With a gate dst has as many columns
+ * as the gate's weight has rows, otherwise as all weights together. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
 {
     struct engine_tensor *const *src = dst->src;
@@ -100,7 +100,7 @@ static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, in
     return true;
 }
 
-/* Bytes of the row panels, or of the packed or decoded rows, that a worker holds at once. */
+/* Bytes of the row panels, or packed or decoded rows, that a worker keeps at once. */
 static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {
@@ -145,8 +145,8 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
         act->in_place =
             w->type->act->element == p->x->type && p->x->nb[0] == (int64_t)p->x->type->block_bytes;
     }
-    /* A row of x that is not contiguous is gathered into the memory of row panels, which are made
-     * later. */
+    /* A row of x that is not contiguous is gathered into the memory of the row panels, which are
+     * unpacked later. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
     const int64_t col_panels =
         p->gemv_only ? 0 : (max_cols / ENGINE_TILE_COLS + 1) / p->n_block_count + 1;

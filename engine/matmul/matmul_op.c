@@ -1,12 +1,12 @@
 /* engine/matmul/matmul_op.c: products of weights with activations as ops: rows, builders, shapes.
  *
  *   op              src[0]  src[1]          src[2]          src[3] src[4]
- *   mul_mat         x       weight          more weights: results side by side
+ *   mul_mat         x       weight          more weights: adjacent results
  *   mul_mat_id      x       experts         ids
  *   mul_mat_glu     x       gate's weight   up's weight
  *   mul_mat_id_glu  x       gate's experts  ids             up's experts
  *
- * The simplifier makes the last two. Weights are used in place (mapped files, views, permuted
+ * The simplifier creates the last two. Weights are used in place (mapped files, views, permuted
  * intermediates): only the elements of one row must be contiguous. */
 #include "base/size.h"
 #include "engine/graph_internal.h"
@@ -14,7 +14,7 @@
 #include "engine/ops.h"
 #include "engine/profile.h"
 
-/* Enough for any core. */
+/* The maximum of both values of dual_512. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
     struct engine_matmul p, dual;
@@ -25,7 +25,7 @@ static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
                       engine_matmul_scratch(&dual, n_threads));
 }
 
-/* Every weight is read once for any number of columns; of experts, at most one matrix per row of
+/* Every weight is read once for any number of columns; with experts, at most one matrix per row of
  * dst. */
 static struct engine_work product_work(const struct engine_tensor *dst)
 {
@@ -43,7 +43,7 @@ static struct engine_work product_work(const struct engine_tensor *dst)
     return work;
 }
 
-/* The first weight's route, for the average number of columns of a gemm. */
+/* The route of the first weight for the average number of columns of a gemm. */
 static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
@@ -99,7 +99,7 @@ static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* One kernel computes both sides, row by row. */
+/* One kernel computes both sides, so their types and shapes must match. */
 static bool sides_match(struct engine_tensor *dst, const struct engine_tensor *up,
                         struct base_error *err)
 {

@@ -1,8 +1,8 @@
-/* engine/matmul/matmul_pack.c: a product's columns in the forms that its routes read: rows of x
- * converted (phase 1 of matmul_run.c), and interleaved or packed in column panels (phase 2).
+/* engine/matmul/matmul_pack.c: converts rows of x to the forms that the routes read (phase 1 of
+ * matmul_run.c), and interleaves or packs them in column panels (phase 2).
  *
- * Owns: the layout of the memory that workers share, and how a row of floats (also of weights) is
- * packed. Refuses: the schedule (matmul_run.c). */
+ * Owns: the layout of the memory that workers share, and the packing of float rows (also of
+ * weights). Refuses: the schedule (matmul_run.c). */
 #include "engine/matmul/matmul_run.h"
 #include <string.h>
 
@@ -143,7 +143,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
     }
 }
 
-/* Packs a column panel of floats; the second of its bundles only if it has columns. */
+/* Packs a column panel of floats; its second bundle only if that has columns. */
 static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed,
                          const struct engine_matmul_act *act, char *col_panel,

@@ -1,14 +1,14 @@
-/* engine/matmul/matmul_run.c: how a product runs, on every worker.
+/* engine/matmul/matmul_run.c: runs a product on every worker.
  *
  * Phase 1: each row of x is converted to the activation forms of the weights (floats stay in
- * place), and a table lists the columns of each gemm. Phase 2: columns of gemms on other routes
- * than gemv are interleaved, or packed, in column panels. Where each row of x is in one column
- * panel, phases 1 and 2 are one. Phase 3: workers take blocks, each an M-block by an N-block, from
- * the pool and run them by their route. With many columns each worker has an N-block of its own:
- * most of its data, here and in the ops that share out rows, then stays in its own caches. When x
- * is small every worker converts all of it and there is no barrier.
+ * place), and a table lists the columns of each gemm. Phase 2: columns of gemms on routes other
+ * than gemv are interleaved or packed in column panels. If each row of x is in one column panel,
+ * phases 1 and 2 are combined. Phase 3: workers claim blocks, each an M-block by an N-block, from
+ * the pool and run them by their route. With many columns each worker has its own N-block: most of
+ * its data, here and in the ops that divide rows, then stays in its own caches. If x is small every
+ * worker converts all of it, without a barrier.
  *
- * Owns: the table and the schedule. matmul_pack.c makes columns and column panels, route_*.c
+ * Owns: the table and the schedule. matmul_pack.c writes columns and column panels, route_*.c
  * computes blocks. Refuses: shapes (matmul_op.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
@@ -42,8 +42,8 @@ static void fill_nan(float *row, int64_t n)
     for (int64_t i = 0; i < n; i++) row[i] = NAN;
 }
 
-/* One gemm for each expert that some id names, with its columns: a counting sort of the ids. Other
- * experts have no gemm, and their weights are never read. */
+/* One gemm for each expert that occurs in the ids, with its columns: a counting sort of the ids.
+ * Other experts have no gemm, and their weights are not read. */
 static void table_by_id(struct engine_matmul_run *run)
 {
     const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
@@ -113,9 +113,8 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
     return c;
 }
 
-/* Blocks are numbered N-block by N-block, within an N-block gemm by gemm, within a gemm weight by
- * weight, within a weight row by row. An N-block consists of whole column panels, and is never
- * empty. */
+/* Block numbers ascend, from the outermost loop to the innermost, by N-block, gemm, weight and row.
+ * An N-block consists of whole column panels and is never empty. */
 static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
     const struct engine_matmul *p = run->p;
@@ -145,7 +144,7 @@ static struct engine_matmul_block block_at(const struct engine_matmul_run *run, 
     return c;
 }
 
-/* ---- The whole ---- */
+/* ---- All phases ---- */
 
 enum { COL_PANELS_PER_WORKER = 4 };
 
@@ -157,9 +156,9 @@ static void prepare_alone(struct engine_matmul_run *run)
         engine_matmul_col_panel_build(run, i, false);
 }
 
-/* With enough column panels for all, a worker converts the rows of one and interleaves them
- * immediately: otherwise some rows would be in another core's cache. With experts a row may be in
- * several column panels. */
+/* If there are enough column panels for all workers, a worker converts the rows of a panel and
+ * interleaves them immediately: otherwise some rows would be in another core's cache. With experts
+ * a row may be in several column panels. */
 static void prepare_col_panels(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
@@ -175,7 +174,7 @@ static void prepare_together(struct engine_matmul_run *run)
     const struct engine_worker *worker = run->task->worker;
     if (worker->ith == 0) build_table(run);
     const int64_t n_gemms = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
-    const int64_t n_cols = run->p->n_rows_x / n_gemms; /* of a gemm, without experts */
+    const int64_t n_cols = run->p->n_rows_x / n_gemms; /* per gemm, without experts */
     if (!run->p->ids && n_cols > ENGINE_MATMUL_GEMV_COLS &&
         n_cols * n_gemms >= COL_PANELS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
         prepare_col_panels(run);
@@ -190,8 +189,8 @@ static void prepare_together(struct engine_matmul_run *run)
     engine_pool_barrier(worker);
 }
 
-/* One call for each worker's share of the rows: OpenBLAS divides it into blocks itself, and packs
- * its operands, which does not pay off for small pieces. */
+/* One call for each worker's share of the rows: OpenBLAS blocks and packs its operands itself,
+ * which is inefficient for small pieces. */
 static void run_blas(const struct engine_task *task, const struct engine_matmul *p,
                      const struct engine_tensor *dst)
 {

@@ -1,5 +1,5 @@
 /* engine/matmul/matmul_run.h: private to matmul: declarations that the phases of a run share. Every
- * function is called on every worker, and never fails: shapes are checked (matmul_op.c). */
+ * function is called on every worker and cannot fail: matmul_op.c has checked the shapes. */
 #ifndef ENGINE_MATMUL_MATMUL_RUN_H
 #define ENGINE_MATMUL_MATMUL_RUN_H
 
@@ -12,43 +12,43 @@ struct engine_matmul_run {
     struct engine_route_facts facts;
     const struct engine_tile *tile; /* facts.tile */
     struct engine_tensor *dst;
-    char *shared; /* tables, columns, column panels: the common copy, or this worker's own */
+    char *shared; /* tables, columns, column panels: the common copy, or this worker's */
     char *own;    /* row panels, or rows */
     struct engine_matmul_header *header;
     struct engine_matmul_gemm *gemms;
     struct engine_matmul_column *columns;
 };
 
-/* An M-block by an N-block: n_rows consecutive rows. On route gemv-strided: the rows
- * r + i * row_stride, i < rows_per_step, r < n_rows, and then `rest` rows from row rest_at on. */
+/* An M-block by an N-block: n_rows consecutive rows. On route gemv-strided: rows r + i *
+ * row_stride, i < rows_per_step, r < n_rows, and then `rest` rows from row rest_at on. */
 struct engine_matmul_block {
     enum engine_route route;
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w;  /* the first row */
-    const char *up; /* with a gate, as many rows of the up projection; otherwise NULL */
+    const char *up; /* with a gate, the same rows of the up projection; otherwise NULL */
     int64_t row_bytes, n_rows;
-    int64_t row_stride, rest, rest_at; /* in rows; rest_at from the first one */
-    int64_t out_offset;   /* bytes from the start of a row of dst to this block's first result */
+    int64_t row_stride, rest, rest_at; /* in rows; rest_at relative to the first one */
+    int64_t out_offset;   /* bytes from the start of a row of dst to the block's first result */
     int64_t n, col_panel; /* columns; their first column panel */
     const struct engine_matmul_column *columns;
 };
 
 /* ---- matmul_pack.c ---- */
 
-/* Row x_row of x to every activation form that a weight of the node has. */
+/* Converts row x_row of x to every activation form of the node's weights. */
 void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
 
-/* The same row in the form that gemv and route rows read. */
+/* The converted row as gemv and route rows read it. */
 struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
                                           const struct quant_act_form *form, int64_t x_row);
 
-/* Makes a column panel of each activation form; `convert`: converts its rows of x first. */
+/* Writes a column panel of each activation form; `convert`: converts its rows of x first. */
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
-/* The start of a column panel of floats, and of a K-block of a quantized column panel, which the
- * same K-block of the next column panel follows. */
+/* The start of a column panel of floats, and of a K-block of a quantized column panel; the same
+ * K-block of the next column panel follows it. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
                               const struct quant_act_form *form, int64_t col_panel);
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,

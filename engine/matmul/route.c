@@ -1,9 +1,9 @@
 /* clang-format off */
-/* engine/matmul/route.c: the one place that decides how a product is done.
+/* engine/matmul/route.c: the one place that decides how a product is computed.
  *
- * All routes but blas give the same bits (quant/quant.h), so the choice affects speed alone. The
- * first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns` are
- * the gemm's. The code of the routes is in route_*.c.
+ * All routes but blas give the same bits (quant/quant.h), so the choice affects only speed. The
+ * first row of the table that applies determines the route of each weight and gemm of a node
+ * (matmul.h); `columns` are the gemm's. The code of the routes is in route_*.c.
  *
  *   route        when                                   how, and why
  *   -----------  -------------------------------------  ------------------------------------------
@@ -21,7 +21,7 @@
  *                                                       columns in place
  *   panels-k     no gemm has more than 16 columns; or   panels of 16 rows, 512 elements of k at a
  *                super-blocks of 256, with two 512-bit  time: panels of a tile stay in the L1 cache;
- *                ports                                  sums wait in memory, which costs nothing there
+ *                ports                                  sums are in memory, at no cost there
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
@@ -77,7 +77,7 @@ bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool d
     return max_columns <= 2 * ENGINE_TILE_COLS || (dual_512 && layout == QUANT_LAYOUT_256);
 }
 
-/* Whether OpenBLAS may have this product: large, of plain matrices of floats. */
+/* Whether OpenBLAS may compute this product: large, of plain float matrices. */
 static bool suits_blas(const struct engine *e, const struct engine_matmul *p)
 {
     const struct engine_tensor *x = p->x;

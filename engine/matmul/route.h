@@ -1,5 +1,5 @@
-/* engine/matmul/route.h: how a product is computed: the routes, and the facts that decide. See
- * route.c for the table. Private to matmul and its tests. */
+/* engine/matmul/route.h: how a product is computed: the routes, and the facts that determine the
+ * route. See route.c for the table. Private to matmul and its tests. */
 #ifndef ENGINE_MATMUL_ROUTE_H
 #define ENGINE_MATMUL_ROUTE_H
 
@@ -21,7 +21,7 @@ enum engine_route {
 
 /* The facts that are common to all weights and gemms of a node. */
 struct engine_route_facts {
-    int64_t max_columns;            /* maximum of a gemm */
+    int64_t max_columns;            /* maximum of all gemms */
     bool gated;                     /* two weights and the fused gate-up (GLU) epilogue */
     bool blas;                      /* OpenBLAS may compute it */
     bool adjacent_rows, dual_512;   /* the processor's: struct cpu_prefetch, struct quant_kernels */
@@ -29,13 +29,13 @@ struct engine_route_facts {
 };
 struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p);
 
-/* The route of a weight with activations of that form and `columns` columns. */
+/* The route of a weight for activations of form `act` and `columns` columns. */
 enum engine_route engine_route_of(const struct engine_route_facts *f,
                                   const struct quant_act_form *act, int64_t columns);
 const char *engine_route_name(enum engine_route route); /* the name that the profile prints */
 
-/* For the layout of scratch, before any run: whether all gemms are on gemv routes; whether panels
- * and columns of a layout are divided into K-blocks. */
+/* For the layout of scratch, before any run: whether all gemms are on gemv routes, and whether
+ * panels and columns of a layout are divided into K-blocks. */
 bool engine_route_gemv_only(int64_t max_columns);
 bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool dual_512);
 

@@ -1,12 +1,12 @@
-/* engine/matmul/route_block.h: helpers of all routes for a block: the place of results, the gate-up
- * epilogue, prefetching the next weights. For the route_*.c files. */
+/* engine/matmul/route_block.h: helpers of the route_*.c files for a block: addresses of results,
+ * the gate-up epilogue, prefetching the next weights. */
 #ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
 #define ENGINE_MATMUL_ROUTE_BLOCK_H
 
 #include "engine/matmul/matmul_run.h"
 #include "quant/stream.h"
 
-/* Result `row` of the block by column number `column` of the block. */
+/* The address of result `row` of the block for its column `column`. */
 static inline float *route_out(const struct engine_matmul_block *b, int64_t column, int64_t row)
 {
     return (float *)(b->columns[column].out + b->out_offset) + row;
@@ -24,14 +24,14 @@ static inline const char *route_side(const struct engine_matmul_block *b, int si
     return side == 0 ? b->w : b->up;
 }
 
-/* Gate and up of column j of a column panel in scratch: [side][gate_stride]. */
+/* The address in scratch of gate and up of column j of a column panel: [side][gate_stride]. */
 static inline float *route_gate(const struct engine_matmul_run *run, int64_t gate_stride, int64_t j)
 {
     return (float *)(run->own + run->p->gate_at) + 2 * gate_stride * j;
 }
 
-/* Sets the addresses for a kernel's results of columns i .. i + n_cols - 1 of the block: result
- * `row`, or, before a gate-up epilogue, row `at` of both sides together in scratch. */
+/* Sets the addresses of a kernel's results for columns i .. i + n_cols - 1 of the block: result
+ * `row`, or, before a gate-up epilogue, element `at` of [side][gate_stride] in scratch. */
 static inline void route_outputs(const struct engine_matmul_run *run,
                                  const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
                                  int64_t row, int64_t gate_stride, int64_t at, float **out)
@@ -40,7 +40,7 @@ static inline void route_outputs(const struct engine_matmul_run *run,
         out[j] = b->up ? route_gate(run, gate_stride, j) + at : route_out(b, i + j, row);
 }
 
-/* Stores act(gate) * up of n_rows rows in scratch as the results from `row` on; does nothing for a
+/* Stores act(gate) * up of n_rows rows in scratch as the results from `row` on; no effect on a
  * block without a gate. */
 static inline void route_glu(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
@@ -55,14 +55,14 @@ static inline void route_glu(const struct engine_matmul_run *run,
 
 /* ---- Prefetch ---- */
 
-/* Prefetches weights that are read later, a share of them at each step, in address order. */
+/* Prefetches weights that are read later, a share in each step, in address order. */
 struct route_prefetch {
     const char *at[2];   /* of each side */
-    int64_t left, share; /* in bytes, of a side */
+    int64_t left, share; /* in bytes, per side */
     bool to_l1;          /* cpu_prefetch.to_l1 */
 };
 
-/* For bytes `from` .. `to` - 1, counted from the block's row r on. */
+/* Prefetches bytes `from` .. `to` - 1, relative to the block's row r, in n_steps steps. */
 static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
                                                    const struct engine_matmul_block *b, int64_t r,
                                                    int64_t from, int64_t to, int64_t n_steps)

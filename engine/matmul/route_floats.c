@@ -1,13 +1,13 @@
-/* engine/matmul/route_floats.c: routes packed and rows: weights of floats (F32, F16, BF16), packed
- * into bundles of rows or in place.
+/* engine/matmul/route_floats.c: routes packed and rows: float weights (F32, F16, BF16), packed into
+ * bundles of rows or in place.
  *
- * Owns: which rows are packed or decoded at once, and when weights are prefetched. Refuses: inner
- * loops (engine/isa/tile_floats_*.c). */
+ * Owns: the choice of rows that are packed or decoded at once, and the prefetching of weights.
+ * Refuses: inner loops (engine/isa/tile_floats_*.c). */
 #include "engine/matmul/route_block.h"
 
 /* ---- packed ---- */
 
-/* The rows of each side; those of the up projection begin at row `gate_stride`. */
+/* Packs the rows of each side; those of the up projection begin at row `gate_stride`. */
 static void pack_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
                       const struct engine_tile_packed *packed, int64_t gate_stride)
 {
@@ -21,14 +21,14 @@ static void pack_rows(const struct engine_matmul_run *run, const struct engine_m
     }
 }
 
-/* All rows of the block, so that a column panel is read once for all of them. The last quarter of
- * the steps prefetches the weights after the block. */
+/* Packs all rows of the block, so that a column panel is read once for all of them. The last
+ * quarter of the steps prefetches the weights after the block. */
 void engine_route_packed_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
     const struct engine_tile_packed *packed = engine_matmul_packed(run, b->type->act);
     enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
-    const int64_t bundle = engine_matmul_packed_steps(run) * 16; /* floats of a row */
+    const int64_t bundle = engine_matmul_packed_steps(run) * 16; /* floats per row */
     const int64_t gate_stride = engine_round_up(b->n_rows, ROWS), per_side = gate_stride / ROWS;
     const int64_t per_col_panel = per_side * route_sides(b);
     const int64_t steps = per_col_panel * ((b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
@@ -38,7 +38,7 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
     pack_rows(run, b, packed, gate_stride);
     for (int64_t step = 0; step < steps; step++) {
         const int64_t at = step % per_col_panel * ROWS, i = step / per_col_panel * ENGINE_TILE_COLS;
-        const int64_t r = step % per_side * ROWS; /* of its side */
+        const int64_t r = step % per_side * ROWS; /* row of its side */
         const int n_cols = (int)engine_min(ENGINE_TILE_COLS, b->n - i);
         float *out[ENGINE_TILE_COLS];
         route_outputs(run, b, i, n_cols, r, gate_stride, at, out);
@@ -54,8 +54,8 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
 
 /* ---- rows ---- */
 
-/* Rows as floats: in place if possible, otherwise decoded into this worker's scratch, `at` rows
- * from its start. */
+/* The address of rows as floats: in place if possible, otherwise decoded into this worker's
+ * scratch, `at` rows after its start. */
 static const float *float_rows(const struct engine_matmul_run *run,
                                const struct engine_matmul_block *b, const char *w, int64_t at,
                                int64_t *stride)
@@ -71,7 +71,7 @@ static const float *float_rows(const struct engine_matmul_run *run,
     return to;
 }
 
-/* Multiplies rows of BF16 in place, others as floats, by the columns in place. */
+/* Multiplies rows, BF16 in place and others as floats, by the columns in place. */
 void engine_route_rows_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
 {
     const bool floats = b->type->act->layout == QUANT_LAYOUT_F32;

@@ -1,8 +1,8 @@
 /* engine/matmul/route_gemv.c: routes gemv and gemv-strided: the type's gemv reads rows in the
- * file's layout, column by column, or two columns at once where the type can. */
+ * file's layout, column by column, or two columns at once if the type has gemv_pair. */
 #include "engine/matmul/route_block.h"
 
-/* The block's rows of a side by n columns. */
+/* Multiplies the block's rows of a side by n columns. */
 static void multiply_columns(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b, int side, int64_t n,
                              const struct quant_act *a, float *const *out)
@@ -37,7 +37,7 @@ void engine_route_gemv_run(const struct engine_matmul_run *run, const struct eng
 }
 
 /* Rows r + i * row_stride, i < rows_per_step, r < n_rows; then the rest of the weight. With one row
- * per step that is a run of rows. */
+ * per step these are consecutive rows. */
 void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
                                    const struct engine_matmul_block *b)
 {

@@ -1,25 +1,25 @@
 /* engine/matmul/route_panels.c: routes panels and panels-k: quantized weight rows are unpacked into
  * row panels, which tiles multiply by column panels.
  *
- * Owns: which panels are in which cache at once, and when weights are prefetched. Refuses: inner
+ * Owns: which panels are in which cache at a time, and the prefetching of weights. Refuses: inner
  * loops (engine/isa/tile_*.c, quant/). */
 #include "engine/matmul/route_block.h"
 
-/* A set: the row panels of a K-block of some of a block's rows, in cache together: with a gate
- * those of the gate's rows, `gate_stride` rows of whole panels, then those of the up projection. */
+/* A set: the row panels of a K-block of some rows of a block, which fit a cache together. With a
+ * gate: the panels of the gate's rows (`gate_stride` rows), then those of the up projection. */
 struct panel_set {
     const struct engine_matmul_block *block;
     int64_t row, n_rows, gate_stride;
-    int64_t n_packed, tile; /* rows of all panels of the set; rows of a tile */
+    int64_t n_packed, tile; /* rows of all panels of the set; rows per tile */
     struct engine_matmul_k_block k_block;
-    bool last;                      /* of the K-blocks */
-    const char *columns;            /* that K-block of the block's first column panel */
-    int64_t col_panel_bytes;        /* from there to that of the next column panel */
+    bool last;                      /* last K-block */
+    const char *columns;            /* the K-block of the block's first column panel */
+    int64_t col_panel_bytes;        /* from there to the same of the next column panel */
     struct route_prefetch prefetch; /* weights after these rows */
 };
 
-/* Elements of 16 rows that are unpacked at a time, a block at least: few, because prefetches are
- * spread over these steps. */
+/* Elements of 16 rows unpacked per step, at least a block: few, because prefetches are spread over
+ * these steps. */
 enum { UNPACK_ELEMENTS = 64 };
 
 static int64_t blocks_at_once(const struct quant_type *type)
@@ -34,8 +34,8 @@ static int64_t unpack_steps(const struct panel_set *p)
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
 
-/* Unpacks 16 rows, of which n exist; the last one is repeated for missing ones. Returns the address
- * of the next panel. */
+/* Unpacks 16 rows, of which n exist; the last one stands for missing ones. Returns the address of
+ * the next panel. */
 static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
 {
     const struct quant_type *type = p->block->type;
@@ -73,8 +73,8 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
     const void *w = run->own + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
-    /* Stores to many pages would wait for address translation; with few columns weights keep the
-     * memory busy. */
+    /* Without prefetches stores to many pages would wait for address translation. With few columns
+     * reading the weights already saturates memory. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_COLS];
     const struct engine_tile_to to = {
@@ -95,7 +95,7 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
         run->tile->panel32(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
 }
 
-/* Multiplies the whole set by that column panel. */
+/* Multiplies the whole set by a column panel. */
 static void multiply_set(const struct engine_matmul_run *run, const struct panel_set *p,
                          int64_t col_panel)
 {
@@ -108,16 +108,16 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
 }
 
 /* clang-format off */
-/* For each set: its row panels stay in cache while all column panels are multiplied.
+/* The row panels of a set stay in cache while they are multiplied by all column panels.
  *
  *   route      rows of a set                     in the L1 cache       sums between K-blocks
  *   panels-k   one tile's                        row panels            in memory
  *   panels     the block's, or, with few         a column panel (row   in registers: one K-block
  *              columns, one tile's               panels: L2)
  *
- * Meanwhile the weights after the set, most likely this worker's next, are prefetched: 16 rows are
- * more address streams than hardware prefetchers follow, and unpacking, unlike multiplying, would
- * wait for memory. */
+ * During that the weights after the set, most likely this worker's next, are prefetched: 16 rows
+ * are more address streams than hardware prefetchers follow, and unpacking, unlike multiplying,
+ * would wait for memory. */
 /* clang-format on */
 void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)

@@ -1,9 +1,9 @@
 /* engine/op/op_arith.c: elementwise ops: add, sub, mul, div, scale, clamp, softcap, unary, glu.
  *
  * Arithmetic, per element, every operation rounded once:
- *     add, sub, mul, div   a op b, b repeated over a where its dimensions divide a's
+ *     add, sub, mul, div   a op b, b repeated over a if its dimensions divide a's
  *     scale                fmaf(a, scale, bias)
- *     clamp                NaN passes, else min(max(a, lo), hi)
+ *     clamp                min(max(a, lo), hi); NaN stays NaN
  *     softcap              fmaf(tanh(fmaf(a, 1 / cap, 0)), cap, 0)
  *     unary, glu           the functions of engine/isa/vec.h
  * Sources of other types are decoded to float first, which is exact. */

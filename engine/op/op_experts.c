@@ -1,5 +1,5 @@
-/* engine/op/op_experts.c: ops around a mixture of experts: choosing them, their weights, the sum of
- * their outputs, and clamped gated units. The products themselves are mul_mat_id (matmul/).
+/* engine/op/op_experts.c: ops of mixtures of experts: choosing experts, their weights, the sum of
+ * their outputs, and clamped gated units. Their products are mul_mat_id (matmul/).
  *
  * Arithmetic; every operation is one float rounding, sum and exp those of engine/isa/vec.h:
  *
@@ -56,13 +56,13 @@ static int64_t choose_scratch(const struct engine_tensor *dst, int n_threads)
     return engine_scratch_bytes(n_threads, CHOOSE_BUFFERS, dst->src[0]->ne[0]);
 }
 
-/* True when y is sorted before x, which has the lower index. */
+/* Whether y precedes x, which has the lower index. */
 static bool larger(float y, float x)
 {
     return isnan(x) ? !isnan(y) : y > x;
 }
 
-/* Indexes of the k largest of s[n], descending, equal ones in ascending order; k <= n. */
+/* Indexes of the k largest of s[n], descending, equal ones by ascending index; k <= n. */
 static void largest(const float *s, int64_t n, int32_t *out, int64_t k)
 {
     int64_t have = 0;
@@ -88,7 +88,7 @@ static void mask_groups(float *s, int64_t n, int64_t n_groups, int64_t n_used, f
         scores[g] = size > 1 ? best + second : best;
     }
     for (int64_t left = n_groups - n_used; left > 0; left--) {
-        int64_t worst = -1; /* of equal smallest scores the last one */
+        int64_t worst = -1; /* the last one of equal smallest scores */
         for (int64_t g = 0; g < n_groups; g++)
             if (!isnan(scores[g]) && (worst < 0 || scores[g] <= scores[worst])) worst = g;
         if (worst < 0) return;

@@ -1,4 +1,4 @@
-/* engine/op/op_kv_q16.c: rows into an int16-quantized KV cache (engine/graph.h). */
+/* engine/op/op_kv_q16.c: stores rows in an int16-quantized KV cache (engine/graph.h). */
 #include "engine/graph_internal.h"
 #include "engine/isa/attn.h"
 #include "engine/op/op_rows.h"
@@ -76,9 +76,9 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
-/* A row has an element in each line of its group, and the lines may have been evicted since the
- * last row was stored: all are prefetched at once, because stores alone would wait for each in
- * turn. */
+/* A row has elements in each line of its group, and the lines may have been evicted since the last
+ * row was stored. All are prefetched first, because stores alone would wait for one after the
+ * other. */
 static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {
@@ -87,7 +87,7 @@ static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
     }
 }
 
-/* A worker takes consecutive tokens, whose rows it has computed itself. */
+/* A worker takes consecutive tokens, whose rows it has computed. */
 static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];

@@ -1,9 +1,9 @@
 /* engine/op/op_move.c: ops that move rows: copy, cont, cast, get_rows, set_rows, concat, repeat,
  * pad.
  *
- * Arithmetic: none where source and destination have one type (bytes move). Otherwise the source is
- * decoded to float (exact, one rounding per element for block types) and encoded as quant/quant.h
- * says for the destination's type. Rows for an index out of range are NaN (bits 0x7fc00000). */
+ * Arithmetic: none if source and destination have the same type (bytes are copied). Otherwise the
+ * source is decoded to float (exact, one rounding per element for block types) and encoded to the
+ * destination's type (quant/quant.h). Rows for an index out of range are NaN (bits 0x7fc00000). */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
@@ -13,11 +13,11 @@
 
 static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
 {
-    if (a->type == b->type) return a->type->header_bytes == 0; /* only blocks are moved */
+    if (a->type == b->type) return a->type->header_bytes == 0; /* only blocks are copied */
     return engine_type_computes(a) && engine_type_stores(b);
 }
 
-/* Same type: the piece's blocks move as they are. */
+/* Same type: copies the piece's blocks unchanged. */
 static void piece_move(struct engine_tensor *dst, const struct engine_tensor *src,
                        const struct engine_piece *at)
 {
@@ -192,8 +192,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
     }
 }
 
-/* Worker i of n takes the target rows whose number and plane add up to i modulo n, in the order of
- * the ids: when an id occurs twice the later row remains, for any number of workers. */
+/* Worker i of n writes the target rows with (row + plane) modulo n = i, in the order of the ids: if
+ * an id occurs twice the later row remains, for any number of workers. */
 static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_tensor *table = dst->src[1];
@@ -320,7 +320,7 @@ struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor
     return engine_graph_node(g, &engine_op_repeat, src, 2, NULL, 0);
 }
 
-/* param: how many zeros after each dimension */
+/* param: number of zeros after each dimension */
 static bool pad_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *a = dst->src[0];

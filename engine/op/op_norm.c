@@ -13,7 +13,7 @@
  *     sum_rows     sum(x)
  *
  * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
- * weight + bias, the roundings of the three single ops. */
+ * weight + bias, with the roundings of the three separate ops. */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
@@ -51,7 +51,7 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
     }
 }
 
-/* out = (x * r) * weight + bias, the weight and bias if the node has them. */
+/* out = (x * r) * weight + bias, with weight and bias only if the node has them. */
 static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
                        const struct engine_piece *at, const float *x, float r, float *out)
 {
@@ -88,7 +88,7 @@ static void l2_norm_row(const struct engine_task *task, const struct engine_tens
                         const struct engine_piece *at, const float *x, float *out)
 {
     const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->param[0].f;
-    /* This form of the comparison keeps NaN. */
+    /* This form of the comparison propagates NaN. */
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
 
@@ -133,7 +133,7 @@ struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tenso
     return row_node(g, &engine_op_l2_norm, a, eps);
 }
 
-/* ---- group_norm: a[N][C][HW], ceil(C / n_groups) consecutive channels are a group ---- */
+/* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
 
 static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
 {

@@ -1,22 +1,23 @@
 /* engine/op/op_recurrent.c: ops that carry a state from token to token: ssm_conv, ssm_scan, wkv6,
- * wkv7, gated_delta. engine/graph_recurrent.h says what they compute, this file in which order.
+ * wkv7, gated_delta. engine/graph_recurrent.h has their definitions, this file the order of
+ * operations.
  *
- * A unit of work is some rows of the state of one head of one span with all its tokens in order, so
- * the split between workers changes no bit. Its rows are copied from one slot of the table to the
- * other one and updated there, while they are in the L1 cache. Rows go through the primitives of
+ * A unit of work is some state rows of one head of one span with all its tokens in order, so the
+ * split between workers changes no bits. Its rows are copied from one slot of the table to the
+ * other and updated there, while they are in the L1 cache. Rows are computed by the primitives of
  * engine/isa/vec.h (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
  *
  *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + k], w[k], acc)
  *
  *     ssm_scan     d = softplus(dt)
- *                  state = state * exp(d * a); for one a per head fmaf(state, exp(d * a), 0)
+ *                  state = state * exp(d * a); with one a per head fmaf(state, exp(d * a), 0)
  *                  state = fmaf(b, x * d, state)
  *                  out = dot(state, c)
  *
  *     wkv6         from +0, ascending i: out = fmaf(state_i, r_i, out)
  *                                        state_i = fmaf(state_i, decay_i, 0)
  *                                        state_i = fmaf(v, k_i, state_i)
- *                  at last out = fmaf(v, dot(bonus * k, r), out)
+ *                  finally out = fmaf(v, dot(bonus * k, r), out)
  *
  *     wkv7         sum = dot(a, state_i)
  *                  state_i = state_i * decay
@@ -24,7 +25,7 @@
  *                  state_i = fmaf(b, sum, state_i)
  *                  out_i = dot(state_i, r)
  *
- *     gated_delta  state_i = state_i * exp(gate); for one gate fmaf(state_i, exp(gate), 0)
+ *     gated_delta  state_i = state_i * exp(gate); with one gate fmaf(state_i, exp(gate), 0)
  *                  delta = (v_i - dot(state_i, k)) * beta
  *                  state_i = fmaf(k, delta, state_i)
  *                  out_i = dot(state_i, q) * (1 / sqrt(DK)) */
@@ -35,7 +36,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What the ops share ---- */
+/* ---- Shared by the ops ---- */
 
 static bool has_shape(const struct engine_tensor *t, int64_t ne0, int64_t ne1, int64_t ne2,
                       int64_t ne3)
@@ -59,14 +60,14 @@ static bool spans_fit(const struct engine_tensor *spans)
            spans->ne[0] == SPAN_NUMBERS && spans->ne[2] == 1 && spans->ne[3] == 1;
 }
 
-/* Slots that a run writes into. */
+/* Whether t is a valid table. */
 static bool is_table(const struct engine_tensor *t)
 {
     return engine_tensor_is(t, QUANT_F32) && engine_tensor_contiguous(t);
 }
 
 struct span {
-    int64_t first, count; /* tokens, all of which exist */
+    int64_t first, count; /* tokens; all exist */
     int64_t from, to;     /* slots */
     bool has_slots;       /* both exist */
 };
@@ -83,26 +84,26 @@ static struct span span_at(const struct engine_tensor *spans, int64_t s, int64_t
     return span;
 }
 
-/* A unit of work, rows of the state of one head of one span, at one token. */
+/* A unit of work (state rows of one head of one span) at one token. */
 struct unit {
     const struct engine_task *task;
     const struct engine_vec *vec;
     struct engine_tensor *dst;
-    int64_t buffer;      /* floats of a buffer */
+    int64_t buffer;      /* floats per buffer */
     int64_t h, t;        /* head, token */
-    int64_t row, n_rows; /* which rows of the head's state */
+    int64_t row, n_rows; /* rows of the head's state */
     float *state;        /* these rows in the slot that is written */
     float *out;          /* their outputs at this token */
-    float *spare;        /* a buffer of the op's own */
+    float *spare;        /* a buffer for the op */
 };
 
-/* Rows of a unit, for states with an output per row: few enough to stay in the L1 cache from token
- * to token. */
+/* Rows of a unit, for states with an output per row: few enough to stay in the L1 cache between
+ * tokens. */
 enum { UNIT_ROWS = 32 };
 
-enum { BUFFER_SPARE = 8, BUFFERS = 9 }; /* one for each source, of which there are at most 8 */
+enum { BUFFER_SPARE = 8, BUFFERS = 9 }; /* one per source, at most 8 */
 
-/* The length of a buffer: the longest row among the sources. */
+/* The length of a buffer: that of the longest row of all sources. */
 static int64_t buffer_floats(const struct engine_tensor *dst)
 {
     int64_t n = 0;
@@ -126,7 +127,7 @@ static struct unit unit_new(const struct engine_task *task, struct engine_tensor
                          .spare = engine_scratch_buffer(task, buffer, BUFFER_SPARE)};
 }
 
-/* Row (i1, i2) of source k, through the source's buffer. */
+/* Row (i1, i2) of source k, decoded to the source's buffer if necessary. */
 static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2)
 {
     const struct engine_tensor *t = u->dst->src[k];
@@ -134,7 +135,7 @@ static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2)
     return engine_piece_load(u->task->engine, t, &at, engine_scratch_buffer(u->task, u->buffer, k));
 }
 
-/* The unit's row of a source that has one for each head and token. */
+/* The unit's row of a source with one row per head and token. */
 static const float *head_row(const struct unit *u, int k)
 {
     return row_of(u, k, u->h, u->t);
@@ -152,8 +153,8 @@ static void state_start(struct unit *u, struct engine_tensor *table, const struc
                (size_t)(u->n_rows * n) * sizeof(float));
 }
 
-/* Runs `step` on each token of each unit. `like`: the source whose shape the outputs have; `table`
- * and `spans`: sources. A span whose slots do not exist has NaN as outputs. */
+/* Runs `step` on each token of each unit. `like`: the source that has the shape of the outputs;
+ * `table` and `spans`: sources. Outputs of a span whose slots do not exist are NaN. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
                       int table, int spans, int64_t unit_rows, void (*step)(const struct unit *u))
 {
@@ -181,7 +182,7 @@ static void run_units(const struct engine_task *task, struct engine_tensor *dst,
 
 enum { CONV_TABLE, CONV_X, CONV_TAPS, CONV_SPANS };
 
-/* Channels of a unit: few enough for all its rows to stay in the L1 cache from token to token. */
+/* Channels of a unit: few enough for all its rows to stay in the L1 cache between tokens. */
 enum { UNIT_CHANNELS = 256, CONV_BUFFERS = 2 };
 
 static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
@@ -208,10 +209,11 @@ struct conv_unit {
     const struct engine_tensor *table, *x, *taps;
     struct span span;
     int64_t first, n;    /* channels */
-    float *past, *after; /* their K - 1 columns in the slots, rows of x->ne[0] */
+    float *past, *after; /* the K - 1 rows of x->ne[0] channels in the slots */
 };
 
-/* Channels of the input of K - 1 tokens before the span (i < K - 1) or of its own. */
+/* The unit's channels of input i: one of the K - 1 tokens before the span (i < K - 1) or a token of
+ * the span. */
 static const float *conv_input(const struct conv_unit *u, int64_t i)
 {
     const int64_t kept = u->table->ne[1];

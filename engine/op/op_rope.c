@@ -1,16 +1,16 @@
 /* engine/op/op_rope.c: rotary position embedding, as two ops: the table of cosines and sines by
  * position, computed once per graph run for all layers and heads, and the rotation.
  *
- * Arithmetic, in double until stated; pair i of n = n_rot / 2, position p (MULTI: of the position
- * row whose section holds s = i mod (sum of the sections); INTERLEAVED: of row s mod 3 if s < 3
- * times its section, else of row 3; one row of positions represents rows 0 to 2, and row 3 is 0
- * then):
+ * Arithmetic, in double unless stated; pair i of n = n_rot / 2, position p (MULTI: from the
+ * position row whose section contains s = i mod (sum of the sections); INTERLEAVED: from row s mod
+ * 3 if s < 3 times its section, otherwise row 3; a single row of positions stands for rows 0 to 2,
+ * and row 3 is 0):
  *     extra = p * freq_base^(-2 i / n_rot) / factor[i]        (no factors: / 1)
  *     theta = freq_scale * extra
  *     YaRN (ext_factor != 0, "YaRN", Peng et al. 2023):
  *         mix   = ext_factor * (1 - clamp((i - low) / max(0.001, high - low), 0, 1))
  *         theta = theta * (1 - mix) + extra * mix
- *         low, high: the pairs that turn beta_fast and beta_slow times in n_ctx_orig positions
+ *         low, high: the pairs that rotate beta_fast and beta_slow times in n_ctx_orig positions
  *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
  *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude)
  * Rotation: engine_vec.rotate, in float. */
@@ -59,14 +59,14 @@ static bool table_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* The pair whose angle turns `turns` times over the original context, as a real number. */
+/* The pair, as a real number, that rotates `turns` times over the original context. */
 static double yarn_pair(const union engine_param *p, double turns)
 {
     return p[ROPE_N_ROT].i * log(p[ROPE_N_CTX_ORIG].i / (turns * 2.0 * M_PI)) /
            (2.0 * log((double)p[ROPE_FREQ_BASE].f));
 }
 
-/* The share of the unscaled angle for pair i. */
+/* The share of the unscaled angle in pair i. */
 static double yarn_mix(const union engine_param *p, int pair)
 {
     double low = fmax(0.0, floor(yarn_pair(p, p[ROPE_BETA_FAST].f)));
@@ -122,7 +122,7 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
 const struct engine_op engine_op_rope_table =
     ENGINE_ROWS_OP("rope_table", 1, table_shape, NULL, table_run);
 
-/* Finds a table that the graph has already, or appends one. */
+/* Finds such a table in the graph, or appends one. */
 static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
                                         struct engine_tensor *factors,
                                         const struct engine_rope *rope)

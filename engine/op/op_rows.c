@@ -2,7 +2,7 @@
 #include "engine/op/op_rows.h"
 #include <string.h>
 
-/* ---- Sharing out ---- */
+/* ---- Dividing rows among workers ---- */
 
 void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last)
 {
@@ -49,14 +49,15 @@ static int64_t buffer_bytes(int64_t floats)
 
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats)
 {
-    /* 64 more, because a worker's share of a larger scratch is rounded down to a multiple of 64. */
+    /* 64 bytes more, because a worker's share of a larger scratch is rounded down to a multiple of
+     * 64. */
     return n_threads * (n_buffers * buffer_bytes(floats) + 64);
 }
 
 float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int i)
 {
-    /* A share depends on the size of the whole scratch only, not on the op: workers that are
-     * already at the next node use no buffer of a worker that is still at this one. */
+    /* A share depends only on the size of the whole scratch, not on the op: workers that have
+     * advanced to the next node do not use buffers of a worker that is still at this one. */
     int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
     return (float *)(void *)(task->scratch + task->worker->ith * share + i * buffer_bytes(floats));
 }
@@ -95,7 +96,7 @@ char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int
            wrapped(i3, t->ne[3]) * t->nb[3];
 }
 
-/* Elements [first, first + n) of a row that has them, into out. */
+/* Decodes elements [first, first + n) of a row into out. */
 static void row_decode(const struct engine *e, const struct engine_tensor *t, const char *row,
                        int64_t first, int64_t n, float *out)
 {

@@ -1,10 +1,10 @@
 /* engine/op/op_rows.h: access to tensors of any type, stride and repetition as rows, or pieces of
- * rows, of contiguous floats. For the op_*.c files.
+ * rows, of contiguous floats. Private to op_*.c.
  *
- * A piece is n elements of one row, from `first` on. Elementwise ops share out pieces of at most
- * ENGINE_PIECE elements, so that one long row still occupies all workers; ops that need a whole row
- * at once take rows. A source that is stored as plain floats is used in place; any other is
- * gathered or decoded into a buffer, a worker's own part of the scratch. */
+ * A piece is n elements of one row, from `first` on. Elementwise ops divide pieces of at most
+ * ENGINE_PIECE elements among workers, so that one long row still occupies all of them; ops that
+ * need a whole row at once divide rows. A source of contiguous floats is used in place; any other
+ * is gathered or decoded into a buffer in the worker's part of the scratch. */
 #ifndef ENGINE_OP_OP_ROWS_H
 #define ENGINE_OP_OP_ROWS_H
 
@@ -12,12 +12,12 @@
 
 enum {
     ENGINE_PIECE = 4096,       /* a multiple of every type's block */
-    ENGINE_SCRATCH_BUFFERS = 3 /* buffers that an elementwise op may use */
+    ENGINE_SCRATCH_BUFFERS = 3 /* maximum buffers of an elementwise op */
 };
 
 struct engine_piece {
-    int64_t i1, i2, i3; /* which row */
-    int64_t first, n;   /* which elements of it */
+    int64_t i1, i2, i3; /* the row */
+    int64_t first, n;   /* its elements first .. first + n - 1 */
 };
 
 int64_t engine_pieces(const struct engine_tensor *t);
@@ -27,30 +27,32 @@ struct engine_piece engine_row_at(const struct engine_tensor *t, int64_t row); /
 /* The first byte of t's row (i1, i2, i3); indexes past t's dimensions wrap around to 0. */
 char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3);
 
-/* The piece's n floats of t, which is repeated as far as needed: either t's own memory or `buffer`,
- * which must hold n floats. */
+/* The piece's n floats of t, which is repeated as needed: either t's memory or `buffer`, which must
+ * hold n floats. */
 const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
                                const struct engine_piece *at, float *buffer);
 
 /* The address of the piece in a contiguous F32 tensor. */
 float *engine_piece_out(const struct engine_tensor *dst, const struct engine_piece *at);
 
-/* Writes the piece's n floats to dst of any type that encodes, at any stride. `buffer` holds n. */
+/* Writes the piece's n floats to dst, of any type that encodes and any stride. `buffer` holds n
+ * floats. */
 void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer);
 
-/* Runs f on each of this worker's pieces of dst: x are its floats of source 0, repeated as far as
- * needed, param the node's parameters. */
+/* Runs f on each of this worker's pieces of dst; x: the piece's floats of source 0, repeated as
+ * needed; param: the node's parameters. */
 void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
                        void (*f)(const struct engine_vec *vec, const union engine_param *param,
                                  int64_t n, const float *x, float *out));
 
-/* Scratch for n_buffers buffers of `floats` floats per worker, and this worker's buffer i. */
+/* The scratch size for n_buffers buffers of `floats` floats per worker, and this worker's buffer
+ * i. */
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats);
 float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int i);
 
-/* A row of the op table whose workers share out rows. After the rules follow optional fields, as
- * designators: .in_place = true. */
+/* A row of the op table whose workers divide rows. Optional fields follow the rules as designators:
+ * .in_place = true. */
 #define ENGINE_ROWS_OP(name_, sources, shape_, scratch_, run_, ...)                                \
     {                                                                                              \
         .name = (name_), .split = ENGINE_SPLIT_ROWS, .n_src = (sources), .shape = (shape_),        \
@@ -63,7 +65,7 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
 
 /* True for types that decode to floats and can be written from floats. */
 bool engine_type_computes(const struct engine_tensor *t);
-/* True if also floats can be stored in it. */
+/* True if floats can also be stored in it. */
 bool engine_type_stores(const struct engine_tensor *t);
 
 #endif

@@ -2,10 +2,10 @@
  *
  * Arithmetic of row (n, h, t) with K elements:
  *     s = fmaf(a, scale, 0);  with a mask  s = fmaf(mask, slope(h), s)
- *     m = max s (and the head's sink);  m = -inf: the whole row becomes 0
+ *     m = max s (and the head's sink);  if m = -inf the whole row is 0
  *     p = exp(s - m);  l = sum p (lanes) (+ exp(sink - m));  result  p * (1 / l)
  * slope(h) is 1, or with max_bias > 0 for H heads and N = the largest power of two <= H:
- *     h < N: 2^(-max_bias (h + 1) / N), else 2^(-max_bias / 2 (2 (h - N) + 1) / N),
+ *     h < N: 2^(-max_bias (h + 1) / N), otherwise 2^(-max_bias / 2 (2 (h - N) + 1) / N),
  * in double, rounded once ("Train Short, Test Long", Press et al. 2021). */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
@@ -99,7 +99,7 @@ static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* True when y must be sorted before x although it came later. */
+/* Whether y must be sorted before x, which precedes it. */
 static bool precedes(float y, float x, bool descending)
 {
     if (isnan(x)) return !isnan(y);
@@ -117,7 +117,7 @@ static void merge(const float *x, bool descending, const int32_t *from, int32_t 
     }
 }
 
-/* Merge sort from runs of one upwards, between out and buffer; the result is in out. */
+/* Bottom-up merge sort between out and buffer; the result is in out. */
 static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *buffer)
 {
     int32_t *from = out, *to = buffer;

@@ -1,4 +1,4 @@
-/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in another's memory.
+/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of others.
  *
  * Views compute nothing; a view is its shape, strides and offset, checked once against its memory
  * (engine_graph_view). */
@@ -55,9 +55,9 @@ struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_ten
 
 /* ---- Reshape ---- */
 
-/* Finds strides that walk the elements of a (in units of blocks, dimensions u, strides nb) in the
- * same order with dimensions v. Both lists are divided into the shortest groups of equal size; the
- * dimensions of an old group must be contiguous. */
+/* Finds strides of dimensions v that visit the elements of a (in units of blocks, dimensions u,
+ * strides nb) in the same order. Both lists are divided into the shortest groups with equal
+ * products; the dimensions of an old group must be contiguous. */
 static bool reshape_strides(const int64_t *u, const int64_t *nb, const int64_t *v, int64_t *out)
 {
     int i = 0, j = 0;
@@ -72,8 +72,8 @@ static bool reshape_strides(const int64_t *u, const int64_t *nb, const int64_t *
                 size_v *= v[j++];
             }
         }
-        /* The stride of a dimension of one element is irrelevant: start from the first with
-         * more. */
+        /* The stride of a dimension of one element is irrelevant, so start from the first longer
+         * one. */
         while (first_i + 1 < i && u[first_i] == 1) first_i++;
         int64_t step = nb[first_i];
         for (int k = first_i, last = first_i; k + 1 < i; k++) {

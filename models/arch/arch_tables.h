@@ -1,4 +1,4 @@
-/* models/arch/arch_tables.h: the families' rows, each list ended by a row without a name. */
+/* models/arch/arch_tables.h: the families' rows; a row without a name ends each list. */
 #ifndef MODELS_ARCH_ARCH_TABLES_H
 #define MODELS_ARCH_ARCH_TABLES_H
 

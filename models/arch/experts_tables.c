@@ -1,7 +1,7 @@
 /* models/arch/experts_tables.c: mixtures of experts. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
-/* Queries, keys and values are products alone. */
+/* Q, K and V have no biases or scales: tensors with these names are ignored. */
 #define BARE_QKV                                                                                    \
     .alias = {{"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""},                        \
               {"attn_q.scale", ""}, {"attn_k.scale", ""}, {"attn_v.scale", ""}}

@@ -1,11 +1,11 @@
-/* models/arch/hybrid_tables.c: layers that carry a state from token to token, alone or with
- * attention between them. See models/arch/arch.h. */
+/* models/arch/hybrid_tables.c: models with recurrent layers, alone or with attention layers between
+ * them. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
-/* Coefficients without a part of a name. */
+/* Coefficients whose tensor names have no ".weight". */
 #define BARE_SSM {"ssm_a.weight", "ssm_a"}, {"ssm_d.weight", "ssm_d"}
 #define NORM_2   {"ffn_norm.weight", "post_attention_norm.weight"}
-/* Biases that files may have and the other implementation does not add. */
+/* Biases that files may have and the reference implementation does not add. */
 #define NO_BIAS  {"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""}
 
 const struct model_arch model_arch_hybrid[] = {

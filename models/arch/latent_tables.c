@@ -5,7 +5,7 @@
     .allowed = true, .own_length = true, .leading = true, .gating_key = true,                       \
     .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_COUNT
 
-/* GLM 4.7 Flash: files may lack the key of what its router's numbers are. */
+/* GLM 4.7 Flash: files may lack expert_gating_func. */
 static const struct model_arch glm_flash = {
     {"deepseek2"}, .plan.mixer = MODEL_MLA,
     .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG_EQUAL},

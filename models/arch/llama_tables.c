@@ -1,10 +1,10 @@
 /* models/arch/llama_tables.c: llama and its relatives: RMS norms, gated networks. See arch.h. */
 #include "models/arch/arch_tables.h"
 
-/* With 40 layers (13B) Baichuan has ALiBi in place of RoPE. */
+/* With 40 layers (13B) Baichuan has ALiBi instead of RoPE. */
 static const struct model_arch baichuan_13b = {
     {"baichuan"}, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8}};
-/* The 32B model slides over three of four layers, and rotates only those. */
+/* In the 32B model three of four layers have a sliding window, and only those rotate. */
 static const struct model_arch exaone4_32b = {
     {"exaone4"}, .residual = MODEL_POST_NORM,
     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .rotate = MODEL_ROTATE_WINDOWED,
@@ -34,7 +34,8 @@ const struct model_arch model_arch_llama[] = {
     {{"glm4"}, .residual = MODEL_SANDWICH, .attn = {.rope_keys = MODEL_ROPE_KEYS_SECTIONS},
      .ffn = {.form = MODEL_FFN_FUSED}},
 
-    /* Pairs of RoPE that lie half a head apart. Text positions of M-RoPE are such. */
+    /* The two elements of a RoPE pair are half a head apart. M-RoPE is the same for text
+     * positions. */
     {{"qwen2vl"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_SECTIONS},
      .alias = {{"output.bias", ""}}},
     {{"paddleocr"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_SECTIONS}},

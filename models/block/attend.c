@@ -1,5 +1,5 @@
-/* models/block/attend.c: a batch's keys and values into the cache, and attention over it. See
- * models/block/blocks.h. */
+/* models/block/attend.c: writes a batch's keys and values into the cache and builds attention over
+ * it. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x)
@@ -7,7 +7,7 @@ struct engine_tensor *model_swap_heads(const struct model_builder *b, struct eng
     return engine_permute(b->g, x, 0, 2, 1, 3);
 }
 
-/* Rows x [T][KH][size] into the layer's keys or values. */
+/* Writes rows x [T][KH][size] into the layer's keys or values. */
 static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)

@@ -58,9 +58,9 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     return true;
 }
 
-/* ---- One stream and several ---- */
+/* ---- Streams ---- */
 
-/* y [T][E] with each row's length that of x's. */
+/* y [T][E], each row scaled to the Euclidean norm of x's row. */
 static struct engine_tensor *rescale(const struct model_builder *b, struct engine_tensor *y,
                                      struct engine_tensor *x)
 {
@@ -107,7 +107,7 @@ static struct engine_tensor *route(const struct model_builder *b, const struct a
     return engine_unary(b->g, model_linear(b, &a->router, x), ENGINE_TANH);
 }
 
-/* x [T][E] times column i of what the router gives. */
+/* x [T][E] times column i of the router's output. */
 static struct engine_tensor *times(const struct model_builder *b, struct engine_tensor *x,
                                    struct engine_tensor *coef, int i)
 {

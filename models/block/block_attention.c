@@ -1,27 +1,27 @@
-/* models/block/block_attention.c: attention of grouped queries. See models/block/blocks.h. */
+/* models/block/block_attention.c: grouped-query attention. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
 #include <stdio.h>
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
-    uint32_t n_q_all;            /* rows of attn_q: n_q, or twice that where they give a gate too */
+    uint32_t n_q_all;            /* rows of attn_q: n_q, or 2 n_q if it has a gate */
     uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or all heads' */
     uint32_t n_q_norm_optional, n_k_norm_optional;
-    uint32_t q_norm_rows, k_norm_rows; /* H and KH where each head has weights of its own */
-    /* Rows of K and V: the files must have them, or may (shared: then nothing reads them). */
+    uint32_t q_norm_rows, k_norm_rows; /* H and KH if each head has weights of its own */
+    /* Rows of K and V: required, or optional (in a layer that reads another's keys and values). */
     uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
     enum model_kv_kind kind;
-    bool shared; /* the layer reads what an earlier one has written */
+    bool shared; /* the layer reads keys and values that an earlier one has written */
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
-    struct model_linear qkv;            /* or the next three */
+    struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
     struct engine_tensor *sinks;      /* [H], or NULL */
-    uint32_t n_gate, n_gate_optional; /* E where the output has a gate */
+    uint32_t n_gate, n_gate_optional; /* E if the output has a gate */
     uint32_t gate_rows;               /* H, or H DV */
     struct model_linear gate;
     float value_scale;          /* of the output; 0: none */
@@ -93,7 +93,7 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
-/* Whether the layer has a sliding window, if no array says so. */
+/* Whether the layer has a sliding window, if the file has no array of flags. */
 static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
 {
     switch (row->rule) {
@@ -111,7 +111,7 @@ static bool is_windowed(const struct model_window *row, uint32_t period, uint32_
     return false;
 }
 
-/* Whether the layer has a sliding window, and of how many keys. */
+/* Whether the layer has a sliding window, and its size in keys. */
 static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
                         uint32_t *window)
 {
@@ -202,7 +202,7 @@ static bool read_sharing(struct model_reader *r, const struct model_params *p, u
                                            "no layer before %u has keys of its kind", layer);
 }
 
-/* A gate has a row for each head or for each element of the output: the tensor's shape says it. */
+/* A gate has a row per head or per element of the output, depending on the tensor's shape. */
 static void size_gate(struct model_reader *r, const struct model_params *p, uint32_t layer,
                       struct attention *a)
 {
@@ -250,8 +250,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], and the gate where there is one, as column views of one product; without
- * keys and values where the layer shares those of another. */
+/* Q, K and V of x [T][E], and the gate if there is one, as column views of one product; only Q if
+ * the layer reads another's keys and values. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
                       struct engine_tensor *x, struct engine_tensor *qkv[3],
                       struct engine_tensor **gate)
@@ -285,7 +285,8 @@ static struct engine_tensor *split_heads(const struct model_builder *b, struct e
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }
 
-/* The gates of what is in *q as [T][H][query, gate], and the queries in *q; NULL for none. */
+/* Splits *q [T][H][query, gate]: leaves the queries in *q and returns the gates; NULL if there are
+ * none. */
 static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
                                        struct engine_tensor **q)
 {
@@ -314,7 +315,7 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     return after ? model_norm_as(b, x, norm, as) : x;
 }
 
-/* x [T][H DV] times what the gate [T][H or H DV] gives. */
+/* x [T][H DV] times the activation of gate [T][H or H DV]. */
 static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
                                         struct engine_tensor *x, struct engine_tensor *gate)
 {

@@ -71,8 +71,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 enum { QKV, Z, BETA, ALPHA, PARTS };
 
-/* x [T][KH * n] as [T][KH][n], of which columns [first, first + size) of each key head, together:
- * [T][KH * size]. */
+/* Columns [first, first + size) of each key head of x [T][KH * n], together: [T][KH * size]. */
 static struct engine_tensor *by_key_head(const struct model_builder *b, const struct delta_net *d,
                                          struct engine_tensor *x, int64_t n, int64_t first,
                                          int64_t size)
@@ -104,7 +103,7 @@ static void split_ba(const struct model_builder *b, const struct delta_net *d,
     part[ALPHA] = by_key_head(b, d, x, 2 * each, each, each);
 }
 
-/* All products of x [T][E], where they are apart as columns of one. */
+/* All projections of x [T][E]; separate tensors are multiplied as columns of one product. */
 static void build_parts(const struct model_builder *b, const struct delta_net *d,
                         struct engine_tensor *x, struct engine_tensor *part[PARTS])
 {
@@ -121,8 +120,8 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
         part[i] = model_finish(b, linear[i], engine_cols(b->g, x, column, size[i]));
 }
 
-/* Columns from `first` on of x [T][..] as heads [T][heads][D], of length 1; a key head for each
- * value head where those of a group are consecutive. */
+/* Columns from `first` on of x [T][..] as heads [T][heads][D], normalized to length 1; in grouped
+ * models repeated for each value head. */
 static struct engine_tensor *build_keys(const struct model_builder *b, const struct delta_net *d,
                                         struct engine_tensor *x, int64_t first)
 {

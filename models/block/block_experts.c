@@ -1,5 +1,5 @@
-/* models/block/block_experts.c: a mixture of experts, with experts that every token uses beside it.
- * See models/block/blocks.h. */
+/* models/block/block_experts.c: a mixture of experts, with or without shared experts. See
+ * models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -7,21 +7,21 @@ struct experts {
     uint32_t n_embd, n_ff, n_expert, n_used; /* E, F of an expert, X, U */
     uint32_t n_gate, n_gate_up, n_shared;    /* F, 2 F; F of the shared experts together; 0: none */
     uint32_t n_work, n_latent;               /* E or the latent size; that size or 0 */
-    uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared where one tensor has both */
-    uint32_t n_shared_gate;                   /* E where the shared experts have a gate */
+    uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared if one tensor has both */
+    uint32_t n_shared_gate;                   /* E if the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
     uint32_t n_chunk, n_chunk_ff; /* small experts, one for `per_chunk` consecutive experts, their
                                      F; 0: none */
     uint32_t per_chunk;
     float chunk_scale;
     enum model_gating gating;
-    bool normalize;             /* the weights of the chosen */
-    float scale;                /* of these weights */
-    float clamp, shared_clamp;  /* bounds of gated units; 0: none */
-    struct model_linear router; /* X x E */
-    uint32_t n_plain, n_scaled; /* E and 0; 0 and E where the router has an input of its own */
-    struct engine_tensor *router_scale; /* [E]: of this input */
-    struct engine_tensor *bias;         /* [X]: added for choosing only; or NULL */
+    bool normalize;                     /* the weights of the chosen */
+    float scale;                        /* of these weights */
+    float clamp, shared_clamp;          /* bounds of gated units; 0: none */
+    struct model_linear router;         /* X x E */
+    uint32_t n_plain, n_scaled;         /* E and 0; 0 and E if the router has an input of its own */
+    struct engine_tensor *router_scale; /* [E]: scale of that input */
+    struct engine_tensor *bias;         /* [X]: added for choosing experts only; or NULL */
     struct model_linear latent_down, latent_up;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
@@ -58,7 +58,7 @@ static const struct model_tensor_row tensors[] = {
 
 /* ---- Keys ---- */
 
-/* Lengths of an expert and of the shared experts. */
+/* Reads the lengths of an expert and of the shared experts. */
 static bool read_lengths(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          struct experts *e)
 {
@@ -80,7 +80,7 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
         return false;
     e->n_ff = own ? own : row->own_length && !row->main_length ? main / e->n_used : main;
     if (e->n_ff == 0) return model_reader_fail(r, "expert_feed_forward_length", "missing or 0");
-    if (shared > 0 && or_count && count > 0) count = 1; /* the length is that of all together */
+    if (shared > 0 && or_count && count > 0) count = 1; /* S is their total length */
     if (shared == 0 && row->shared == MODEL_SHARED_LENGTH_OR_MAIN) shared = main;
     if (shared == 0 && (counted || row->shared == MODEL_SHARED_LENGTH_OR_OWN)) shared = e->n_ff;
     if ((uint64_t)shared * count > MODEL_MAX_DIM)
@@ -128,7 +128,7 @@ static bool read_gating(struct model_reader *r, const struct model_params *p, st
     return true;
 }
 
-/* The small experts, one for several consecutive experts. */
+/* Reads the small experts, one per group of consecutive experts. */
 static bool read_chunks(struct model_reader *r, const struct model_params *p, struct experts *e)
 {
     uint32_t head = p->n_head ? p->n_embd / p->n_head : 0;
@@ -164,7 +164,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Rows of a table with one row for each expert, by the chosen: [n][U][columns]. */
+/* Gathers rows of a table with one row per expert for the chosen experts: [n][U][columns]. */
 static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
                                             struct engine_tensor *table, int64_t columns,
                                             struct engine_tensor *ids)
@@ -198,7 +198,7 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
     return model_glu(b, gate, up, clamp);
 }
 
-/* x [n][E] through the experts that all tokens use, times a gate of one number for each token. */
+/* x [n][E] through the shared experts, times a gate of one number per token. */
 static struct engine_tensor *build_shared(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
 {
@@ -224,7 +224,7 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                       engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
 }
 
-/* What the router reads: x, or the residual, normalized without weights and scaled. */
+/* The router's input: x, or the residual, normalized without weights and scaled. */
 static struct engine_tensor *router_input(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
 {
@@ -234,8 +234,8 @@ static struct engine_tensor *router_input(const struct model_builder *b, const s
     return engine_mul(b->g, x, e->router_scale);
 }
 
-/* x [n][E], what the chosen experts give, through the chunks that they belong to. As the other
- * implementation does, a chunk's weight is the probability of the expert with its number. */
+/* Applies to x [n][E], the chosen experts' output, the small experts of their groups. As in the
+ * reference implementation the weight of group g is the probability of expert g. */
 static struct engine_tensor *build_chunks(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x, struct engine_tensor *logits,
                                           struct engine_tensor *probs)
@@ -251,8 +251,8 @@ static struct engine_tensor *build_chunks(const struct model_builder *b, const s
     return engine_expert_sum(b->g, linear_id(b, &e->chunk_down, up, ids), weights);
 }
 
-/* x [n][E] through the U experts that the router chooses for each row: their outputs, weighted by
- * what the router gives the chosen (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
+/* x [n][E] through the U experts that the router chooses for each row: the sum of their outputs by
+ * router weights (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct experts *e = self;

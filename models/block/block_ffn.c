@@ -3,14 +3,14 @@
 #include <math.h>
 
 struct ffn {
-    bool sparse; /* of the gate's numbers the largest alone count */
+    bool sparse; /* only the largest gate values are kept */
     uint32_t n_embd, n_ff;
-    uint32_t n_gate, n_up;        /* rows: n_gate 0 where there is none or where up holds both */
-    struct model_linear gate, up; /* F x E */
-    struct model_norm sub_norm;   /* before down */
-    struct engine_tensor *act_scales; /* [F]: divide what the activation gives; or NULL */
+    uint32_t n_gate, n_up;            /* rows: n_gate 0 if there is no gate or up holds both */
+    struct model_linear gate, up;     /* F x E */
+    struct model_norm sub_norm;       /* before down */
+    struct engine_tensor *act_scales; /* [F]: divide the activation's output; or NULL */
     struct model_linear down;         /* E x F */
-    float alpha_p, alpha_n, beta;     /* of xIELU */
+    float alpha_p, alpha_n, beta;     /* parameters of xIELU */
     float clamp;                      /* bound of gated units; 0: none */
 };
 
@@ -32,7 +32,7 @@ static float softplus(float x)
     return x > 20.0f ? x : log1pf(expf(x));
 }
 
-/* xIELU's numbers have no prefix; the alphas are stored before their softplus. */
+/* xIELU's keys have no architecture prefix; files store the alphas before softplus. */
 static bool read_xielu(struct model_reader *r, uint32_t layer, struct ffn *f)
 {
     struct model_reader bare = *r;
@@ -64,8 +64,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
-/* x [n][F] above mean + 1.645 standard deviations (with F - 1) of its row, 0 below: a twentieth of
- * normally distributed numbers. */
+/* x [n][F] minus (mean + 1.645 standard deviations (with F - 1) of its row), 0 below that: about a
+ * twentieth of normally distributed values stays. */
 static struct engine_tensor *keep_largest(const struct model_builder *b, struct engine_tensor *x,
                                           uint32_t n_ff)
 {
@@ -80,7 +80,7 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
-/* act(gate x) * up x, where both are columns of one product. */
+/* act(gate x) * up x; both are columns of one product. */
 static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
 {

@@ -1,5 +1,5 @@
-/* models/block/block_linear.c: a mixer that mixes nothing: the output product of attention alone.
- * See models/block/blocks.h. */
+/* models/block/block_linear.c: a mixer without attention: only its output projection. See
+ * models/block/blocks.h. */
 #include "models/block/blocks.h"
 
 struct linear {

@@ -1,27 +1,27 @@
 /* models/block/block_mla.c: multi-head latent attention. See models/block/blocks.h.
  *
  * DeepSeek-V2 (2024): keys and values of all heads are products of one latent c [C] for each token;
- * the last R elements of a head are rotated, and all heads share those of the keys:
+ * the last R elements of a head are rotated, and all heads share the rotated part of the keys:
  *
  *     q = W_q x, or W_qb N(W_qa x)           heads of [N | R] elements
  *     c, p = W_kva x;  c = N(c)              [C], [R]; p and the R of q are rotated
  *     k_h = [W_kb_h c | p],  v_h = W_vb_h c  heads of N + R and DV
  *
- * A file with W_kb and W_vb apart takes the products of the latent to the other side, where they
- * are one head for all: q_h' = [W_kb_h^T q_h | rotated q_h] attends to keys [c | p] with the values
- * c, and W_vb_h is applied to what it gives. C + R numbers are kept for each token. A file with
- * both in one tensor computes keys and values of each head, and keeps those. */
+ * If a file has W_kb and W_vb separately, W_kb is absorbed into the queries, and keys and values
+ * are one head for all query heads: q_h' = [W_kb_h^T q_h | rotated q_h] attends to keys [c | p]
+ * with the values c, and W_vb_h is applied to the result; the cache keeps C + R numbers per token.
+ * If a file has both in one tensor, keys and values are computed and cached for each head. */
 #include "models/block/blocks.h"
 #include <math.h>
 
 struct mla {
     uint32_t n_embd, n_head, d, dv;   /* E, H, N + R, DV */
     uint32_t n_latent, n_nope, n_rot; /* C, N, R */
-    uint32_t n_q, n_q_optional;       /* H D; the first 0 where queries have a latent too */
-    uint32_t n_q_latent;              /* 0: they have none */
+    uint32_t n_q, n_q_optional;       /* H D; the first is 0 if queries have a latent too */
+    uint32_t n_q_latent;              /* 0: queries have no latent */
     uint32_t n_q_heads, n_kv_a;       /* H D, C + R */
-    uint32_t n_key_in, n_value_in;    /* N and C where files have the two apart, else 0 */
-    uint32_t n_both;                  /* H (N + DV) where they are one tensor, else 0 */
+    uint32_t n_key_in, n_value_in;    /* N and C if the file has the two separately, else 0 */
+    uint32_t n_both;                  /* H (N + DV) if they are one tensor, else 0 */
     uint32_t n_out;                   /* H DV */
     struct engine_rope rope;
     float scale;           /* of scores */
@@ -29,8 +29,8 @@ struct mla {
     struct model_linear q_a, q_b;
     struct model_norm q_a_norm, kv_a_norm;
     struct model_linear kv_a;
-    struct engine_tensor *key, *value; /* [H][C][N], [H][DV][C], or */
-    struct model_linear both;          /* for each head N, then DV rows */
+    struct engine_tensor *key, *value; /* [H][C][N], [H][DV][C]; or */
+    struct model_linear both;          /* N, then DV rows per head */
     struct model_linear out;
 };
 
@@ -55,8 +55,8 @@ static const struct model_tensor_row tensors[] = {
 
 /* ---- Keys ---- */
 
-/* Sizes of heads, and whether the file has keys and values apart: it then has keys of metadata for
- * them, because key_length and value_length are those of the one head that all share. */
+/* Reads the sizes of heads. A file with separate W_kb and W_vb (*apart) has keys that end in _mla
+ * for these, because its key_length and value_length describe the one shared head. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
                        struct mla *a, bool *apart)
 {
@@ -83,14 +83,14 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
-/* m(x) = 1 + 0.1 x ln(factor), of YaRN. */
+/* YaRN's m(x) = 1 + 0.1 x ln(factor). */
 static float magnitude(float x, float log_factor)
 {
     return 1.0f + 0.1f * x * log_factor;
 }
 
-/* The scale of scores, and with a log multiplier a YaRN's magnitude, which then is m(1) / m(a) or 1
- * and is contained in the scale; m(1) is part of the op. */
+/* Sets the scale of scores and, with a log multiplier a, the magnitude M of the rotation: m(1) /
+ * m(a) or 1, of which the op applies m(1) itself. The scale includes M. */
 static bool read_scale(struct model_reader *r, const struct model_params *p, struct mla *a)
 {
     const enum model_yarn_log kind = p->arch->attn.yarn_log;
@@ -100,7 +100,7 @@ static bool read_scale(struct model_reader *r, const struct model_params *p, str
     if (kind == MODEL_YARN_LOG_NONE) return true;
     if (!model_read_f32(r, "rope.scaling.yarn_log_multiplier", MODEL_OPTIONAL, 0.0f, &multiplier))
         return false;
-    multiplier /= 0.1f; /* files have it times that */
+    multiplier /= 0.1f; /* files store 0.1 times the value */
     if (a->rope.ext_factor != 0.0f && log_factor > 0.0f && multiplier != 0.0f)
         a->rope.attn_factor /=
             magnitude(kind == MODEL_YARN_LOG_EQUAL ? 1.0f : multiplier, log_factor);
@@ -142,7 +142,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* x [T][n][size], the last R elements of each row rotated, without the others. */
+/* The last R elements of each row of x [T][n][size], rotated. */
 static struct engine_tensor *rotated(const struct model_builder *b, const struct mla *a,
                                      struct engine_tensor *x)
 {
@@ -150,7 +150,7 @@ static struct engine_tensor *rotated(const struct model_builder *b, const struct
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
-/* Queries [T][H][D], and latents with what is rotated [T][1][C + R], of x [T][E]. */
+/* Queries [T][H][D], and latents with the rotated part [T][1][C + R], of x [T][E]. */
 static void build_down(const struct model_builder *b, const struct mla *a, struct engine_tensor *x,
                        struct engine_tensor **q, struct engine_tensor **kv)
 {
@@ -166,14 +166,14 @@ static void build_down(const struct model_builder *b, const struct mla *a, struc
     *kv = engine_reshape(b->g, *kv, 3, (int64_t[]){a->n_kv_a, 1, b->n_tokens});
 }
 
-/* x [T][H][k] times a matrix w[H][n][k] for each head: [T][H][n]. */
+/* x [T][H][k] times a matrix w[H][n][k] per head: [T][H][n]. */
 static struct engine_tensor *by_head(const struct model_builder *b, struct engine_tensor *w,
                                      struct engine_tensor *x)
 {
     return model_swap_heads(b, engine_mul_mat(b->g, w, model_swap_heads(b, x)));
 }
 
-/* For queries of the latent it is the key and value of one head: [T][H * DV]. */
+/* Attention whose one head of keys and values is the latent: [T][H * DV]. */
 static struct engine_tensor *build_latent(struct model_builder *b, const struct mla *a,
                                           struct engine_tensor *q, struct engine_tensor *c,
                                           struct engine_tensor *p)
@@ -190,7 +190,7 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});
 }
 
-/* Keys and values of each head: [T][H * DV]. */
+/* Attention with keys and values per head: [T][H * DV]. */
 static struct engine_tensor *build_heads(struct model_builder *b, const struct mla *a,
                                          struct engine_tensor *q, struct engine_tensor *c,
                                          struct engine_tensor *p)

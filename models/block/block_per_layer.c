@@ -1,4 +1,4 @@
-/* models/block/block_per_layer.c: embeddings for each layer, added at its end (Gemma 3n and 4).
+/* models/block/block_per_layer.c: per-layer embeddings, added at a layer's end (Gemma 3n and 4).
  *
  *   part = (rms(W_model x / sqrt(E)) * norm + sqrt(P) table[id]) / sqrt(2)     once, [L][P]
  *   out  = y + N W_proj (gelu(W_gate y) * part_l)                              in layer l

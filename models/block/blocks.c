@@ -1,4 +1,4 @@
-/* models/block/blocks.c: the table of blocks, and what they have in common. See blocks.h. */
+/* models/block/blocks.c: the table of blocks, and helpers that they share. See blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
 

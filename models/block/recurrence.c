@@ -1,4 +1,4 @@
-/* models/block/recurrence.c: how blocks read and keep convolution and recurrent states. See
+/* models/block/recurrence.c: convolution and recurrent states in the graphs of blocks. See
  * models/block/blocks.h. */
 #include "models/block/blocks.h"
 

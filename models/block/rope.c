@@ -1,4 +1,5 @@
-/* models/block/rope.c: rotary positions from the metadata. See models/block/blocks.h. */
+/* models/block/rope.c: reads rotary position embeddings from the metadata. See
+ * models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include "models/model.h"
 #include <math.h>
@@ -9,13 +10,13 @@ static bool str_is(struct gguf_str s, const char *text)
     return s.size == strlen(text) && !memcmp(s.data, text, s.size);
 }
 
-/* How positions are stretched, before it is what the op multiplies with. */
+/* Position scaling as the metadata has it; finish_scaling converts it to parameters of the op. */
 struct scaling {
     struct gguf_str type;
     float factor;         /* 0: none */
-    float ext_factor;     /* share of extrapolation; below 0: as the type says */
-    float magnitude;      /* where the share is 0 */
-    float log_multiplier; /* divides the magnitude otherwise; 0: none */
+    float ext_factor;     /* share of extrapolation; below 0: by the type */
+    float magnitude;      /* used if ext_factor is 0 */
+    float log_multiplier; /* used otherwise: divides the magnitude; 0: none */
     float attn_factor;
 };
 
@@ -29,7 +30,7 @@ static bool read_scaling(struct model_reader *r, struct scaling *s)
            gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &s->type, r->err);
 }
 
-/* The keys that some architectures alone read: the betas, and what the magnitude is divided by. */
+/* Keys that only some architectures read: the betas, and the divisor of the magnitude. */
 static bool read_yarn(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
 {
     return model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f,
@@ -40,7 +41,7 @@ static bool read_yarn(struct model_reader *r, struct scaling *s, struct engine_r
                           &s->log_multiplier);
 }
 
-/* What the user gives in place of all that (model.h); a file cannot give it. */
+/* Reads the user's overrides (MODEL_OPTION_PREFIX); values in a file do not count. */
 static bool read_options(const struct model_reader *file, struct scaling *s, uint32_t *n_orig,
                          struct engine_rope *rope)
 {
@@ -71,8 +72,8 @@ static float freq_scale_of(const struct scaling *s)
     return s->factor > 0.0f && !str_is(s->type, "none") ? 1.0f / s->factor : 1.0f;
 }
 
-/* YaRN (Peng et al. 2023): its magnitude for stretching is part of the op; what is not to be part
- * of it is taken out here. */
+/* YaRN (Peng et al. 2023): the op multiplies by the magnitude of YaRN; attn_factor removes what
+ * must not be part of it. */
 static bool finish_scaling(struct model_reader *r, const struct scaling *s,
                            struct engine_rope *rope)
 {
@@ -94,7 +95,8 @@ static bool finish_scaling(struct model_reader *r, const struct scaling *s,
     return true;
 }
 
-/* All numbers of YaRN as keys: a negative one is absent. Its magnitude counts where it is off. */
+/* Reads all parameters of YaRN. A negative ext_factor counts as absent. `magnitude` applies without
+ * YaRN. */
 static bool read_yarn_all(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
 {
     rope->beta_fast = 8.0f;
@@ -117,7 +119,7 @@ static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rop
     return true;
 }
 
-/* rope.dimension_sections {time, height, width, extra}; zeros where the file has none. */
+/* Reads rope.dimension_sections {time, height, width, extra}; zeros if the file has none. */
 static bool read_sections(struct model_reader *r, int section[4])
 {
     const struct gguf_kv *kv =
@@ -136,8 +138,8 @@ static bool read_sections(struct model_reader *r, int section[4])
     return true;
 }
 
-/* Text has the same position in each section but the last, where it is 0: consecutive
- * sections whose last is empty are NEOX's rotation. */
+/* Text positions are the same in all sections but the last, where they are 0: consecutive sections
+ * with an empty last one are NEOX rotation. */
 static bool use_sections(struct model_reader *r, enum model_rope_keys keys,
                          struct engine_rope *rope)
 {
@@ -185,7 +187,7 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
     return true;
 }
 
-/* How many elements rotate. */
+/* Reads the number of elements that rotate. */
 static bool read_size(struct model_reader *r, const struct model_attention_row *row, bool windowed,
                       uint32_t max, struct engine_rope *rope)
 {
@@ -245,10 +247,10 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
     size_factors(p, rope);
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
-    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* as the file says, whatever is given */
+    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* the file's values, not the user's */
         rope->freq_base = base;
         rope->freq_scale = freq_scale;
-    } else { /* windowed layers are not stretched */
+    } else { /* never scaled */
         rope->freq_scale = 1.0f;
         rope->ext_factor = 0.0f;
         rope->attn_factor = 1.0f;

@@ -9,9 +9,9 @@ static uint32_t min_u32(uint32_t a, uint64_t b)
     return a < b ? a : (uint32_t)b;
 }
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
-/* Types of 16 bits an element are kept as the int16 form that attention makes of them. */
+/* Caches of 16-bit types hold the int16-quantized form that attention multiplies. */
 static bool is_int16(const struct quant_type *type)
 {
     return type->block_len == 1 && type->block_bytes == 2;
@@ -60,7 +60,7 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
     slots->count = (uint32_t)count;
     slots->refcount = calloc(count, sizeof *slots->refcount);
     slots->oldest = calloc(s->n_seq, sizeof *slots->oldest);
-    /* Left to the system to clear when touched: a plan for a huge context must cost nothing. */
+    /* calloc leaves clearing to the kernel: a plan for a large context touches no memory. */
     slots->table = calloc((size_t)positions, sizeof *slots->table);
     if (!slots->refcount || !slots->oldest || !slots->table)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
@@ -69,7 +69,7 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-/* Which kinds there are, and how many slots each has. */
+/* Sets which kinds occur and the number of slots of each. */
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
@@ -147,11 +147,10 @@ static void release(struct model_kv_slots *slots, int32_t *entry)
     *entry = -1;
 }
 
-/* A free slot, near those of the sequence, and such that consecutive positions lie in slots as
- * ENGINE_KV_Q16_ALIGN says: attention reads them faster so. Each sequence starts in a range of the
- * pool of its own, and comes back to its start when it reaches the range's end: for a sliding layer
- * that is a ring. There always is a free slot, because no sequence holds more than `capacity`; an
- * aligned one is a preference. */
+/* Takes a free slot near those of the sequence; if possible, slots of consecutive positions are
+ * aligned to ENGINE_KV_Q16_ALIGN, which attention reads faster. Each sequence has its own range of
+ * the pool and continues at its start after the end: a ring for sliding layers. A free slot always
+ * exists, because no sequence holds more than `capacity`. */
 static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t position,
                      int32_t previous)
 {
@@ -191,7 +190,7 @@ static void append(struct model_state *s, uint32_t seq, uint32_t n)
     for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
 }
 
-/* The sliding layers must still keep what the next token attends to. */
+/* Sliding layers must still hold the positions that the next token attends to. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     const bool all = s->kv.window == 0 ||
@@ -215,7 +214,7 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
 struct rows {
     char *data;     /* of slot 0 */
     uint32_t n;     /* rows of a unit: consecutive slots from a multiple of n on */
-    uint64_t bytes; /* of a unit */
+    uint64_t bytes; /* bytes of a unit */
     enum engine_kv_q16 what;
     uint32_t size;        /* elements of a row of a group */
     const int32_t *table; /* the sequence's slots by position */
@@ -232,7 +231,7 @@ static const struct engine_tensor *tensor_of(const struct model_kv_layer *layer,
     return what == ENGINE_KV_Q16_KEYS ? &layer->k : &layer->v;
 }
 
-/* Without the head's data and a table. */
+/* `data` and `table` are left to the caller. */
 static struct rows rows_of(const struct model_kv *kv, const struct model_kv_layer *layer,
                            enum engine_kv_q16 what)
 {
@@ -258,7 +257,7 @@ static void copy_row(const struct model_kv *kv, const struct model_kv_layer *lay
     }
 }
 
-/* Copies what a slot holds, in all layers of the kind. */
+/* Copies the content of a slot, in all layers of the kind. */
 static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t to)
 {
     for (uint32_t i = 0; i < kv->n_layer; i++) {
@@ -269,8 +268,8 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
     }
 }
 
-/* Both share slots, but for those of a last group that is not whole: `to` will fill it, and
- * attention reads whole groups faster than rows of two. */
+/* Both sequences share slots, except those of an incomplete last group: `to` will fill it, and
+ * attention reads complete groups faster. */
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
     const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_GROUP : 1;
@@ -321,15 +320,15 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     }
 }
 
-/* ---- Saved ----
+/* ---- Saving and loading ----
  *
  * Of layers that attend to all positions, then of those with a window:
  *
  *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
  *
- * so that the beginning of a sequence is the beginning of what is saved. Positions are rows as in
- * the cache; of an int16-quantized one groups of ENGINE_KV_Q16_GROUP positions from a multiple of
- * that on, in which rows of positions that the sequence does not keep are zero. */
+ * so that the beginning of a sequence is the beginning of its bytes. Positions are rows as in the
+ * cache; an int16-quantized cache has groups of ENGINE_KV_Q16_GROUP positions from a multiple of
+ * that on, with zeros for positions that the sequence does not keep. */
 
 enum { BLOCK = 32 };
 
@@ -338,7 +337,8 @@ static uint64_t n_units(const struct rows *r, uint32_t first, uint32_t end)
     return first < end ? (uint64_t)(end - 1) / r->n - first / r->n + 1 : 0;
 }
 
-/* Positions from `first` on, below `end`, that are whole units one after another in memory. */
+/* The number of positions from `first` on, below `end`, whose units are complete and consecutive in
+ * memory. */
 static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
 {
     uint32_t n = 1;
@@ -347,7 +347,8 @@ static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
     return n / r->n * r->n;
 }
 
-/* Rows of the positions [first, end), of one unit, from or to an image of it. */
+/* Copies the rows of positions [first, end) of one unit to an image of the unit (saves) or from
+ * it. */
 static void copy_rows(const struct rows *r, uint32_t first, uint32_t end, char *image, bool saves)
 {
     for (uint32_t p = first; p < end; p++) {
@@ -413,7 +414,7 @@ static bool load_part(const struct rows *r, struct part p, char *image,
            (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
 }
 
-/* Keys or values of one layer and block. */
+/* Writes or reads keys or values of one layer and block. */
 static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
                         enum engine_kv_q16 what, const int32_t *table, struct part p, char *image,
                         const struct model_sink *to, const struct model_state_reader *from,
@@ -431,7 +432,7 @@ static bool move_tensor(const struct model_state *s, const struct model_kv_layer
     return true;
 }
 
-/* Writes or reads (`from` not NULL) the layers of a kind. */
+/* Writes the layers of a kind, or reads them if `from` is not NULL. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
                       struct part p, char *image, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
@@ -448,7 +449,7 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
     return true;
 }
 
-/* Memory for a unit of any layer; NULL: none. */
+/* Allocates a unit of the largest layer; NULL if there is no memory. */
 static char *new_image(const struct model_kv *kv)
 {
     int64_t bytes = 64;
@@ -490,7 +491,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     return ok;
 }
 
-/* Which positions of those that are saved are loaded. */
+/* The positions to load of those that are saved. */
 static struct part loaded(const struct model_kv_slots *slots, const struct model_state_outline *o,
                           enum model_kv_kind kind, uint32_t length)
 {
@@ -500,7 +501,7 @@ static struct part loaded(const struct model_kv_slots *slots, const struct model
     return p;
 }
 
-/* A reader's share of them: whole blocks, one after another. */
+/* A reader's share of them: consecutive whole blocks. */
 static struct part share_of(struct part p, const struct model_state_reader *r)
 {
     if (p.from >= p.to) return p;

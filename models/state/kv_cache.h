@@ -3,20 +3,20 @@
  * A position's keys and values of one layer lie in a slot. Layers of one kind (those that attend to
  * all positions, those with a sliding window) share the numbering of slots; each has a pool of
  * slots of its own. Each sequence has a block table, the slot of each of its positions; the
- * attention op reads slots through these tables, so nothing above depends on where a position lies.
- * A slot has a count of the sequences whose tables name it: a fork copies a table, and of an
- * int16-quantized cache the rows of a last group that is not whole. A slot is written once, by the
- * sequence that took it, and is free again when its count is 0.
+ * attention op reads slots through these tables, so callers do not depend on where a position lies.
+ * A slot has a count of the sequences whose tables name it: a fork copies a table, and in an
+ * int16-quantized cache the rows of an incomplete last group. A slot is written once, by the
+ * sequence that took it, and is free when its count is 0.
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
- *     positions of sequence 1     0   1   2           a fork of two positions (of no group)
+ *     positions of sequence 1     0   1   2           a fork of two positions (without groups)
  *       their slots               0   1  32
  *     refcounts of slots 0 ..     2   2   1   1   0 ..  1 (slot 32)  0 ..
  *
  * A sequence keeps all its positions in layers of full attention, the last `capacity` ones (window
  * + batch, because a batch is written before its first token reads) in those with a window. Pools
- * hold n_seq times that, so they never run out; memory that was never written is never touched. */
+ * hold n_seq times that, so they never run out; memory of unused slots is never touched. */
 #ifndef MODELS_STATE_KV_CACHE_H
 #define MODELS_STATE_KV_CACHE_H
 
@@ -25,7 +25,7 @@
 enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
 
 struct model_kv_layer {
-    /* [KH][slots][D] and [KH][slots][DV]: a head's keys are one stream; or int16-quantized */
+    /* [KH][slots][D] and [KH][slots][DV], a head's rows adjacent; or int16-quantized */
     struct engine_tensor k, v;
     uint32_t size_k, size_v; /* D, DV */
     enum model_kv_kind kind;
@@ -43,18 +43,18 @@ struct model_kv_slots {
 
 struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
-    uint32_t n_layer;             /* the model's, once for each pass over them */
-    uint32_t window;              /* of sliding layers; 0: there are none */
-    bool chunked;                 /* they attend to positions from a multiple of `window` on */
+    uint32_t n_layer;             /* the model's layers times passes */
+    uint32_t window;              /* of sliding layers; 0: none */
+    bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
     enum quant_id type_k, type_v;
     bool int16_k, int16_v; /* kept as the int16-quantized form that attention multiplies */
 };
 
-/* NULL where no layer is of the kind. */
+/* NULL if no layer is of the kind. */
 struct model_kv_inputs {
     struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
-    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: its attention's `span` */
+    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: the `span` of its attention */
 };
 
 extern const struct model_state_kind model_state_kv;

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sequence's snapshots: as many as fit into SNAPSHOT_BYTES, in these bounds. The present state
- * and the one before it are two of them. */
+/* Snapshots of a sequence: as many as fit into SNAPSHOT_BYTES, but at least MIN_SNAPSHOTS and at
+ * most MODEL_SNAPSHOTS_MAX, including the current state and its predecessor. */
 enum { MIN_SNAPSHOTS = 4, SNAPSHOT_BYTES = 256 * 1024 * 1024 };
 
-/* ---- Life ---- */
+/* ---- Creation ---- */
 
 static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base_error *err)
 {
@@ -108,13 +108,13 @@ static void drop(struct model_recurrent *r, uint32_t seq, uint32_t i)
     memmove(list + i, list + i + 1, (--r->n_snapshot[seq] - i) * sizeof *list);
 }
 
-/* The last snapshot, which the coming run reads, and that of the batch's start stay. */
+/* The last snapshot, which the next run reads, and the one at the batch's start are kept. */
 static bool may_go(const struct model_recurrent *r, uint32_t seq, uint32_t i)
 {
     return i + 1 < r->n_snapshot[seq] && list_of(r, seq)[i].length != r->start[seq];
 }
 
-/* Makes room for one more: the snapshot goes that costs the fewest tokens to make again. */
+/* Evicts the snapshot that takes the fewest tokens to recompute. */
 static void thin_out(struct model_recurrent *r, uint32_t seq)
 {
     const struct model_snapshot *list = list_of(r, seq);
@@ -130,7 +130,7 @@ static void thin_out(struct model_recurrent *r, uint32_t seq)
     drop(r, seq, best);
 }
 
-/* There always is a free slot: no sequence names more than `capacity`. */
+/* A free slot always exists: no sequence has more than `capacity` snapshots. */
 static int32_t take(struct model_recurrent *r)
 {
     uint32_t slot = 1;
@@ -207,7 +207,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
                                 *now = list + r->n_snapshot[at->seq] - 1;
     const struct model_snapshot *before = now > list ? now - 1 : NULL;
     const uint32_t length = before ? before->length : 0;
-    if (at->position != length) return; /* the first token says it for its span */
+    if (at->position != length) return; /* only the first token of a span sets its inputs */
     int32_t *span = (int32_t *)in->spans->data + 4 * (size_t)at->span;
     span[0] = (int32_t)at->t;
     span[1] = (int32_t)(now->length - length);
@@ -215,7 +215,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     span[3] = now->slot;
 }
 
-/* ---- Saved ---- */
+/* ---- Saving and loading ---- */
 
 static uint64_t slot_bytes(const struct model_recurrent *r, const struct engine_tensor *t)
 {
@@ -238,7 +238,7 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
     return 0;
 }
 
-/* Writes or reads (`from` not NULL) what a slot holds of all layers. */
+/* Writes a slot's data of all layers, or reads it if `from` is not NULL. */
 static bool move_slot(const struct model_recurrent *r, int32_t slot, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
@@ -264,7 +264,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     return true;
 }
 
-/* Snapshots that are saved up to `length`. */
+/* The number of saved snapshots up to `length`. */
 static uint32_t count_saved(const struct model_state_outline *o, uint32_t length)
 {
     uint32_t n = 0;
@@ -288,7 +288,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
 {
     const struct model_recurrent *r = &s->recurrent;
     uint64_t bytes = 0;
-    if (r->capacity == 0 || from->part > 0) return true; /* the first reads all */
+    if (r->capacity == 0 || from->part > 0) return true; /* the first reader reads everything */
     for (uint32_t i = 0; i < r->n_layer; i++)
         bytes += slot_bytes(r, &r->layer[i].conv) + slot_bytes(r, &r->layer[i].state);
     for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)

@@ -13,10 +13,10 @@
  *       its slots              1    2
  *     refcounts of slots       2    2    1   0 ..
  *
- * What is cut goes back to the nearest snapshot; the caller evaluates the rest again. Snapshots are
- * kept where a run of several tokens began or ended (the borders of prompts); those of single
- * tokens only until the next batch. When a sequence has `capacity` of them the one goes
- * that costs the fewest tokens to make again, so they thin out evenly. */
+ * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
+ * Snapshots at the beginning and end of a run of several tokens (the borders of prompts) are kept;
+ * those of single tokens only until the next batch. When a sequence has `capacity` of them, the one
+ * that takes the fewest tokens to recompute is evicted, so they thin out evenly. */
 #ifndef MODELS_STATE_RECURRENT_H
 #define MODELS_STATE_RECURRENT_H
 

@@ -64,7 +64,8 @@ uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n)
     return position;
 }
 
-/* Each kind may hold less than asked for, and what it holds must suit the others. */
+/* The largest length that all kinds hold: each may reduce it, and others must hold the reduced
+ * one. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     uint32_t before;
@@ -95,7 +96,7 @@ uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uin
     return length;
 }
 
-/* ---- Saved ---- */
+/* ---- Saving and loading ---- */
 
 bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                       struct base_error *err)
@@ -107,8 +108,7 @@ bool model_state_save(const struct model_state *s, uint32_t seq, const struct mo
     return ok;
 }
 
-/* The largest length <= `most` that all kinds can be cut back to; 0 for an outline that is wrong.
- */
+/* The largest length <= `most` that all kinds can be cut back to; 0 if the outline is invalid. */
 static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
                          uint32_t most)
 {
@@ -136,7 +136,7 @@ static void load_part(struct loading *l, unsigned part)
 {
     const struct model_state_reader r = {l->from, part, l->n_parts};
     struct base_error *err = &l->error[part];
-    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* which the first has read */
+    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* read by the first part */
     EACH (kind) ok = ok && kind->load(l->s, l->seq, l->length, l->o, &r, err);
 }
 

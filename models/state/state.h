@@ -1,7 +1,7 @@
-/* models/state/state.h: what sequences keep from token to token.
+/* models/state/state.h: the state of sequences.
  *
- * Several sequences, 0 .. n_seq - 1, of n_ctx tokens at most. What they keep is of several kinds,
- * each a row of functions; a model may use more than one. Private to models/. */
+ * Sequences 0 .. n_seq - 1 have at most n_ctx tokens each. State is of several kinds, each a row of
+ * functions; a model may use more than one. Private to models/. */
 #ifndef MODELS_STATE_STATE_H
 #define MODELS_STATE_STATE_H
 
@@ -13,39 +13,39 @@ struct model_state {
     uint32_t n_seq, n_ctx;
     uint32_t *length; /* [n_seq]: tokens of each sequence */
     uint64_t bytes;   /* of all kinds */
-    bool plan_only;   /* states have addresses and no memory */
+    bool plan_only;   /* states have addresses but no memory */
     struct model_kv kv;
     struct model_recurrent recurrent;
 };
 
 struct model_state_options {
     uint32_t n_seq, n_ctx;
-    uint32_t n_batch; /* tokens of one run of a graph at most */
+    uint32_t n_batch; /* maximum of tokens in one run of a graph */
     const struct quant_type *type_k, *type_v;
     bool plan_only;
 };
 
-/* The inputs of a graph that say where each token's state lies. */
+/* The inputs of a graph that give the place of each token's state. */
 struct model_state_inputs {
     struct model_kv_inputs kv;
-    struct engine_tensor *spans; /* I32 [spans][4], as of engine/graph_recurrent.h; NULL where the
-                                    model has no recurrent state */
+    struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
+                                    has no recurrent state */
 };
 
-/* A token of a run: its number, the span that it is in, its sequence and its position there. */
+/* A token of a run: its index, its span, its sequence and its position there. */
 struct model_place {
     uint32_t t, span, seq, position;
 };
 
-/* What is saved of a sequence, before the data of all kinds. Every number of one that was read from
- * a file may be wrong. */
+/* The header of a saved sequence, before the data of all kinds. Every number that was read from a
+ * file may be wrong. */
 struct model_state_outline {
     uint32_t length;
     uint32_t oldest[MODEL_KV_KINDS];                    /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 
-/* One reader of what is saved, of part `part` of n_parts of it; the other parts are passed over. */
+/* One reader of saved data: it reads part `part` of n_parts and skips the others. */
 struct model_state_reader {
     const struct model_source *source;
     unsigned part, n_parts;
@@ -69,15 +69,14 @@ struct model_state_kind {
     bool (*init)(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err);
     void (*free)(struct model_state *s);
-    /* A batch of runs begins: each sequence can go back to its present length until the next one
-     * begins. NULL: it always can. */
+    /* Begins a batch of runs: until the next one begins, each sequence can be cut back to its
+     * present length. NULL: it always can. */
     void (*begin)(struct model_state *s);
-    /* Makes room for the next n tokens of a sequence, which one run of the graph evaluates as a
-     * span. */
+    /* Reserves the next n tokens of a sequence, which one run of the graph evaluates as a span. */
     void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
     /* The largest length' <= length from which the sequence can continue; 0 always can. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
-    /* Removes positions from `length` on, which `held` has returned. */
+    /* Removes positions from `length` on; `held` has returned `length`. */
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
     /* `to`, which is empty, shares the first `length` positions of `from`. */
     void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
@@ -87,19 +86,20 @@ struct model_state_kind {
                        uint32_t n_span, struct model_state_inputs *in);
     void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
                         const struct model_place *at);
-    /* Its part of the outline of a sequence. */
+    /* Fills its part of the outline of a sequence. */
     void (*outline)(const struct model_state *s, uint32_t seq, struct model_state_outline *o);
-    /* The largest length' <= length to which what is saved can be cut back; 0: to none. */
+    /* The largest length' <= length to which a saved sequence can be cut back; 0 if none. */
     uint32_t (*loadable)(const struct model_state *s, const struct model_state_outline *o,
                          uint32_t length);
-    /* Writes what it keeps of the sequence. */
+    /* Writes its state of the sequence. */
     bool (*save)(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                  struct base_error *err);
-    /* Makes room in an empty sequence for what is saved, cut back to `length`, which `loadable` has
-     * returned. */
+    /* Reserves room in an empty sequence for the saved one, cut back to `length`, which `loadable`
+     * has returned. */
     void (*make_room)(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o);
-    /* Then reads what `save` has written: a part of it, while other threads read the others. */
+    /* Then reads a part of what `save` wrote; other threads may read other parts at the same
+     * time. */
     bool (*load)(struct model_state *s, uint32_t seq, uint32_t length,
                  const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err);
@@ -109,21 +109,21 @@ struct model_state_kind {
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err);
 void model_state_free(struct model_state *s);
-/* Whether all tokens that a run has of a sequence must be one span. */
+/* Whether all tokens of a sequence in a run must be one span. */
 bool model_state_needs_spans(const struct model_state *s);
-/* A batch of runs begins, which can be taken back as a whole until the next one begins. */
+/* Begins a batch of runs, which can be removed as a whole until the next one begins. */
 void model_state_begin(struct model_state *s);
 /* Appends n tokens to `seq`, which has room for them, and returns the first one's position. */
 uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n);
-/* Cuts `seq` to the largest length that every kind holds, at most `length`; returns it. */
+/* Cuts `seq` to the largest length, at most `length`, that every kind holds; returns it. */
 uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t length);
-/* `to` becomes the first tokens of `from`, as many as every kind holds and at most `length`;
- * returns their number. */
+/* `to` becomes the first tokens of `from`, as many as every kind holds, at most `length`; returns
+ * their number. */
 uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
 /* Writes a sequence; see model_seq_save. */
 bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                       struct base_error *err);
-/* Reads one on all workers of the pool (NULL: on this thread); see model_seq_load. */
+/* Reads a sequence on all workers of the pool (NULL: on this thread); see model_seq_load. */
 uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
                           const struct model_source *from, struct engine_pool *pool,
                           struct base_error *err);
@@ -132,10 +132,10 @@ void model_state_add_inputs(const struct model_state *s, struct engine_graph *g,
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
                              const struct model_place *at);
 
-/* For kinds: pages that read as zero and take memory when they are written; for a plan, addresses
- * alone. NULL: no memory. */
+/* For kinds: allocates pages that read as zero and take memory when written; for a plan, addresses
+ * only. NULL if there is no memory. */
 void *model_state_take(const struct model_state *s, uint64_t bytes);
 void model_state_give(void *data, uint64_t bytes);
-void model_state_free_tensor(struct engine_tensor *t); /* gives its data, if it has any */
+void model_state_free_tensor(struct engine_tensor *t); /* frees its data, if any */
 
 #endif

@@ -1,10 +1,9 @@
-/* quant/block32/block32.h: private to quant/: what the types with blocks of 32 share: the search
- * for scales when encoding, and the scalar kernels (those of vectors: quant/block32/block32_x86.h).
+/* quant/block32/block32.h: private to quant/: scale search and scalar kernels, shared by the types
+ * with blocks of 32 (vector kernels: quant/block32/block32_x86.h).
  *
- * A type is a struct quant_form32: the positions of its bits and the meaning of its codes, as
- * constants. All functions here that take a form are inlined into the kernels which
- * quant/block32/block32_kernels.h generates, with that form as a constant, so each kernel is one
- * loop without branches on the form. */
+ * A type is a struct quant_form32: the positions of its bits and the meaning of its codes. The
+ * kernels that quant/block32/block32_kernels.h generates inline the functions here with a constant
+ * form, so each kernel is one loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -13,7 +12,7 @@
 #include <math.h>
 
 /* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
- * range of binary16 is cut to its largest. */
+ * range of binary16 is clamped. */
 uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
 
 /* ---- The form of a type ---- */
@@ -25,15 +24,15 @@ uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
  * d is at byte 0, as binary16 or as E8M0; m, binary16, at byte 2, in types that have it. */
 struct quant_form32 {
     size_t block_bytes;
-    int codes;              /* byte 16 nibbles begin at: code i low, code 16 + i high in byte i */
-    int fifth;              /* byte 32 bits begin at, bit i for code i: 16 more; 0: none */
+    int codes;              /* offset of the nibbles: code i low, code 16 + i high in byte i */
+    int fifth;              /* offset of the fifth bits: bit i adds 16 to code i; 0: none */
     const int8_t *codebook; /* code = codebook[nibble] + offset; NULL: the nibble */
-    bool bytes;             /* instead of nibbles 32 signed bytes: code = byte + offset (128) */
+    bool bytes;             /* 32 signed bytes instead of nibbles: code = byte + offset (128) */
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
     bool has_min;
     int offset, max_code;
-    /* Writes the block of x[32]; importance[32] weights the errors, NULL: all alike. NULL: scales
-     * are searched for by `grid`, of types with a minimum by `with_min`. */
+    /* Writes the block of x[32]; importance[32] weights the errors, NULL: equal weights. If `write`
+     * is NULL, `grid` controls the search for scales, or `with_min` in types with a minimum. */
     void (*write)(const float x[32], const float *importance, uint8_t *at);
     const struct quant_fit_grid *grid;
     const struct quant_fit_min_form *with_min;
@@ -80,7 +79,7 @@ static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
 
 /* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
 
-/* One block, out of the file's bytes. */
+/* One block, read from the file's bytes. */
 struct quant_block32 {
     float d, m; /* m only where there are minima */
     uint8_t code[32];
@@ -116,7 +115,7 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
     }
 }
 
-/* n blocks, 8 at most, of a type without `write`. */
+/* Writes n blocks, at most 8, of a type without `write`. */
 QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 form, int n,
                                 const float *in, const float *importance, uint8_t *at)
 {

@@ -1,9 +1,9 @@
 /* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512,
  * on interleaved rows (quant/row_groups.h).
  *
- * A step takes blocks b and b + 1 of each of eight rows. Register j of its products, j = 0 to 3,
- * and the register of sums that adding neighbours leaves, by 128-bit lanes, elements from 3 down to
- * 0:
+ * A step takes blocks b and b + 1 of each of eight rows. The drawing has register j of its
+ * products, j = 0 to 3, and the register of sums after adjacent elements are added, by 128-bit
+ * lanes, elements from 3 down to 0:
  *
  *     lane               3              2              1              0
  *     products j         row j+4, b+1   row j+4, b     row j, b+1     row j, b
@@ -20,13 +20,13 @@
 
 #if defined(__x86_64__)
 
-/* A step's blocks of eight rows: two of each, or one, and lanes 1 and 3 are not used. */
+/* A step's blocks of eight rows: two of each row; or one, when lanes 1 and 3 are unused. */
 struct quant_step_rows {
     const uint8_t *at; /* row 0 */
     size_t stride;     /* bytes from row to row */
     bool two;
     bool inside;       /* 64 bytes may be read from the start of the blocks */
-    const char *ahead; /* eight lines to prefetch meanwhile, past the other caches; NULL: none */
+    const char *ahead; /* eight lines to prefetch by PREFETCHNTA during the step; NULL: none */
 };
 
 /* Prefetches line i of `ahead`, after the load of *loaded: gcc would group the prefetches. */
@@ -37,9 +37,9 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_
 }
 
 /* Sixteen blocks of a column in the order of a single-row step's registers
- * (quant/block32/block32_single_row.h). q: of types with bytes, [j] blocks 2j and 2j + 1; of
- * others, blocks 2j, 2j + 1, 2j + 8 and 2j + 9, in [2j] elements 0 to 15 and in [2j + 1] elements
- * 16 to 31. */
+ * (quant/block32/block32_single_row.h). In types with bytes, q[j] has blocks 2j and 2j + 1. In the
+ * others, q[2j] has elements 0 to 15 and q[2j + 1] elements 16 to 31 of blocks 2j, 2j + 1, 2j + 8
+ * and 2j + 9. */
 struct quant_row_column {
     _Alignas(64) int8_t q[8][64];
     float d[16], s[16];
@@ -61,7 +61,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_colu
     return column->single_row ? _mm512_load_si512(column->single_row->q[j]) : column->q;
 }
 
-/* Four sums in each lane of two registers become two of each register, and then one
+/* Adds adjacent sums of two registers: four sums per lane become two; a second call makes them one
  * (quant_add_pairs_avx2). */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_pairs_avx512(bool fit_16, __m512i a, __m512i b)
 {
@@ -90,7 +90,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_four_avx512(struct quant_form32
 
 /* ---- Nibbles: blocks of at most 32 bytes, one load for both blocks of a row ---- */
 
-/* Both rows of a register: rows j and j + 4. */
+/* The rows of register j: rows j and j + 4. */
 struct quant_step_pair {
     __m512i first, second;
 };
@@ -106,8 +106,7 @@ quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
                                     _mm512_maskz_loadu_epi8(bytes, second)};
 }
 
-/* Words of the blocks, to each lane those of its own block: `words`, counted from the block's
- * start. */
+/* Moves the 16-bit words `words`, counted from the start of a block, of each block to its lane. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair pair,
                                                         size_t block_bytes, __m128i words)
 {
@@ -141,8 +140,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i
     *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
 }
 
-/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
- * `heads` holds d, and m where there are minima, and in the next four what follows these in the
+/* The codes of each lane's block: elements 0 to 15, and 16 to 31. The first four bytes of each lane
+ * of `heads` hold d, and m where there are minima; the next four hold the bytes that follow in the
  * block. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
                                                      struct quant_step_pair pair, __m512i heads,
@@ -172,7 +171,7 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
             q_high = _mm512_load_si512(column->single_row->q[2 * j + 1]);
         }
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* Hides the value from gcc, which would load it again for its second use. */
+        /* Makes the value opaque to gcc, which would otherwise load it again for its second use. */
         if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
@@ -201,7 +200,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_sums(struct quant_form32 f
     return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
 }
 
-/* The words that begin the blocks of four rows. */
+/* The first words of the blocks of four rows. */
 CPU_TARGET_AVX512 QUANT_INLINE __m128i quant_step_heads(const uint8_t *at, size_t stride)
 {
     __m128i heads = _mm_cvtsi32_si128(quant_load32(at));
@@ -233,8 +232,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums_bytes(struct quant_form32
                             _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
 }
 
-/* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
- * its high half m where the type has minima. */
+/* Sums of products of codes, and the first words of the blocks: d in the low half of each element,
+ * m in the high half where the type has minima. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums(struct quant_form32 form,
                                                        const struct quant_step_rows *rows,
                                                        const struct quant_step_column *column,
@@ -253,7 +252,8 @@ struct quant_product512 {
     const struct quant_act *a;
 };
 
-/* Numbers of two blocks, from the column's array, to the lanes of each; or one to all. */
+/* Broadcasts the numbers of two blocks, from the column's array, to the lanes of each block; or one
+ * number to all lanes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two)
 {
     if (!two) return _mm512_set1_ps(*x);
@@ -263,7 +263,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two
     return _mm512_permutevar_ps(_mm512_castpd_ps(_mm512_set1_pd(both)), lane);
 }
 
-/* Sums without the offset: from those of q in two neighbouring words of 16 bits. */
+/* Subtracts the offset from the sums, given the sums of q in two adjacent 16-bit words. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum, const int16_t *sum,
                                                        bool two)
 {
@@ -277,7 +277,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
     return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
 }
 
-/* v of sixteen blocks, from their integer sums without offset, the words that begin them, and the
+/* v of sixteen blocks, from their integer sums without offset, the blocks' first words, and the
  * column's d and s. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
                                                         __m512i heads, __m512 x_d, __m512 x_s)
@@ -294,7 +294,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form
     return _mm512_fmadd_ps(scale, v, _mm512_mul_ps(m, x_s));
 }
 
-/* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
+/* acc + v of the first block + v of the second; the result is in lanes 0 and 2. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool two)
 {
     acc = _mm512_add_ps(acc, v);

@@ -18,13 +18,13 @@
 
 #if defined(__x86_64__)
 
-/* Blocks of a step; and maximum blocks of a row before the next row: v of eight rows are 16 KB. */
+/* Blocks per step, and the maximum of blocks per row and part: v of eight rows take 16 KB. */
 enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_MAX_BLOCKS = 512 };
 
-/* Some blocks of all rows: n, a multiple of 16, from block `first` on. */
+/* A part of all rows: n blocks, a multiple of 16, from block `first` on. */
 struct quant_row_part {
     int64_t first, n;
-    int64_t rest; /* of the last part: blocks that are left for interleaved steps */
+    int64_t rest; /* in the last part: remaining blocks, for interleaved steps */
     bool last;
     struct quant_row_column column[QUANT_ROW_MAX_BLOCKS / QUANT_ROW_BLOCKS];
 };
@@ -60,8 +60,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                                           const struct quant_row_column *single_row,
                                                           bool inside, float *v)
 {
-    /* Types with bytes are limited by memory alone: they prefetch a line after the loads of each
-     * pair. */
+    /* Only memory limits the speed of types with bytes: they prefetch a line after the loads of
+     * each pair. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
     const char *ahead = (const char *)at + QUANT_SINGLE_DISTANCE;
@@ -81,7 +81,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                          _mm512_load_ps(single_row->s)));
 }
 
-/* v of a part of a row. end: the part ends at the end of all rows. */
+/* v of a part of a row. end: the part ends at the end of the last row. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product512 *p,
                                                      const struct quant_row_part *part,
                                                      const uint8_t *at, bool end, float *v)
@@ -99,7 +99,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product5
                          (size_t)part->rest * p->form.block_bytes, part);
 }
 
-/* acc + v of eight blocks in their order; v + r * stride are those of row r. */
+/* acc + v of eight blocks in their order; those of row r are at v + r * stride. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_row_values_add(__m512 acc, const float *v,
                                                            size_t stride)
 {
@@ -117,7 +117,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_row_values_add(__m512 acc, const flo
     return quant_step_add(acc, _mm512_shuffle_ps(two[1], two[3], 0xee), true);
 }
 
-/* Adds the v of a part of eight rows to out, which holds the sums of the parts before. */
+/* Adds v of a part of eight rows to out, which holds the sums of the earlier parts. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_product512 *p,
                                                          const struct quant_row_part *part,
                                                          const uint8_t *row, size_t stride,
@@ -133,8 +133,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_prod
     quant_store_eight(acc, out);
 }
 
-/* The values of eight rows are added one round later, while the next ones are computed: this hides
- * the latency of the long chain of additions. */
+/* The values of eight rows are added while those of the next eight are computed, to hide the
+ * latency of the long chain of additions. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv_row_part(const struct quant_product512 *p,
                                                         const struct quant_row_part *part,
                                                         const struct quant_rows *rows, float *out)
@@ -180,7 +180,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         return;
     }
     const struct quant_product512 product = {form, k / 32, a};
-    /* Eight rows smaller than a page are one stream in any order. */
+    /* Eight rows that are smaller than a page are a single stream in any order. */
     if (rows->order == QUANT_ROWS_ADJACENT && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else

@@ -1,6 +1,5 @@
-/* quant/block32/block32_x86.h: private to quant/: the vector kernels of types with blocks of 32, in
- * addition to the scalar ones of quant/block32/block32.h: decode and gemv with AVX2, unpack with
- * AVX2 and AVX-512. */
+/* quant/block32/block32_x86.h: private to quant/: x86 kernels of the types with blocks of 32:
+ * decode and gemv with AVX2, unpack with AVX2 and AVX-512. Scalar: quant/block32/block32.h. */
 #ifndef QUANT_BLOCK32_BLOCK32_X86_H
 #define QUANT_BLOCK32_BLOCK32_X86_H
 
@@ -12,7 +11,7 @@
 
 /* ---- Loads ---- */
 
-/* 16 bytes at each of two places. */
+/* Loads 16 bytes from each of two addresses. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
 {
     __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
@@ -36,7 +35,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const 
 
 /* ---- Scales ---- */
 
-/* The 32-bit words at the start of eight rows' blocks: their low halves, and their high halves. */
+/* The low and the high halves of the first 32-bit words of eight rows' blocks. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
                                                         __m128i *high)
 {
@@ -76,8 +75,8 @@ quant_scales_avx2(struct quant_form32 form, const uint8_t *const row[8], __m256 
 
 /* ---- Codes of a block of each of two rows ---- */
 
-/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
- * `first` (0 or 2) and first + 1 of the lane. */
+/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's bytes `first` (0 or 2) and first
+ * + 1 is set, otherwise 0. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
 {
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
@@ -99,9 +98,9 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 for
     return _mm256_add_epi8(quant_values_avx2(form), _mm256_set1_epi8((char)form.offset));
 }
 
-/* vpmaddubsw multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two pairs
- * may be added in 16 bits too if 4 * 127 * max_code <= INT16_MAX; for other types the offset is
- * subtracted from codes, and the products are |value| * (q with the sign of value). */
+/* vpmaddubsw multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two such
+ * sums can also be added in 16 bits if 4 * 127 * max_code <= INT16_MAX; for other types the offset
+ * is subtracted from the codes first, and the products are |value| * (q with the sign of value). */
 QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
 {
     return 4 * 127 * form.max_code > INT16_MAX;
@@ -122,7 +121,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
     }
     *low = _mm256_and_si256(first, nibble);
     *high = _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble);
-    if (form.fifth) { /* the other twelve bytes of `bits` are not used */
+    if (form.fifth) { /* the other twelve bytes of `bits` are unused */
         __m256i bits = quant_pair_avx2(even + form.fifth, odd + form.fifth);
         *low = _mm256_or_si256(*low, quant_bits_to_16_avx2(bits, 0));
         *high = _mm256_or_si256(*high, quant_bits_to_16_avx2(bits, 2));
@@ -167,7 +166,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 fo
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
 }
 
-/* The same by vpdpbusd, which adds four products in 32 bits; codes always. */
+/* The same by vpdpbusd, which adds four products in 32 bits; always with codes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
                                                               const uint8_t *even,
                                                               const uint8_t *odd, __m256i q_low,
@@ -179,8 +178,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form3
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-/* Four partial sums of eight products each become one, in two steps that add adjacent ones. Where
- * the sums fit 16 bits, a multiplication by 1 does it: two operations instead of three. */
+/* Reduces four partial sums of eight products each to one, in two steps that add adjacent sums.
+ * Where the sums fit 16 bits, a multiply-add by 1 takes two operations instead of three. */
 QUANT_INLINE bool quant_eights_fit_16(struct quant_form32 form)
 {
     return 8 * 127 * form.max_code <= INT16_MAX;
@@ -197,8 +196,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_pairs_avx2(bool fit_16, __m256i a
     return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
 }
 
-/* From pairs to one sum: what quant_add_pairs_avx2 returned where sums of eight fit 16 bits has the
- * pairs of a, then those of b, in each lane; else they alternate. */
+/* Reduces the pairs that quant_add_pairs_avx2 returned to one sum each. If sums of eight fit 16
+ * bits, each lane has the pairs of a, then those of b; otherwise they alternate. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 form, __m256i a,
                                                          __m256i b)
 {
@@ -214,16 +213,16 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 for
 struct quant_product32 {
     struct quant_form32 form;
     quant_pair_sums *sums;
-    int offset; /* of what `sums` multiplies */
+    int offset; /* of the codes that `sums` multiplies */
     int64_t n_blocks;
     const struct quant_act *a;
 };
 
 /* A block of each of eight rows after its products. The remaining operations are a long dependent
- * chain, which overlaps the products of the next block; with the sums half added up it fits the
+ * chain, which overlaps the products of the next block; partly added sums keep it within the
  * registers of AVX2. */
 struct quant_step {
-    __m256i two[2]; /* sums, half added up */
+    __m256i two[2]; /* partly added sums */
     __m256i less;   /* offset * (sum of q), where the type has an offset */
     __m256 scale;   /* d_w * d_a */
     __m256 t;       /* quant/quant.h, where the type has minima */
@@ -257,7 +256,7 @@ CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct qua
     return step;
 }
 
-/* v of quant/quant.h, for each lane's block. */
+/* v (quant/quant.h) of each lane's block. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product32 *p,
                                                    const struct quant_step *step)
 {
@@ -307,7 +306,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 
 
 /* ---- decode ---- */
 
-/* The fifth bits: byte i is 16 where bit i of `high` is set. */
+/* The fifth bits: byte i is 16 where bit i of `high` is set, otherwise 0. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
 {
     const long long ones = 0x0101010101010101;
@@ -332,7 +331,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, 
     return form.codebook ? _mm256_shuffle_epi8(quant_codebook_avx2(form), codes) : codes;
 }
 
-/* The product is exact, so there is one rounding at most. */
+/* The product is exact, so at most one rounding occurs. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t first,
                                                       int64_t n, const void *row, float *out)
 {
@@ -353,7 +352,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, 
 
 /* ---- unpack ---- */
 
-/* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
+/* Transposes the 16 bytes at byte `offset` of each of 8 or 16 rows: dword i of row r becomes
+ * element r of t[i]. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
                                                        __m256i t[4])
 {
@@ -370,7 +370,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[
     t[3] = _mm256_unpackhi_epi64(hi01, hi23);
 }
 
-/* 16 bytes at each of rows r, r + 4, r + 8, r + 12. */
+/* Loads 16 bytes from each of rows r, r + 4, r + 8 and r + 12. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
                                                          size_t offset)
 {
@@ -425,7 +425,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[
     }
 }
 
-/* The same by a table of the sixteen patterns; the permute looks at four bits of each index. */
+/* The same by a table of the sixteen patterns; the permute uses four bits of each index. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
 {
     const __m512i pattern =
@@ -485,7 +485,7 @@ quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], 
         q[i] = _mm512_shuffle_epi8(_mm512_broadcast_i64x4(quant_codebook_avx2(form)), q[i]);
 }
 
-/* Block `first` of each row. */
+/* Fills `at` with the addresses of block `first` of each row. */
 QUANT_INLINE void quant_blocks_at(struct quant_form32 form, const void *const row[QUANT_PANEL_ROWS],
                                   int64_t first, const uint8_t *at[QUANT_PANEL_ROWS])
 {

@@ -1,7 +1,7 @@
-/* quant/block32/iq4_nl.c: IQ4_NL: blocks of 32 four-bit codes into a codebook of 16 values, with a
- * scale.
+/* quant/block32/iq4_nl.c: IQ4_NL: blocks of 32 four-bit indices into a codebook of 16 values, with
+ * a scale.
  *
- * value = d * book[code]. 4.5 bits a weight. "Codes" below, in panels too, are book[code] + 128.
+ * value = d * book[code]. 4.5 bits per weight. "Codes" below and in panels are book[code] + 128.
  * Called through the type table only. */
 #include "quant/block32/block32_kernels.h"
 

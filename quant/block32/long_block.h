@@ -1,14 +1,15 @@
-/* quant/block32/long_block.h: private to quant/: types whose block is several times 32 elements
- * with one scale. Their products are those of consecutive blocks of 32 with the same scale
+/* quant/block32/long_block.h: private to quant/: types whose blocks have one scale for a multiple
+ * of 32 elements. They are multiplied as consecutive blocks of 32 with the same scale
  * (quant_act_q8_32).
  *
- * A type file writes a struct quant_long_form and
+ * A type file defines a struct quant_long_form and
  *
  *     NAME_code(block, i)         the unsigned code of element i; value = d * (code - offset)
  *     NAME_codes_avx2(block, s)   those of elements 32s ... 32s + 31; offset and codes below 4
  *     NAME_codes_avx512(block, s) those of elements 64s ... 64s + 63
  *
- * QUANT_LONG_KERNELS(NAME) makes its kernels, QUANT_LONG_MEMBERS(NAME) puts them into its row. */
+ * QUANT_LONG_KERNELS(NAME) generates its kernels, QUANT_LONG_MEMBERS(NAME) puts them into its
+ * row. */
 #ifndef QUANT_BLOCK32_LONG_BLOCK_H
 #define QUANT_BLOCK32_LONG_BLOCK_H
 
@@ -83,7 +84,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_long_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* Eight blocks of 32 at a step: their v (quant.h) are one register; fewer at the end of a row. */
+/* A step takes eight blocks of 32, fewer at the end of a row; their v (quant.h) fill one
+ * register. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_long_gemv_avx2(struct quant_long_form form,
                                                        quant_long_codes_avx2 *codes, int64_t k,
                                                        const struct quant_rows *rows,
@@ -162,8 +164,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
 
 typedef __m512i quant_long_codes_avx512(const uint8_t *block, int s);
 
-/* v of n of sixteen blocks of 32 from block b of the column and `at` of a row; the lanes after
- * these are not used. */
+/* v of n blocks of 32, at most sixteen, from block b of the column and `at` of a row; the other
+ * lanes are unused. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_long_values(struct quant_long_form form,
                                                         quant_long_codes_avx512 *codes,
                                                         const uint8_t *at,
@@ -183,7 +185,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_long_values(struct quant_long_form f
         v[j] = _mm512_dpbusd_epi32(v[j], codes(block, j % (per_block / 2)), x);
         d[2 * j / per_block] = quant_load16(block);
     }
-    /* Sums of four products become those of a quarter of a block; codes are below 4. */
+    /* Reduces sums of four products to sums of a quarter of a block; they fit 16 bits because codes
+     * are below 4. */
     EACH (i, 4) v[i] = _mm512_madd_epi16(_mm512_packs_epi32(v[2 * i], v[2 * i + 1]), ones);
     EACH (i, 2) v[i] = _mm512_madd_epi16(_mm512_packs_epi32(v[2 * i], v[2 * i + 1]), ones);
     const __m512i sums = _mm512_add_epi32(_mm512_shuffle_i64x2(v[0], v[1], 0x88),
@@ -202,7 +205,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_long_values(struct quant_long_form f
     return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(isum));
 }
 
-/* acc, a row in each lane, + the first n of sixteen v of each of four rows, in their order. */
+/* Adds the first n of sixteen v of each of four rows to acc in their order; lane r is row r. */
 CPU_TARGET_AVX512 QUANT_INLINE __m128 quant_long_add(__m128 acc, const __m512 v[4], int n)
 {
     const __m512 a0 = _mm512_unpacklo_ps(v[0], v[1]), a1 = _mm512_unpackhi_ps(v[0], v[1]);

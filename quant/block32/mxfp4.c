@@ -1,9 +1,9 @@
 /* quant/block32/mxfp4.c: MXFP4: blocks of 32 four-bit floats (E2M1) with a power of two as scale.
  *
- * value = 2^(e - 128) * book[code], the book being E2M1 doubled, so that it is whole. Source: OCP
+ * value = 2^(e - 128) * book[code]; the book is E2M1 doubled, so that it is integer. Source: OCP
  * Microscaling Formats (MX) Specification 1.0, with two differences that files in use rely on: code
  * 8 ("minus zero") is plain 0, and e = 255 is not NaN but the number that the formula gives. 4.25
- * bits a weight. "Codes" below, in panels too, are book[code] + 16. Called through the type table
+ * bits per weight. "Codes" below and in panels are book[code] + 16. Called through the type table
  * only. */
 #include "quant/block32/block32_kernels.h"
 #include "quant/encode/e2m1.h"
@@ -17,9 +17,9 @@ _Static_assert(sizeof(struct block) == 17, "MXFP4 block");
 enum { OFFSET = 16, MAX_CODE = 12 + OFFSET, E_MAX = 255 };
 
 /* The scale is the power of two that puts the largest element at 4 to 8 (the largest code is 6), or
- * the next larger or smaller one, whichever gives the smaller error. Elements that are not finite
- * have no code: such a block gets the largest scale, whose values are outside the range of float,
- * so that the error is visible. */
+ * the next larger or smaller one, whichever gives the smallest error. Elements that are not finite
+ * have no code: such a block gets the largest scale, whose values overflow float, so that the error
+ * is visible. */
 QUANT_INLINE void mxfp4_write(const float in[32], const float *importance, uint8_t *at)
 {
     struct block block = {.e = E_MAX};

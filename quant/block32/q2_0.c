@@ -34,7 +34,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q2_0_codes_avx2(const uint8_t *block, int s
     return _mm256_and_si256(pairs, _mm256_set1_epi8(3));
 }
 
-/* A byte in the lowest bits of each lane: its pairs of bits to the lowest of the lane's bytes. */
+/* Each lane has a byte in its lowest bits; moves the byte's four bit pairs to the lowest bits of
+ * the lane's four bytes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i q2_0_codes_avx512(const uint8_t *block, int s)
 {
     __m512i v = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(block + 2) + s));

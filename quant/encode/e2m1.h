@@ -1,5 +1,5 @@
-/* quant/encode/e2m1.h: private to quant/: four-bit floats (E2M1, doubled, so that they are whole)
- * when weights are encoded. Plain loops, which compilers make vectors of. */
+/* quant/encode/e2m1.h: private to quant/: encoding to four-bit floats (E2M1, doubled to be
+ * integers). Plain loops that compilers vectorize. */
 #ifndef QUANT_ENCODE_E2M1_H
 #define QUANT_ENCODE_E2M1_H
 
@@ -8,7 +8,8 @@
 /* Code 8 ("minus zero") is 0. */
 static const int8_t quant_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* Past how many middles between neighbours is |x| / d: the code without its sign, and its value. */
+/* Returns the code, without its sign, of size = |x| / d: the number of midpoints below it; *value
+ * is the code's value. */
 QUANT_INLINE float quant_e2m1_count(float size, float *value)
 {
     static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
@@ -41,7 +42,7 @@ QUANT_INLINE float quant_e2m1_error(int n, const float *x, const float *w, float
 QUANT_INLINE void quant_e2m1_codes(int n, const float *x, float d, uint8_t *code)
 {
     const float inverse = quant_fit_inverse(d);
-    float signed_code[32]; /* n is at most that */
+    float signed_code[32]; /* maximum of n */
     for (int i = 0; i < n; i++) {
         float value;
         const float count = quant_e2m1_count(fabsf(x[i]) * inverse, &value);

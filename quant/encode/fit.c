@@ -1,15 +1,14 @@
-/* quant/encode/fit.c: the search for scales and codes when weights are encoded; see
- * quant/encode/fit.h.
+/* quant/encode/fit.c: the search for scales and codes; see quant/encode/fit.h.
  *
- * In two steps. A block or sub-block alone: try some scales around the one that just spans the
- * elements, round to codes, solve for the best scale (and minimum) of these codes, and keep the
- * best. Then the super-block: scales and minima become small integers times d and dmin, each
- * sub-block picks the best of the neighbouring integers, and d and dmin are solved for again, until
- * that brings nothing.
+ * Step 1, each block or sub-block alone: try scales around the one that just spans the elements,
+ * round to codes, solve for the best scale (and minimum) of these codes, and keep the best. Step 2,
+ * the super-block: scales and minima become small integers times d and dmin; each sub-block takes
+ * the best of the adjacent integers, and d and dmin are solved for again, as long as the error
+ * decreases.
  *
- * 256 elements at a time in 16 lanes: a lane is a sub-block, or a half, a quarter or more of a
- * block, and all steps are those of all lanes. Nearly all time goes into one function, the sums of
- * the codes under given scales, which each level has; the rest is compiled for each level. */
+ * 256 elements are processed at once in 16 lanes: a lane is a sub-block or a fraction of a block.
+ * Nearly all time is spent in fit_sums, the sums of the codes for given scales, which each level
+ * implements; the rest is compiled for each level. */
 #define FIT_TARGET
 #define FIT_BYTES 16
 #include "quant/encode/fit_lanes.inc"

@@ -1,9 +1,9 @@
-/* quant/encode/fit.h: private to quant/: the search for scales and codes when weights are encoded.
+/* quant/encode/fit.h: private to quant/: the search for scales and codes that encoders share.
  *
- * Least squares, elements weighted by (root mean square of the super-block) + |x|: large weights do
- * more harm when they are wrong, but small ones are many. Plain float arithmetic in a fixed order,
- * so the bytes do not depend on the machine. Super-blocks (or blocks) with an element that is not
- * finite get d = NaN and codes 0, so that it shows. */
+ * Least squares, each element weighted by (root mean square of the super-block) + |x|: errors of
+ * large weights do more harm, but small weights are more frequent. Plain float arithmetic in a
+ * fixed order, so the bytes do not depend on the machine. Super-blocks (or blocks) with an element
+ * that is not finite get d = NaN and codes 0, so that the error is visible. */
 #ifndef QUANT_ENCODE_FIT_H
 #define QUANT_ENCODE_FIT_H
 
@@ -18,8 +18,8 @@ enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
 struct quant_fit_grid {
     int low, high;
     const int8_t *codebook; /* NULL: integers */
-    /* Scales that are tried: those that put the largest element at high + first + i * step or at
-     * low - first - i * step, i < n_trials. */
+    /* Trial scales: they put the largest element at high + first + i * step or at low - first - i *
+     * step, i < n_trials. */
     int n_trials;
     float first, step;
 };
@@ -35,8 +35,8 @@ static const struct quant_fit_grid quant_fit_iq4 = {.low = -127,
 struct quant_fit_min_form {
     int max_code, max_scale; /* of the scales of sub-blocks */
     bool bounded;            /* x ~ scale * code - min, with min not negative */
-    /* Scales that are tried: what the elements span is max_code + more steps, and code 0 is `low`
-     * steps (of max_code) above the least. */
+    /* Trial scales: the range of the elements is max_code + more steps, and code 0 is low /
+     * max_code of the range above its minimum. */
     int n_trials;
     const struct quant_fit_trial {
         float low, more;
@@ -47,9 +47,9 @@ static const struct quant_fit_trial quant_fit_bounded[19] = {
     {0, -0.9f}, {0, -0.8f}, {0, -0.7f}, {0, -0.6f}, {0, -0.5f}, {0, -0.4f}, {0, -0.3f},
     {0, -0.2f}, {0, -0.1f}, {0, 0},     {0, 0.1f},  {0, 0.2f},  {0, 0.3f},  {0, 0.4f},
     {0, 0.5f},  {0, 0.6f},  {0, 0.7f},  {0, 0.8f},  {0, 0.9f}};
-/* Ends of the range: those of the data, or inside by up to a step and a half. Then fewer codes than
- * there are: elements that lie on a grid already, as those of a file of four or five bits do, are
- * met exactly by a multiple of their own codes. */
+/* First ranges that end at the ends of the data, or up to a step and a half inside. Then ranges
+ * that use fewer codes than there are: elements already on a grid (from a file of four or five
+ * bits) are represented exactly by multiples of their own codes. */
 static const struct quant_fit_trial quant_fit_free[22] = {
     {0, 0},  {0, 0.5f}, {0, 1},  {0, 1.5f}, {0.5f, 0.5f}, {0.5f, 1}, {0.5f, 1.5f}, {0.5f, 2},
     {1, 1},  {1, 1.5f}, {1, 2},  {1, 2.5f}, {1.5f, 1.5f}, {1.5f, 2}, {1.5f, 2.5f}, {1.5f, 3},
@@ -57,13 +57,12 @@ static const struct quant_fit_trial quant_fit_free[22] = {
 #define QUANT_FIT_BOUNDED .bounded = true, .n_trials = 19, .trial = quant_fit_bounded
 #define QUANT_FIT_FREE    .n_trials = 22, .trial = quant_fit_free
 
-/* A copy of n elements, and their weights as described above, times importance[n] where that is not
- * NULL; false when an element is not finite.
- * What no scale of half precision can reach is cut down, so that no sum overflows. */
+/* Copies n elements to x and their weights as described above, times importance[n] unless that is
+ * NULL, to w; false when an element is not finite. Clamps elements that no half-precision scale can
+ * reach, so that no sum overflows. */
 bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w);
 
-/* Sums are made in so many lanes, so that a compiler can use vectors without changing the result.
- */
+/* Sums have this many lanes, so that a compiler can vectorize them without changing the result. */
 enum { QUANT_FIT_LANES = 8 };
 
 static inline float quant_fit_sum(const float lane[QUANT_FIT_LANES])
@@ -72,9 +71,9 @@ static inline float quant_fit_sum(const float lane[QUANT_FIT_LANES])
            ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-#define QUANT_FIT_SHIFT 0x1.8p23f /* floats of this size are whole: adding it rounds, to even */
+#define QUANT_FIT_SHIFT 0x1.8p23f /* floats of this magnitude are integers: adding it rounds */
 
-/* The integer nearest to v, from low to high, of at most 2^22 in size; NaN gives low. */
+/* The integer nearest to v, clamped to low .. high (magnitudes at most 2^22); NaN gives low. */
 static inline float quant_fit_integer(float v, float low, float high)
 {
     v = v > low ? v : low;
@@ -82,22 +81,22 @@ static inline float quant_fit_integer(float v, float low, float high)
     return (v + QUANT_FIT_SHIFT) - QUANT_FIT_SHIFT;
 }
 
-/* A scale that half precision can hold: above its range, the largest. */
+/* The scale in half precision; above its range, the largest. */
 uint16_t quant_fit_half(float scale);
 
-/* 1 / scale, or 0 where that has no finite value. */
+/* 1 / scale, or 0 if that is not finite. */
 static inline float quant_fit_inverse(float scale)
 {
     const float inverse = 1.0f / scale;
     return fabsf(inverse) < INFINITY ? inverse : 0.0f;
 }
 
-/* w[n] in proportion to importance[n], the largest 1 and none 0; all 1 where that is NULL, or has
- * no finite value above 0. */
+/* Sets w[n] in proportion to importance[n], the largest 1 and none 0; all 1 if importance is NULL
+ * or has no finite value above 0. */
 QUANT_INLINE void quant_fit_weights(int n, const float *importance, float *w)
 {
     const float floor = 1e-6f;
-    int32_t bits = 0; /* of the largest: numbers above 0 are in the order of their bits */
+    int32_t bits = 0; /* of the largest: bits of positive floats are in the order of their values */
     for (int i = 0; importance && i < n; i++) {
         const int32_t one = (int32_t)quant_bits_of(importance[i]);
         bits = one > bits ? one : bits;
@@ -109,27 +108,27 @@ QUANT_INLINE void quant_fit_weights(int n, const float *importance, float *w)
     }
 }
 
-/* A super-block as the file keeps it, before the bits are packed. */
+/* The fields of a super-block, before their bits are packed. */
 struct quant_fit_super {
     uint16_t d, dmin;
-    int16_t scale[16];  /* less the file's offset, if it has one */
-    uint8_t min[16];    /* used with minima only */
+    int16_t scale[16];  /* without the file's offset, if any */
+    uint8_t min[16];    /* only in types with minima */
     uint8_t q[FIT_LEN]; /* number in the grid */
 };
 
-/* Scale and minimum of a block as the file keeps them. */
+/* Scale and minimum of a block as in the file. */
 struct quant_scales {
     uint16_t d, m; /* binary16 */
 };
 
-/* The searches, for each level with the same result. */
+/* The searches at one level; the result is the same at all levels. */
 struct quant_fit {
     /* n blocks of `len` (256 elements at most): x ~ d * value. The error is weighted as described
-     * above, without by_size by the importance alone. A block with an element that is not finite
+     * above, or by the importance alone without by_size. A block with an element that is not finite
      * gets d = NaN. */
     void (*blocks)(const struct quant_fit_grid *grid, int len, bool by_size, int n, const float *in,
                    const float *importance, uint16_t *d, uint8_t *code);
-    /* n blocks of 32, 8 at most: x ~ d * code + m, by the importance alone. */
+    /* n blocks of 32, at most 8: x ~ d * code + m, weighted by the importance alone. */
     void (*blocks_with_min)(const struct quant_fit_min_form *form, int n, const float *in,
                             const float *importance, struct quant_scales *scales, uint8_t *code);
     /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */
@@ -141,7 +140,7 @@ struct quant_fit {
 };
 extern const struct quant_fit quant_fit_scalar, quant_fit_avx2, quant_fit_avx512;
 
-/* Encoders of a type by NAME_encode_at(fit, k, in, importance, row), for each level. */
+/* Defines a type's encoders of each level from NAME_encode_at(fit, k, in, importance, row). */
 #define QUANT_FIT_ENCODE(NAME)                                                                     \
     static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
     {                                                                                              \

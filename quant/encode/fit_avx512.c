@@ -5,7 +5,7 @@
 #include "quant/encode/fit_lanes.inc"
 #include <immintrin.h>
 
-/* A codebook, and the middle between each value and the one before. */
+/* A codebook, and the midpoint between each value and the previous one. */
 struct book {
     __m512 value, middle;
 };
@@ -19,7 +19,7 @@ CPU_TARGET_AVX512 static inline struct book book_of(const int8_t codebook[16])
     return (struct book){value, _mm512_mul_ps(_mm512_set1_ps(0.5f), two)};
 }
 
-/* Bit by bit the number of the last middle that x is past. */
+/* Binary search, bit by bit, for the last midpoint below x. */
 CPU_TARGET_AVX512 static inline __m512 nearest_of(const struct book *book, __m512 x)
 {
     __m512i number = _mm512_setzero_si512();

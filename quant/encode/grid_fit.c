@@ -1,15 +1,16 @@
 /* quant/encode/grid_fit.c: the search for scales and entries; see quant/encode/grid_fit.h.
  *
- * A sub-block alone: some scales, for each the best entries, then the scale that suits these best,
- * as long as that helps. Then the super-block: scales become small odd integers times d, each
- * sub-block takes the best of the neighbouring integers, and d is solved for again.
+ * Step 1, each sub-block alone: for each trial scale the best entries, then the best scale for
+ * these entries, as long as the error decreases. Step 2, the super-block: scales become small odd
+ * integers times d, each sub-block takes the best of the adjacent integers, and d is solved for
+ * again.
  *
  * The error of values v under a scale s is w (x - s v)^2 = w x^2 - 2 s (w x v) + s^2 (w v^2),
  * summed over the elements. For each group (elements of one entry) the sums of w x v and w v^2 are
- * tabled by half an entry, for all combinations of levels that a half may have; then a scale costs
- * two multiplications a combination. The best entry is found exactly: entries are listed by their
+ * tabulated for all combinations of levels in half an entry, so that a scale costs two
+ * multiplications per combination. The best entry is found exactly: entries are listed by their
  * first half, and a list is read only if its half with the best second half beats the best entry so
- * far, at the beginning the one that was best for the scale before. */
+ * far, initially the best entry for the previous scale. */
 #include "quant/encode/grid_fit.h"
 #include <float.h>
 #include <math.h>
@@ -19,8 +20,8 @@
 
 enum { MAX_GROUPS = 8 /* of a sub-block */, ROUNDS = 2, REFITS = 2 };
 
-/* Combinations of levels in half an entry, and those in a quarter (or, of an entry of 4, in one
- * element): half = quarter + quarters * next quarter. */
+/* The number of combinations of levels in half an entry, and in a quarter (one element of an entry
+ * of 4): half = quarter + quarters * next quarter. */
 static int count_quarters(const struct quant_grid_form *form)
 {
     return form->entry_len == 8 ? form->n_levels * form->n_levels : form->n_levels;
@@ -66,16 +67,15 @@ void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *f
     }
 }
 
-/* Elements with their weights; without their signs where the grid has magnitudes. */
+/* Elements and their weights; magnitudes, if the grid has magnitudes. */
 struct elements {
     float x[FIT_LEN], w[FIT_LEN];
 };
 
-/* A super-block. */
+/* The sums of a super-block. */
 struct tables {
-    struct quant_grid_sums
-        sums[64]; /* by group; where there are shifts, of each group those of +1 and of -1 */
-    float xx[64]; /* by group: sum of w x^2 */
+    struct quant_grid_sums sums[64]; /* by group; with shifts, by group and shift (+1, -1) */
+    float xx[64];                    /* by group: sum of w x^2 */
 };
 
 static const struct quant_grid_sums *sums_of(const struct quant_grid_form *form,
@@ -84,7 +84,7 @@ static const struct quant_grid_sums *sums_of(const struct quant_grid_form *form,
     return &t->sums[form->signs == QUANT_GRID_SHIFTS ? 2 * group + down : group];
 }
 
-/* What is chosen for a sub-block. */
+/* The choice for a sub-block. */
 struct choice {
     float scale, error;
     float xv, vv; /* weighted sums of x * value and value^2, values without the scale */
@@ -116,7 +116,7 @@ static void fill_sums(const struct quant_grid_form *form, const float *x, const 
                 out->xv[h][j * quarters + i] = quarter_xv[0][i] + quarter_xv[1][j];
                 out->vv[h][j * quarters + i] = quarter_vv[0][i] + quarter_vv[1][j];
             }
-        /* What pads the table to whole lanes is no good choice. */
+        /* The padding to whole lanes is never the best choice. */
         for (int i = quarters * quarters; i < QUANT_GRID_HALVES; i++) {
             out->xv[h][i] = 0.0f;
             out->vv[h][i] = FLT_MAX;
@@ -187,8 +187,8 @@ CPU_TARGET_AVX2 static inline __m256 errors_of(const struct quant_grid_sums *t, 
                          _mm256_mul_ps(twice, _mm256_loadu_ps(t->xv[half] + i)));
 }
 
-/* Which of eight lists are read is decided together, by the best entry so far: a list that a later
- * best entry excludes has none that is better. */
+/* One comparison with the best entry so far decides which of eight lists are read. A list that a
+ * later best entry would exclude has no better entry, so the result is the same. */
 CPU_TARGET_AVX2 float quant_grid_search_avx2(const struct quant_grid *grid,
                                              const struct quant_grid_sums *t, float scale,
                                              uint16_t *entry)
@@ -226,7 +226,7 @@ CPU_TARGET_AVX512 static inline __m512 errors_of_16(const struct quant_grid_sums
                          _mm512_mul_ps(twice, _mm512_loadu_ps(t->xv[half] + i)));
 }
 
-/* The numbers of table[6][16] at `place`. */
+/* The elements of table[6][16] at `place`. */
 CPU_TARGET_AVX512 static inline __m512 look_up(const __m512 table[6], __m512i place)
 {
     const __m512 a = _mm512_permutex2var_ps(table[0], place, table[1]);
@@ -237,7 +237,8 @@ CPU_TARGET_AVX512 static inline __m512 look_up(const __m512 table[6], __m512i pl
     return _mm512_mask_mov_ps(_mm512_mask_mov_ps(a, past_a, b), past_b, c);
 }
 
-/* Lists by 16 entries: of several that are the best, the first is taken, as one by one. */
+/* Reads lists 16 entries at a time; among equally good entries the first is taken, as in the scalar
+ * search. */
 CPU_TARGET_AVX512 float quant_grid_search_avx512(const struct quant_grid *grid,
                                                  const struct quant_grid_sums *t, float scale,
                                                  uint16_t *entry)
@@ -278,8 +279,8 @@ CPU_TARGET_AVX512 float quant_grid_search_avx512(const struct quant_grid *grid,
 }
 #endif
 
-/* The best entries of sub-block s for a scale, all with one shift where `down` is not NULL. The
- * search begins with those of *c. */
+/* The best entries of sub-block s for c->scale, all with one shift unless `down` is NULL. The
+ * search begins at the entries of *c. */
 static void choose_with(const struct quant_grid *grid, const struct tables *t, int s,
                         const bool *down, struct choice *c)
 {
@@ -316,7 +317,7 @@ static void add_sums(const struct quant_grid *grid, const struct tables *t, int 
     }
 }
 
-/* The best entries of sub-block s for c->scale; the search begins with those of *c. */
+/* The best entries of sub-block s for c->scale; the search begins at the entries of *c. */
 static void choose(const struct quant_grid *grid, const struct tables *t, int s, struct choice *c)
 {
     const struct quant_grid_form *form = grid->form;
@@ -358,7 +359,7 @@ static struct choice fit_sub(const struct quant_grid *grid, const float *x, cons
 
 /* ---- The super-block ---- */
 
-/* Takes the signs off: x becomes what a magnitude is compared with. */
+/* Moves the signs to sign[]: x becomes the value to compare with magnitudes. */
 static void take_signs(const struct quant_grid_form *form, struct elements *e, uint8_t sign[32])
 {
     memset(sign, 0, 32);
@@ -375,7 +376,7 @@ static void take_signs(const struct quant_grid_form *form, struct elements *e, u
             least = i;
         }
         if (form->signs != QUANT_GRID_SIGNS_EVEN || __builtin_popcount(sign[g]) % 2 == 0) continue;
-        sign[g] ^= (uint8_t)(1 << least); /* the one whose wrong sign costs least */
+        sign[g] ^= (uint8_t)(1 << least); /* the element whose wrong sign costs least */
         e->x[8 * g + least] = -e->x[8 * g + least];
     }
 }
@@ -391,7 +392,8 @@ static void put_choice(const struct quant_grid_form *form, int s, int scale, con
     }
 }
 
-/* Integer scales and entries for out->d; returns the error, and in *solved the best d for them. */
+/* Chooses integer scales and entries for out->d; returns the error, and in *solved the best d for
+ * them. */
 static float choose_all(const struct quant_grid *grid, const struct tables *t,
                         const struct choice *ideal, struct quant_grid_fit *out, float *solved)
 {

@@ -1,8 +1,9 @@
-/* quant/encode/grid_fit.h: private to quant/: the search for scales and entries when weights are
- * encoded by a grid, that is, a list of the combinations that 4 or 8 consecutive elements may have.
+/* quant/encode/grid_fit.h: private to quant/: the search for scales and entries of types with a
+ * grid, that is, a list of the combinations that 4 or 8 consecutive elements may have.
  *
- * Each entry's error is a sum of errors of its two halves, which are tabled for all combinations of
- * levels that half an entry may have. So the best of all entries is found for each scale. */
+ * The error of an entry is the sum of the errors of its two halves, which are tabulated for all
+ * combinations of levels in half an entry. So the search finds the best of all entries for each
+ * scale. */
 #ifndef QUANT_ENCODE_GRID_FIT_H
 #define QUANT_ENCODE_GRID_FIT_H
 
@@ -10,8 +11,8 @@
 
 enum quant_grid_signs {
     QUANT_GRID_SIGNS_FREE, /* levels are magnitudes; each element has a sign */
-    QUANT_GRID_SIGNS_EVEN, /* of each 8 elements an even number is negative */
-    QUANT_GRID_SHIFTS      /* levels have signs, and all of shift_len elements 1 more or 1 less */
+    QUANT_GRID_SIGNS_EVEN, /* an even number of each 8 elements is negative */
+    QUANT_GRID_SHIFTS      /* levels have signs; all of shift_len are shifted by 1 or -1 */
 };
 
 /* value = factor * d * (2 * scale + 1) * level. */
@@ -25,8 +26,8 @@ struct quant_grid_form {
     int shift_len;
     int sub_len, max_scale;
     float factor;
-    /* Scales that are tried first: n_scales of them, from the one that puts the largest element at
-     * `first` times the highest level, each `ratio` times the one before. */
+    /* Trial scales: n_scales of them; the first puts the largest element at `first` times the
+     * highest level, and each is 1 / `ratio` times the one before. */
     int n_scales;
     float first, ratio;
 };
@@ -47,8 +48,8 @@ struct quant_grid_form {
 
 enum { QUANT_GRID_ENTRIES = 2048, QUANT_GRID_HALVES = 96 /* 3^4 or 8^2, in whole lanes */ };
 
-/* Of a group (the elements of one entry) with one shift: sums of w x v and w v^2 for each
- * combination of levels that half an entry may have. */
+/* For a group (the elements of one entry) and one shift: sums of w x v and w v^2 for each
+ * combination of levels in half an entry. */
 struct quant_grid_sums {
     float xv[2][QUANT_GRID_HALVES], vv[2][QUANT_GRID_HALVES];
 };
@@ -57,7 +58,7 @@ struct quant_grid;
 typedef float quant_grid_search_fn(const struct quant_grid *grid, const struct quant_grid_sums *t,
                                    float scale, uint16_t *entry);
 
-/* A form with its entries as numbers of combinations of levels, half an entry each. */
+/* A form, with each half of an entry as the number of its combination of levels. */
 struct quant_grid {
     const struct quant_grid_form *form;
     quant_grid_search_fn *search;
@@ -70,8 +71,8 @@ struct quant_grid {
 void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
                         quant_grid_search_fn *search);
 
-/* The best entry for a group under a scale, and its error less the sum of w x^2; *entry is where
- * the search begins. The same result at all levels. */
+/* Finds the best entry of a group for a scale and returns its error minus the sum of w x^2; the
+ * search begins at *entry. The result is the same at all levels. */
 float quant_grid_search(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
                         uint16_t *entry);
 float quant_grid_search_avx2(const struct quant_grid *grid, const struct quant_grid_sums *t,
@@ -79,13 +80,13 @@ float quant_grid_search_avx2(const struct quant_grid *grid, const struct quant_g
 float quant_grid_search_avx512(const struct quant_grid *grid, const struct quant_grid_sums *t,
                                float scale, uint16_t *entry);
 
-/* A super-block as the file keeps it, before the bits are packed. */
+/* The fields of a super-block, before their bits are packed. */
 struct quant_grid_fit {
     uint16_t d;
     uint8_t scale[16];
     uint16_t entry[64];
     uint8_t sign[32]; /* bit i % 8 of i / 8: element i is negative */
-    uint8_t down[32]; /* of 8 elements: the shift is -1 */
+    uint8_t down[32]; /* per 8 elements: 1 if the shift is -1 */
 };
 void quant_grid_fit(const struct quant_grid *grid, const float *in, const float *importance,
                     struct quant_grid_fit *out);

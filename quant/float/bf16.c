@@ -35,10 +35,10 @@ static float flush(float f)
     return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
 }
 
-/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it reaches the
- * lower end of the exponent: rounded to 24 bits with any exponent it is, when the exact value is
- * less than half of such a step away from zero's side, FLT_MIN * (1 - 2^-25). The product is exact
- * in double; the sum is kept with its rounding error. */
+/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, would be smaller than FLT_MIN when
+ * rounded to 24 bits with an unbounded exponent, that is, whether the exact magnitude is below
+ * FLT_MIN * (1 - 2^-25). The product is exact in double; the sum is kept with its rounding
+ * error. */
 static bool tiny_after_rounding(float w, float x, float acc)
 {
     const double limit = (double)FLT_MIN * (1.0 - 0x1p-25);
@@ -53,7 +53,7 @@ static bool tiny_after_rounding(float w, float x, float acc)
     return sum < limit || (sum == limit && error < 0.0);
 }
 
-/* One half of the instruction; acc is not subnormal. */
+/* One of the two multiply-adds of the instruction; acc is not subnormal. */
 static float step(float w, float x, float acc)
 {
     w = flush(w);
@@ -68,7 +68,7 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += 32) {
         for (int l = 0; l < 16; l++) {
-            /* The odd element of a pair is first; elements past k are zero. */
+            /* The odd element of a pair comes first; elements past k are zero. */
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
                 float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;

@@ -1,5 +1,5 @@
-/* quant/float/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree
- * that ends their sum of 16 lanes, and the vector shells of gemv around a type's own step.
+/* quant/float/lanes.h: private to quant/: shared by the float types (F32, F16, BF16): the tree that
+ * reduces their 16 lanes, and the vector loops of gemv around a type's own step.
  *
  * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, which needs half of the
  * instructions per row, rows are read one after another with prefetches (docs/performance.md). */
@@ -119,7 +119,7 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
     }
 }
 
-/* Lanes below n, as the mask of a blend: lanes `first` to first + 7. */
+/* Blend mask of lanes `first` to first + 7: set in lanes below n. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_live_avx2(int n, int first)
 {
     __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -150,7 +150,7 @@ quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_l
     return (struct quant_lanes_avx2){low, high};
 }
 
-/* The same with AVX-512; lanes that are not live load as zero. */
+/* The same with AVX-512; lanes outside `live` load as zero. */
 typedef __m512 quant_lanes_load_avx512(__mmask16 live, const uint8_t *w);
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_avx512 *load,
                                                              __m512 lanes, const uint8_t *w,

@@ -7,9 +7,9 @@
  *      qs[s][i]: element 16s + i low, 16s + 8 + i high; bit 3 of a code is the sign
  *      x = scale / 2 * quant_e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
  *
- * UE4M3: exponent in bits 3 to 6, bias 7; without one the mantissa counts 2^-9; 0x7f is 0, 0xff is
- * not; otherwise bit 7 is not read. The scales have too wide a range for integer sums, so products
- * take columns of floats (quant_act_f32): rows are decoded, some elements at a time. Source of the
+ * UE4M3: exponent in bits 3 to 6, bias 7; with exponent 0 the mantissa counts 2^-9. 0x7f is 0, 0xff
+ * is not; otherwise bit 7 is ignored. The scales have too wide a range for integer sums, so columns
+ * are floats (quant_act_f32), and products decode some elements of a row at a time. Source of the
  * layout: the GGUF format as its reference implementation writes it. */
 #include "quant/encode/e2m1.h"
 #include "quant/float/lanes.h"
@@ -17,7 +17,7 @@
 
 enum { LEN = 64, SUB_LEN = 16, BYTES = 36, AT_ONCE = 4 * LEN };
 
-/* Half of a scale. Normal numbers move to the exponent and mantissa of a float. */
+/* Half of a scale. The bits of a normal number move to the exponent and mantissa of a float. */
 static inline float half_scale(uint8_t e)
 {
     const uint32_t bits = e & 0x7f;
@@ -46,9 +46,9 @@ static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
     decode_blocks(first, n, row, out);
 }
 
-/* The scale that puts the largest element at the largest code, and its neighbours: whichever errs
- * least. Elements that are no finite numbers have no code: they become the largest, as one that is
- * beyond the largest scale. */
+/* Tries the scale that puts the largest element at the largest code, and the scales adjacent to it,
+ * and keeps the one with the least error. Elements that are not finite have no code: they become
+ * the largest value, like elements beyond the largest scale. */
 QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *scale, uint8_t q[8])
 {
     float x[SUB_LEN], w[SUB_LEN], largest = 0.0f, best = INFINITY;
@@ -58,7 +58,7 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
         x[i] = fabsf(in[i]) <= 0x1p30f ? in[i] : copysignf(0x1p30f, in[i]);
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     }
-    /* The scale below the wanted one by its bits, where it is a normal number. */
+    /* The scale below the wanted one, from its bits if it is normal. */
     const int64_t below = ((int64_t)quant_bits_of(largest / 12.0f) - (119 << 23)) >> 20;
     int middle = below > 0x7e ? 0x7e : below > 8 ? (int)below : 1;
     while (middle < 0x7e && 12.0f * half_scale((uint8_t)middle) < largest) middle++;
@@ -77,7 +77,7 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
 QUANT_INLINE void nvfp4_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                   const float *importance, void *row)
 {
-    (void)to; /* a search of its own */
+    (void)to; /* this type has its own search */
     uint8_t *block = row;
     for (int64_t b = 0; b < k / LEN; b++, block += BYTES)
         for (int s = 0; s < LEN / SUB_LEN; s++) {
@@ -149,7 +149,7 @@ CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
     }
 }
 
-/* half_scale of the scales of four blocks: of sub-block s of block b in lane 4b + s. */
+/* half_scale of the scales of four blocks; sub-block s of block b is lane 4b + s. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 half_scales_avx512(const uint8_t *block)
 {
     int32_t four[4];
@@ -165,7 +165,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 half_scales_avx512(const uint8_t *block)
     return _mm512_mask_mov_ps(d, none, _mm512_setzero_ps());
 }
 
-/* Sixteen elements; a permutation reads the lower four bits of an index. */
+/* Sixteen elements; the permutation uses the lower four bits of an index. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 decode_sub_avx512(const uint8_t *q, __m512 d)
 {
     const __m512 value = _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 8.0f, 12.0f, 0.0f,
@@ -175,7 +175,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 decode_sub_avx512(const uint8_t *q, __m512
     return _mm512_mul_ps(d, _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(both), value));
 }
 
-/* n blocks, four at most, of each of two rows. */
+/* Adds the products of n blocks, at most four, of each of two rows. */
 CPU_TARGET_AVX512 QUANT_INLINE void add_blocks_avx512(const uint8_t *const block[2], int n,
                                                       const float *x, __m512 lanes[2])
 {
@@ -199,7 +199,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void add_blocks_avx512(const uint8_t *const block
     }
 }
 
-/* Two rows at a time: the additions to one row's lanes wait for each other. */
+/* Two rows at a time, because the additions to the lanes of one row form a dependent chain. */
 CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
                                           const struct quant_act *a, float *out)
 {

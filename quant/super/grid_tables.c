@@ -1,7 +1,7 @@
 /* quant/super/grid_tables.c: the code books of the I-quants: the combinations of magnitudes that 8
- * (or 4) consecutive elements can have. Facts of the GGUF format. One entry is written as the
- * numbers of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest; the macros make
- * the bytes.
+ * (or 4) consecutive elements can have. Part of the GGUF format. An entry is written as the indices
+ * of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest; the macros expand it to
+ * bytes.
  *
  *     family   entries of   magnitudes by number
  *     IQ2      8            8 25 43
@@ -12,7 +12,7 @@
 
 /* clang-format off */
 
-/* Seven sign bits, and an eighth that makes their number even. */
+/* Seven sign bits, and an eighth that makes the number of set bits even. */
 const uint8_t quant_signs7[128] = {
     0x00, 0x81, 0x82, 0x03, 0x84, 0x05, 0x06, 0x87, 0x88, 0x09, 0x0a, 0x8b, 0x0c, 0x8d, 0x8e, 0x0f,
     0x90, 0x11, 0x12, 0x93, 0x14, 0x95, 0x96, 0x17, 0x18, 0x99, 0x9a, 0x1b, 0x9c, 0x1d, 0x1e, 0x9f,

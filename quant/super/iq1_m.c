@@ -1,9 +1,9 @@
 /* quant/super/iq1_m.c: IQ1_M: the grid of IQ1_S, a shift for each 8 elements, 16 sub-blocks of 16
  * with 3-bit scales.
  *
- * value = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.75 bits a weight. The half-precision d lies
- * in the upper four bits of four little-endian numbers. Panels hold the code + 16. Called through
- * the type table only. */
+ * value = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.75 bits per weight. The half-precision d
+ * lies in the upper four bits of four little-endian numbers. Panels hold the code + 16. Called
+ * through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
@@ -19,13 +19,13 @@ _Static_assert(sizeof(struct iq1_m_block) == 56, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };
 
-/* Nibble i. */
+/* Nibble i of `high`. */
 static inline int iq1_m_high(const struct iq1_m_block *w, int i)
 {
     return w->high[i / 2] >> i % 2 * 4 & 15;
 }
 
-/* Of elements 8i ... 8i + 7. */
+/* The entry of elements 8i ... 8i + 7. */
 static inline uint64_t iq1_m_entry(const void *block, int i)
 {
     const struct iq1_m_block *w = block;
@@ -91,7 +91,7 @@ SUPER_AVX2 __m256i iq1_m_scales(const void *block)
 SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
 {
     const struct iq1_m_block *w = block;
-    /* Bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
+    /* Broadcasts bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
     __m256i high = _mm256_set1_epi16((int16_t)quant_load16(w->high + 2 * s));
     __m256i down =
         _mm256_and_si256(high, _mm256_setr_epi64x(0x0008000800080008, 0x0080008000800080,

@@ -2,7 +2,7 @@
  * scales and a common shift.
  *
  * value = d * (2 * scale + 1) * (grid +- 1/8) = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.56
- * bits a weight. Panels hold the code + 16. Called through the type table only. */
+ * bits per weight. Panels hold the code + 16. Called through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };
 
-/* Of elements 8i ... 8i + 7. */
+/* The entry of elements 8i ... 8i + 7. */
 static inline uint64_t iq1_s_entry(const void *block, int i)
 {
     const struct iq1_s_block *w = block;

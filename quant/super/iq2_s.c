@@ -1,7 +1,7 @@
-/* quant/super/iq2_s.c: IQ2_S: a grid of 1024 times 8 magnitudes, signs of their own, 16 sub-blocks
- * of 16 with 4-bit scales.
+/* quant/super/iq2_s.c: IQ2_S: a grid of 1024 times 8 magnitudes, a sign bit per element, 16
+ * sub-blocks of 16 with 4-bit scales.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.56 bits a weight. Panels hold the code + 64.
+ * value = d / 8 * (2 * scale + 1) * +-grid. 2.56 bits per weight. Panels hold the code + 64.
  * Called through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct iq2_s_block) == 82, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* Of elements 8i ... 8i + 7. */
+/* The entry of elements 8i ... 8i + 7. */
 static inline uint64_t iq2_s_entry(const void *block, int i)
 {
     const struct iq2_s_block *w = block;
@@ -73,7 +73,8 @@ SUPER_AVX2 __m256i iq2_s_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq2_s_entry, block, s), iq2_s_signs(block, s));
 }
 
-/* For vpshufb: zero to the lower byte of a word, byte n * PLACE to the upper. */
+/* Indices for vpshufb: Z zeroes both bytes of a word; adding n * PLACE puts byte n into the upper
+ * one. */
 enum { Z = 0x00800080, PLACE = 0x01000100 };
 
 SUPER_VBMI void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
@@ -81,7 +82,7 @@ SUPER_VBMI void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
     const struct iq2_s_block *w = block;
     int64_t eight;
     memcpy(&eight, w->high, sizeof eight);
-    /* Byte i / 4 to the upper half of word i; its two bits to bits 8 and 9. */
+    /* Moves byte i / 4 to the upper half of word i, and its two bits to bits 8 and 9. */
     const __m512i place =
         _mm512_setr_epi32(Z, Z, Z | PLACE, Z | PLACE, Z | 2 * PLACE, Z | 2 * PLACE, Z | 3 * PLACE,
                           Z | 3 * PLACE, Z | 4 * PLACE, Z | 4 * PLACE, Z | 5 * PLACE, Z | 5 * PLACE,

@@ -1,9 +1,8 @@
-/* quant/super/iq2_xs.c: IQ2_XS: a grid of 512 times 8 magnitudes, signs in sevens, 16 sub-blocks of
- * 16 with 4-bit scales.
+/* quant/super/iq2_xs.c: IQ2_XS: a grid of 512 times 8 magnitudes, seven sign bits per 8 elements,
+ * 16 sub-blocks of 16 with 4-bit scales.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.31 bits a weight. The eighth sign of 8 elements makes
- * the number of negative ones even. Panels hold the code + 64.
- * Called through the type table only. */
+ * value = d / 8 * (2 * scale + 1) * +-grid. 2.31 bits per weight. The eighth sign makes the number
+ * of negative elements even. Panels hold the code + 64. Called through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
@@ -18,7 +17,7 @@ _Static_assert(sizeof(struct iq2_xs_block) == 74, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* Of elements 8i ... 8i + 7. */
+/* The entry of elements 8i ... 8i + 7. */
 static inline uint64_t iq2_xs_entry(const void *block, int i)
 {
     const struct iq2_xs_block *w = block;

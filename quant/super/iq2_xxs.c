@@ -1,9 +1,8 @@
-/* quant/super/iq2_xxs.c: IQ2_XXS: a grid of 256 times 8 magnitudes, signs in sevens, 8 sub-blocks
- * of 32 with 4-bit scales.
+/* quant/super/iq2_xxs.c: IQ2_XXS: a grid of 256 times 8 magnitudes, seven sign bits per 8 elements,
+ * 8 sub-blocks of 32 with 4-bit scales.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.06 bits a weight. The eighth sign of 8 elements makes
- * the number of negative ones even. Panels hold the code + 64.
- * Called through the type table only. */
+ * value = d / 8 * (2 * scale + 1) * +-grid. 2.06 bits per weight. The eighth sign makes the number
+ * of negative elements even. Panels hold the code + 64. Called through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
@@ -18,7 +17,7 @@ _Static_assert(sizeof(struct iq2_xxs_block) == 66, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* Of elements 8i ... 8i + 7. */
+/* The entry of elements 8i ... 8i + 7. */
 static inline uint64_t iq2_xxs_entry(const void *block, int i)
 {
     const struct iq2_xxs_block *w = block;

@@ -1,7 +1,7 @@
-/* quant/super/iq3_s.c: IQ3_S: a grid of 512 times 4 magnitudes, signs of their own, 8 sub-blocks of
- * 32 with 4-bit scales.
+/* quant/super/iq3_s.c: IQ3_S: a grid of 512 times 4 magnitudes, a sign bit per element, 8
+ * sub-blocks of 32 with 4-bit scales.
  *
- * value = d * (2 * scale + 1) * +-grid. 3.44 bits a weight. Panels hold the code + 16. Called
+ * value = d * (2 * scale + 1) * +-grid. 3.44 bits per weight. Panels hold the code + 16. Called
  * through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct iq3_s_block) == 110, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 31 };
 
-/* Two entries, of elements 8i ... 8i + 7. */
+/* The two entries of elements 8i ... 8i + 7. */
 static inline uint64_t iq3_s_entry(const void *block, int i)
 {
     const struct iq3_s_block *w = block;

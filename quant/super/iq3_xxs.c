@@ -1,9 +1,8 @@
-/* quant/super/iq3_xxs.c: IQ3_XXS: a grid of 256 times 4 magnitudes, signs in sevens, 8 sub-blocks
- * of 32 with 4-bit scales.
+/* quant/super/iq3_xxs.c: IQ3_XXS: a grid of 256 times 4 magnitudes, seven sign bits per 8 elements,
+ * 8 sub-blocks of 32 with 4-bit scales.
  *
- * value = d / 4 * (2 * scale + 1) * +-grid. 3.06 bits a weight. The eighth sign of 8 elements makes
- * the number of negative ones even. Panels hold the code + 64. Called through the type table only.
- */
+ * value = d / 4 * (2 * scale + 1) * +-grid. 3.06 bits per weight. The eighth sign makes the number
+ * of negative elements even. Panels hold the code + 64. Called through the type table only. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
@@ -17,7 +16,7 @@ _Static_assert(sizeof(struct iq3_xxs_block) == 98, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 126 };
 
-/* Two entries, of elements 8i ... 8i + 7. */
+/* The two entries of elements 8i ... 8i + 7. */
 static inline uint64_t iq3_xxs_entry(const void *block, int i)
 {
     const struct iq3_xxs_block *w = block;

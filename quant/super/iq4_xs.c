@@ -1,8 +1,8 @@
-/* quant/super/iq4_xs.c: IQ4_XS: 4-bit codes into a book of 16 values, 8 sub-blocks of 32 with 6-bit
- * scales.
+/* quant/super/iq4_xs.c: IQ4_XS: 4-bit indices into a codebook of 16 values, 8 sub-blocks of 32 with
+ * 6-bit scales.
  *
- * value = d * (scale - 32) * book[code], the book that of IQ4_NL. 4.25 bits a weight. Panels hold
- * book[code] + 128. Called through the type table only. */
+ * value = d * (scale - 32) * book[code], with the codebook of IQ4_NL. 4.25 bits per weight. Panels
+ * hold book[code] + 128. Called through the type table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_x86.h"
 
@@ -56,7 +56,8 @@ QUANT_INLINE void iq4_xs_encode_at(const struct quant_fit *to, int64_t k, const 
 QUANT_FIT_ENCODE(iq4_xs)
 
 #if defined(__x86_64__)
-/* 16 bytes to 32 codes in the order of their elements: the low nibbles, then the high ones. */
+/* Splits 16 bytes into 32 codes in the order of their elements: the low nibbles, then the high
+ * ones. */
 SUPER_AVX2 __m256i iq4_xs_codes_avx2(const uint8_t bytes[16])
 {
     __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)bytes));
@@ -82,7 +83,7 @@ CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t first, int64_t n_blocks,
             super_rows_load(row + r, at, v);
             _mm256_storeu_ps(out->d + r, super_halves(v[0]));
             _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
-            for (int s = 0; s < 8; s += 2) { /* number s to the lower, s + 1 to the upper half */
+            for (int s = 0; s < 8; s += 2) { /* sub-block s in the lower half, s + 1 in the upper */
                 __m256i low = _mm256_srli_epi32(v[1], 4 * s),
                         top = _mm256_srli_epi32(v[0], 16 + 2 * s);
                 low = _mm256_blend_epi16(low, _mm256_slli_epi32(low, 12), 0xaa);
@@ -106,7 +107,7 @@ CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t first, int64_t n_blocks,
     }
 }
 
-/* The 8 scales, less 32. */
+/* The 8 scales minus 32. */
 SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
 {
     uint32_t low;
@@ -129,7 +130,7 @@ SUPER_AVX2 __m256i iq4_xs_isum(const struct super_input *in)
     for (int s = 0; s < 8; s++) {
         __m256i value = _mm256_shuffle_epi8(codebook, iq4_xs_codes_avx2(w->q + 16 * s));
         __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * s));
-        /* vpmaddubsw takes one side unsigned. 2 * 127 * 127 <= INT16_MAX. */
+        /* vpmaddubsw takes one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
         __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         __m256i scale =
             _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
@@ -139,13 +140,14 @@ SUPER_AVX2 __m256i iq4_xs_isum(const struct super_input *in)
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-/* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers
- * 0 2 4 6 1 3 5 7 of each, less 32. */
+/* Returns the first 32 bits of four super-blocks. scale[p] has the scales of super-blocks 2p and 2p
+ * + 1 minus 32: sub-blocks 0 2 4 6 1 3 5 7 of each. */
 SUPER_AVX512 __m128i iq4_xs_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
 {
     __m128i head = super_words(block, 0); /* d, then the high bits */
     __m128i low = super_words(block, offsetof(struct iq4_xs_block, scale_low));
-    /* The high bits of two scales to a byte: bits 1 and 0 for an even one, 3 and 2 for an odd. */
+    /* Each byte gets the high bits of two scales: bits 1 and 0 of an even sub-block, 3 and 2 of an
+     * odd one. */
     __m128i two = _mm_srli_epi32(head, 16);
     two = _mm_or_si128(two, _mm_slli_epi32(two, 8));
     two = _mm_and_si128(two, _mm_set1_epi32(0x00ff00ff));
@@ -162,8 +164,8 @@ SUPER_AVX512 __m128i iq4_xs_scales_four(const uint8_t *const block[SUPER_STEP], 
     return head;
 }
 
-/* Each 128 bits hold one sub-block: x[0] and x[1] the activations of low codes, x[2] and x[3] those
- * of high ones. */
+/* Each 128 bits hold one sub-block: x[0] and x[1] have the activations for low nibbles, x[2] and
+ * x[3] for high ones. */
 SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
                                  const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
@@ -178,8 +180,8 @@ SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -8, c);
 }
 
-/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
- * the sums start from minus 128 times scales and activations. */
+/* AVX-512 multiplies and adds unsigned bytes to 32 bits, so the codes are values + 128, and the
+ * sums start from minus 128 times scales times activations. */
 SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
                               struct super_step *step)
 {
@@ -187,7 +189,7 @@ SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const stru
     __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)quant_codebook_iq4)),
             scale[2];
     book = _mm512_add_epi8(book, _mm512_set1_epi8(-128));
-    /* Words of scale[p]: those of sub-blocks twice, as the sums of 16 are. */
+    /* Words of scale[p], each twice, in the order of the sums of 16. */
     const __m512i twice = _mm512_mullo_epi32(
         _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 4, 12, 20, 28, 6, 14, 22, 30),
         _mm512_set1_epi32(0x00010001));

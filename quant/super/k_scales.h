@@ -6,8 +6,8 @@
  *     byte 4 + j            | M[j+4] bits 5,4 |      M[j], 6 bits       |
  *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
  *
- * Read as three 32-bit words, masks extract four of them at once; SIMD does the same words for
- * eight rows. In both types the half-precision d and dmin are in the four bytes before. */
+ * Masks extract four of them at once from each of the three 32-bit words; SIMD kernels do this for
+ * eight rows. In both types the half-precision d and dmin are in the four bytes before these. */
 #ifndef QUANT_SUPER_K_SCALES_H
 #define QUANT_SUPER_K_SCALES_H
 
@@ -47,7 +47,7 @@ static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], u
 }
 
 #if defined(__x86_64__)
-/* A byte per sub-block, four to a row's lane: sub-blocks 0..3, then 4..7. */
+/* One byte per sub-block, four in a row's lane: [0] has sub-blocks 0..3, [1] has 4..7. */
 SUPER_AVX2 void k_scales_split(const __m256i head[4], __m256i scale[2], __m256i min[2])
 {
     const __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
@@ -59,7 +59,8 @@ SUPER_AVX2 void k_scales_split(const __m256i head[4], __m256i scale[2], __m256i 
                              _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2));
 }
 
-/* d, dmin, scales and minima of rows r .. r + 7 into a panel; head: the block's first 16 bytes. */
+/* Stores d, dmin, scales and minima of rows r .. r + 7 into a panel; head: the blocks' first 16
+ * bytes. */
 SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_panel256 *out)
 {
     _mm256_storeu_ps(out->d + r, super_halves(head[0]));
@@ -74,7 +75,7 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     }
 }
 
-/* The same of 16 rows, whose super-blocks begin `at` bytes from the pointers. */
+/* The same for 16 rows, whose super-blocks begin `at` bytes after the pointers. */
 SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], int64_t at,
                                      struct quant_panel256 *out)
 {
@@ -85,7 +86,7 @@ SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], in
     }
 }
 
-/* Of a group: d, msum and scales. */
+/* Fills d, msum and scale of a group (a super_heads). */
 SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
                                struct super_group *group)
 {
@@ -108,13 +109,14 @@ SUPER_AVX2 __m256i k_scales_part(const struct super_group *group, int i, int j)
     return _mm256_set1_epi32(group->scale[i][j]);
 }
 
-/* Of those, number s in all sixteen 16-bit lanes. */
+/* Scale s of those four in all sixteen 16-bit lanes. */
 SUPER_AVX2 __m256i k_scales_one(__m256i four, int s)
 {
     return _mm256_shuffle_epi8(four, _mm256_set1_epi16((int16_t)(0x8000 | s)));
 }
 
-/* Of each super-block in its lane: sums of 32 activations 0 and 2, 1 and 3, 4 and 6, 5 and 7. */
+/* Rows of sums of 32 activations: numbers 0 and 2, 1 and 3, 4 and 6, 5 and 7 of super-block j in
+ * lane j. */
 SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     for (int j = 0; j < SUPER_GROUP; j++) {
@@ -125,18 +127,18 @@ SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct supe
     }
 }
 
-/* Of four super-blocks at once: d and msum of n steps, and the scales as super_products takes them,
- * those of the second super-block eight words on. */
+/* For four super-blocks: fills d and msum of n steps, and the scales for super_products, those of
+ * the second super-block of a pair eight words after those of the first. */
 SUPER_AVX512 void k_scales_four(int n, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step,
                                 __m512i scale[2])
 {
-    enum { Z = -128 }; /* a byte of zero */
+    enum { Z = -128 }; /* makes a zero byte */
     __m512i head = super_heads_avx512(block, 0);
     const __m512i halves = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25));
     const __m128i d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
 
-    /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: six bits, or four and two. */
+    /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: six bits in one place, or four and two. */
     const __m128i low_at = _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m128i high_at = _mm_setr_epi8(Z, Z, Z, Z, 4, 5, 6, 7, Z, Z, Z, Z, 8, 9, 10, 11);
     const __m128i shift = _mm_setr_epi32(0, 0, 0, 4);
@@ -159,8 +161,8 @@ SUPER_AVX512 void k_scales_four(int n, const uint8_t *const block[SUPER_STEP],
     }
 }
 
-/* Codes number i are those of two sub-blocks: 0 2, 1 3, 4 6, 5 7. In each 128 bits of sum[0]: of
- * every super-block two sums of 32 activations. */
+/* x[j][i] has the activations of two sub-blocks: 0 2, 1 3, 4 6, 5 7. Each 128 bits of sum[0] have
+ * two sums of 32 activations of every super-block. */
 SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
                                    const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
@@ -187,7 +189,7 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
     }
 }
 
-/* Of a type with such scales: its super_step_products. */
+/* The super_step_products of a type with such scales. */
 SUPER_AVX512 void k_scales_take(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step)
 {

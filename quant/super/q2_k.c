@@ -1,6 +1,6 @@
 /* quant/super/q2_k.c: Q2_K: 2-bit codes, 16 sub-blocks of 16 with 4-bit scales and 4-bit minima.
  *
- * value = d * scale * code - dmin * min, code 0..3. 2.625 bits a weight. Called through the type
+ * value = d * scale * code - dmin * min, code 0..3. 2.625 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_x86.h"
@@ -51,7 +51,7 @@ QUANT_INLINE void q2_k_encode_at(const struct quant_fit *to, int64_t k, const fl
 QUANT_FIT_ENCODE(q2_k)
 
 #if defined(__x86_64__)
-/* d and minima of rows r .. r + 7; byte j of a lane of four[i] becomes scale 4i + j. */
+/* Stores d and minima of rows r .. r + 7; byte j of a lane of four[i] is scale 4i + j. */
 SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
                                    struct quant_panel256 *out, __m256i four[4])
 {
@@ -67,7 +67,7 @@ SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
     }
 }
 
-/* A folded code is at most 3 * 15: both bytes of 16 bits are multiplied by one factor at once. */
+/* A folded code is at most 3 * 15, so one 16-bit multiplication applies a factor to two bytes. */
 CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -122,7 +122,8 @@ CPU_TARGET_AVX512 static void q2_k_unpack_avx512(int64_t first, int64_t n_blocks
 static const struct quant_panel_form q2_k_folded = {
     .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
 
-/* Of each super-block in its lane: sums of 16 activations 4i and 4i + 2, 4i + 1 and 4i + 3. */
+/* Rows of sums of 16 activations: numbers 4i and 4i + 2, 4i + 1 and 4i + 3 of super-block j in lane
+ * j. */
 SUPER_AVX2 void q2_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     for (int j = 0; j < SUPER_GROUP; j++) {
@@ -146,8 +147,8 @@ SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct su
     }
 }
 
-/* Codes are multiplied in their positions in the bytes if 16-bit sums do not overflow: 2 * 127 *
- * 0x30 fits. The power of two is removed from the sums. */
+/* Where 16-bit sums do not overflow (2 * 127 * 0x30 fits), codes are multiplied in place, without a
+ * shift to bit 0, and the sums are shifted instead. */
 SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
 {
     const struct q2_k_block *w = in->block;
@@ -157,7 +158,7 @@ SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
     for (int h = 0; h < 2; h++) {
         __m256i codes = super_load_once(w->q + 32 * h);
         for (int g = 0; g < 4; g++) {
-            int place = g < 3 ? g : 2; /* of the codes: bits 2 * place and up */
+            int place = g < 3 ? g : 2; /* the codes are at bits 2 * place and 2 * place + 1 */
             __m256i code = super_bits(codes, 2 * (g - place), 3 << 2 * place);
             __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[place] = super_mad(acc[place], _mm256_maddubs_epi16(code, x),

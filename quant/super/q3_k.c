@@ -1,6 +1,6 @@
 /* quant/super/q3_k.c: Q3_K: 3-bit codes, 16 sub-blocks of 16 with 6-bit scales.
  *
- * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits a weight. Called through the type
+ * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_x86.h"
@@ -63,7 +63,7 @@ QUANT_INLINE void q3_k_encode_at(const struct quant_fit *to, int64_t k, const fl
 QUANT_FIT_ENCODE(q3_k)
 
 #if defined(__x86_64__)
-/* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
+/* Returns d of eight rows; byte j of a lane of four[i] is scale 4i + j minus 32. */
 SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
 {
     __m256i v[4], word[3];
@@ -109,9 +109,9 @@ CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t first, int64_t n_blocks,
     }
 }
 
-/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
- * of 16 bits are multiplied by one factor at once: adding 127 - 4 * (scale - 32) to each then
- * cancels a borrow between them. */
+/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). One 16-bit
+ * multiplication applies a factor to two bytes; adding 127 - 4 * (scale - 32) to each then cancels
+ * a borrow between them. */
 enum { Q3_K_FOLDED_OFFSET = 127 };
 
 /* The addend, in both bytes, for scales in 16 bits. */
@@ -158,7 +158,7 @@ CPU_TARGET_AVX512 static void q3_k_unpack_avx512(int64_t first, int64_t n_blocks
 static const struct quant_panel_form q3_k_folded = {
     .sub_len = 16, .offset = Q3_K_FOLDED_OFFSET, .max_code = 255, .has_min = false, .folded = true};
 
-/* The 16 scales, less 32, as 16-bit numbers: those of even sub-blocks, then those of odd ones. */
+/* The 16 scales minus 32 as 16-bit numbers: even sub-blocks, then odd ones. */
 SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
 {
     /* The last 16 bytes: 2 of codes, 12 of scales, d. */
@@ -169,7 +169,7 @@ SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
     __m128i high = _mm_shuffle_epi8(
         all, _mm_setr_epi8(10, 12, 10, 12, 10, 12, 10, 12, 11, 13, 11, 13, 11, 13, 11, 13));
     low = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 4, 0, 4)), _mm_set1_epi8(15));
-    /* Bits 0, 2, 4, 6 and the next, of two bytes at once, to bit 4. */
+    /* Moves the bit pairs at bits 0, 2, 4 and 6 to bit 4, in two bytes at once. */
     high = _mm_mullo_epi16(high, _mm_setr_epi16(64, 16, 4, 1, 64, 16, 4, 1));
     high = _mm_and_si128(_mm_srli_epi16(high, 2), _mm_set1_epi8(0x30));
     return _mm256_cvtepi8_epi16(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)));
@@ -180,12 +180,12 @@ SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
     super_sums_even_odd(sum, -4, sums);
 }
 
-/* Two codes to a byte: bits 2..0 and 6..4. The upper ones are multiplied in their positions, as 2 *
- * 127 * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
+/* Two codes per byte: bits 2..0 and 6..4. The upper ones are multiplied in place, because 2 * 127 *
+ * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
 SUPER_AVX2 __m256i q3_k_isum(const struct super_input *in)
 {
     const struct q3_k_block *w = in->block;
-    /* Of four bits the first and third, the second and fourth, at bits 2 and 6. */
+    /* Tables for four bits: the first and third, and the second and fourth, at bits 2 and 6. */
     const __m256i even = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44, 0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44));
     const __m256i odd = _mm256_broadcastsi128_si256(
@@ -215,7 +215,7 @@ SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
 {
     const struct q3_k_block *w = (const void *)block;
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
-    /* Bit i of the lower half, 4 + i of the upper, to bit 2. */
+    /* Rotates bit i of the lower half and bit 4 + i of the upper half to bit 2. */
     __m512i high =
         _mm512_rorv_epi32(super_broadcast_32(w->high), super_set_halves((i + 30) % 32, i + 2));
     return super_put_bits(high, 4, low);
@@ -228,7 +228,8 @@ SUPER_AVX512 void q3_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -4, c);
 }
 
-/* Of four super-blocks: scale[p] has those of 2p and 2p + 1; returns the last 32 bits. */
+/* Returns the last 32 bits of four super-blocks; scale[p] has the scales of super-blocks 2p and 2p
+ * + 1. */
 SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
 {
     /* The last 16 bytes: 2 of codes, 12 of scales, d. */

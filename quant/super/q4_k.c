@@ -1,6 +1,6 @@
 /* quant/super/q4_k.c: Q4_K: 4-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
  *
- * value = d * scale * code - dmin * min, code 0..15. 4.5 bits a weight. Called through the type
+ * value = d * scale * code - dmin * min, code 0..15. 4.5 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"

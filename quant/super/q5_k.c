@@ -1,6 +1,6 @@
 /* quant/super/q5_k.c: Q5_K: 5-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
  *
- * value = d * scale * code - dmin * min, code 0..31. 5.5 bits a weight. Called through the type
+ * value = d * scale * code - dmin * min, code 0..31. 5.5 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"
@@ -132,7 +132,7 @@ SUPER_AVX2 __m256i q5_k_isum(const struct super_input *in)
 SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
 {
     const struct q5_k_block *w = (const void *)block;
-    int s = i / 2 * 4 + i % 2; /* and s + 2 in the upper half */
+    int s = i / 2 * 4 + i % 2; /* sub-block s in the lower half, s + 2 in the upper */
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
     __m512i fifth =
         _mm512_rorv_epi32(super_broadcast_32(w->high), super_set_halves(s + 28, s + 30));

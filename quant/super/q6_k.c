@@ -1,7 +1,7 @@
 /* quant/super/q6_k.c: Q6_K: 6-bit codes, 16 sub-blocks of 16 with signed 8-bit scales.
  *
- * value = d * scale * (code - 32), code 0..63. 6.5625 bits a weight. Called through the type table
- * only. */
+ * value = d * scale * (code - 32), code 0..63. 6.5625 bits per weight. Called through the type
+ * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_x86.h"
 
@@ -56,7 +56,7 @@ QUANT_INLINE void q6_k_encode_at(const struct quant_fit *to, int64_t k, const fl
 QUANT_FIT_ENCODE(q6_k)
 
 #if defined(__x86_64__)
-/* Scales and d of rows r .. r + 7. */
+/* Stores scales and d of rows r .. r + 7. */
 SUPER_AVX2 void q6_k_scales_unpack(const void *const row[8], int64_t at, int r,
                                    struct quant_panel256 *out)
 {
@@ -121,7 +121,7 @@ CPU_TARGET_AVX512 static void q6_k_unpack_avx512(int64_t first, int64_t n_blocks
     }
 }
 
-/* Minus half the offset: minus the whole offset does not fit 16 bits. */
+/* Sums times minus half the offset: times the whole offset they would not fit 16 bits. */
 SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     super_sums_even_odd(sum, -16, sums);
@@ -152,7 +152,7 @@ SUPER_AVX2 __m256i q6_k_isum(const struct super_input *in)
 SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
 {
     const struct q6_k_block *w = (const void *)block;
-    int h = i / 2, g = i % 2 * 2; /* and g + 1 in the upper half */
+    int h = i / 2, g = i % 2 * 2; /* bit pair g in the lower half, g + 1 in the upper */
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->low + 64 * h), 2 * g, 15);
     __m512i high = super_broadcast_32(w->high + 32 * h);
     high = _mm512_rorv_epi32(high, super_set_halves((28 + 2 * g) % 32, 30 + 2 * g - g / 2 * 32));

@@ -1,5 +1,5 @@
 /* quant/super/q8_k.c: Q8_K: super-blocks of 256 signed bytes with a float scale and sums of
- * 16; 9.125 bits a weight.
+ * 16; 9.125 bits per weight.
  *
  * value = d * q. An intermediate form of other programs, rare in files: scalar kernels only. Panels
  * hold the bytes plus 128. Called through the type table only. */

@@ -1,12 +1,12 @@
-/* quant/super/super.h: private to quant/: what the types with super-blocks of 256 share in scalar
- * code.
+/* quant/super/super.h: private to quant/: scalar code that the types with super-blocks of 256
+ * share.
  *
- * A type file writes one function, `expand`, which unpacks a super-block; decode, dot and the
- * unpacking of panels are built on it, the same for every such type, and are the specification that
- * the SIMD kernels must equal. Everything here is inlined into small wrappers in the type's file,
- * with the type's row and its `expand` as constants: SUPER_KERNELS(q2_k) makes q2_k_decode,
- * q2_k_dot, q2_k_gemv, q2_k_unpack and q2_k_decode_avx2 out of q2_k_expand, and SUPER_GEMV(q2_k,
- * ...) makes q2_k_gemv_avx2 and q2_k_gemv_avx512; so for q3_k, q4_k, q5_k, q6_k and iq4_xs. */
+ * A type file defines one function, `expand`, which unpacks a super-block; decode, dot and the
+ * unpacking of panels are built on it and are the specification that the SIMD kernels must equal.
+ * Everything here is inlined into small wrappers in the type's file, with the type's row and its
+ * `expand` as constants: SUPER_KERNELS(q2_k) defines q2_k_decode, q2_k_dot, q2_k_gemv, q2_k_unpack
+ * and q2_k_decode_avx2 from q2_k_expand, and SUPER_GEMV(q2_k, ...) defines q2_k_gemv_avx2 and
+ * q2_k_gemv_avx512; likewise for q3_k, q4_k, q5_k, q6_k and iq4_xs. */
 #ifndef QUANT_SUPER_SUPER_H
 #define QUANT_SUPER_SUPER_H
 
@@ -105,13 +105,13 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
 #define SUPER_DECODE_AVX2(NAME)
 #endif
 
-/* The weights of super-block b. */
+/* The importance of super-block b, or NULL. */
 QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
 {
     return importance ? importance + SUPER_LEN * b : NULL;
 }
 
-/* NAME_encode_by and NAME_encode of a type with a grid: NAME_form, and NAME_pack of a fit. */
+/* Defines the encoders of a type with a grid from NAME_form and NAME_pack, which packs a fit. */
 #define SUPER_GRID_ENCODE_BY(NAME, FUNCTION, SEARCH)                                               \
     static void FUNCTION(int64_t k, const float *in, const float *importance, void *row)           \
     {                                                                                              \

@@ -1,17 +1,16 @@
-/* quant/super/super_codes.h: private to quant/: the x86 kernels of super-block types without
- * minima whose codes are, or can be converted to, small signed numbers: the I-quants with grids and
- * the ternary types.
+/* quant/super/super_codes.h: private to quant/: the x86 kernels of super-block types without minima
+ * whose codes are small signed numbers: the I-quants with grids and the ternary types.
  *
  * A type file has three functions in addition to its scalar expand:
  *
  *     head(block)         the 16 bits of d
- *     scales(block)       16-bit sub-scales: of sub-block 2g in lane g of the lower half, 2g + 1 in
- *                         lane g of the upper (types with sub-blocks of 32: both the same)
+ *     scales(block)       16-bit sub-scales: sub-block 2g in lane g of the lower half, 2g + 1 in
+ *                         lane g of the upper half (equal halves with sub-blocks of 32)
  *     codes(block, s)     32 signed codes, elements 32s ... 32s + 31
  *
- * and SUPER_CODES(NAME, FACTOR) makes NAME_gemv_avx2 and NAME_unpack_avx2 of them; FACTOR, a power
- * of two, is what d is multiplied by. Other levels inherit these, except where SUPER_CODES_512
- * makes a gemv with AVX-512 of
+ * and SUPER_CODES(NAME, HEAD, FACTOR) defines NAME_gemv_avx2 and NAME_unpack_avx2 from them;
+ * FACTOR, a power of two, multiplies d. Other levels inherit these, except where SUPER_CODES_512
+ * defines a gemv with AVX-512 from
  *
  *     bytes(block, to)    the whole super-block: unsigned codes, and sign bits */
 #ifndef QUANT_SUPER_SUPER_CODES_H
@@ -20,13 +19,13 @@
 #include "quant/super/grid_tables.h"
 #include "quant/super/super_x86.h"
 
-/* Of a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
+/* In a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
 typedef uint64_t super_grid_entry(const void *block, int i);
 
 /* Bit j: element 32s + j is negative. */
 typedef uint32_t super_grid_signs(const void *block, int s);
 
-/* All codes of such a super-block, above `offset`. */
+/* All codes of such a super-block, plus `offset`. */
 QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *signs, int offset,
                                     const void *block, uint8_t q[SUPER_LEN])
 {
@@ -37,7 +36,7 @@ QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *s
     }
 }
 
-/* Four times seven sign bits to four bytes. */
+/* Expands four times seven sign bits to four bytes. */
 static inline uint32_t super_signs7(uint32_t bits)
 {
     return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
@@ -57,7 +56,7 @@ QUANT_INLINE uint16_t super_codes_first(const void *block)
     return quant_load16(block);
 }
 
-/* v, negative where the bit of its element is set. */
+/* v, negated where the bit of its element is set. */
 SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
 {
     const __m256i place =
@@ -75,7 +74,7 @@ SUPER_AVX2 __m256i super_grid_entries(super_grid_entry *entry, const void *block
                               (int64_t)entry(block, 4 * s + 2), (int64_t)entry(block, 4 * s + 3));
 }
 
-/* 2n + 1 of the upper four bits of eight lanes. */
+/* 2n + 1 for the upper four bits n of each of eight lanes. */
 SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
 {
     __m256i four = _mm256_srli_epi32(tails, 28);
@@ -83,7 +82,8 @@ SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
     return _mm256_add_epi16(_mm256_add_epi16(scale, scale), _mm256_set1_epi16(1));
 }
 
-/* Eight bytes of four-bit numbers n, one for each 16 elements (of 32: four bytes), to 2n + 1. */
+/* 2n + 1 for eight bytes of four-bit numbers n, one per 16 elements (by_32: four bytes, one per
+ * 32). */
 SUPER_AVX2 __m256i super_odd_scales(__m128i nibbles, bool by_32)
 {
     __m128i low = _mm_and_si128(nibbles, _mm_set1_epi8(15));
@@ -101,7 +101,7 @@ SUPER_AVX2 __m256i super_codes_isum(const struct super_input *in, super_codes_he
     EACH (s, 8) {
         __m256i value = codes(in->block, s);
         __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * s));
-        /* vpmaddubsw takes one side unsigned. 2 * 127 * 127 <= INT16_MAX. */
+        /* vpmaddubsw takes one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
         __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         acc[s % 2] = super_mad(acc[s % 2], products, super_scale_pair(scale, s));
     }
@@ -109,7 +109,7 @@ SUPER_AVX2 __m256i super_codes_isum(const struct super_input *in, super_codes_he
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-/* The scales of one row, in pairs of sub-blocks of 16 (8 pairs) or 32 (4 pairs). */
+/* Stores the scales of one row in pairs of sub-blocks of 16 (8 pairs) or 32 (4 pairs). */
 SUPER_AVX2 void super_codes_scales_store(__m256i scales, int sub_len, int r,
                                          struct quant_panel256 *out)
 {
@@ -154,12 +154,12 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
     }
 }
 
-/* ---- AVX-512: one column, in the shell of super_x86.h ---- */
+/* ---- AVX-512: one column, by super_gemv_steps of super_x86.h ---- */
 
 #define SUPER_VBMI QUANT_INLINE CPU_TARGET_AVX512BF16
 
-/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and
- * which of these elements are negative. */
+/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and a bit
+ * for each that is negative. */
 struct super_codes_bytes {
     __m512i code[4];
     uint64_t negative[4];
@@ -167,7 +167,8 @@ struct super_codes_bytes {
 
 typedef void super_codes_bytes_of(const void *block, struct super_codes_bytes *bytes);
 
-/* A type's part. Codes are `above` the true values; types with `above` have no bits for signs. */
+/* The functions of a type. Codes are the values plus `above`; if that is not 0 the type has no sign
+ * bits. */
 struct super_codes_kernel {
     super_codes_head *head;
     super_codes_scales *scales; /* NULL: all are 1 */
@@ -175,7 +176,7 @@ struct super_codes_kernel {
     int above;
 };
 
-/* The column in its own order. */
+/* Fills the column in the order of its elements. */
 SUPER_AVX512 void super_codes_column(int above, float factor, const int8_t *const q[SUPER_STEP],
                                      const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
@@ -198,8 +199,8 @@ SUPER_AVX512 void super_codes_column(int above, float factor, const int8_t *cons
     }
 }
 
-/* Sums of four products each: of elements 64i + 4l in lane l of sum[i]. They fit 16 bits: of
- * magnitudes up to 62, 4 * 62 * 127 <= INT16_MAX. */
+/* Sums of four products each, of elements from 64i + 4l on in lane l of sum[i]. They fit 16 bits:
+ * magnitudes are at most 62, and 4 * 62 * 127 <= INT16_MAX. */
 SUPER_AVX512 void super_codes_multiply(const struct super_codes_kernel *kernel, const void *block,
                                        const __m512i x[4], __m512i sum[4])
 {
@@ -210,12 +211,13 @@ SUPER_AVX512 void super_codes_multiply(const struct super_codes_kernel *kernel, 
         __m512i xi = x[i];
         if (kernel->above == 0)
             xi = _mm512_mask_sub_epi8(xi, _cvtu64_mask64(w.negative[i]), zero, xi);
-        /* Without scales all sums are one: of 16 products, 16 * 3 * 127 <= INT16_MAX. */
+        /* Without scales sum[3] accumulates all: 16 products per lane, 16 * 3 * 127 <=
+         * INT16_MAX. */
         sum[i] = _mm512_dpbusd_epi32(kernel->scales || i == 0 ? zero : sum[i - 1], w.code[i], xi);
     }
 }
 
-/* Scales of two super-blocks; places of theirs for super_places. */
+/* Scales of two super-blocks, the second sixteen words after the first. */
 SUPER_AVX512 __m512i super_codes_scale_pair(const struct super_codes_kernel *kernel,
                                             const void *one, const void *other)
 {
@@ -228,7 +230,7 @@ SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
                                    const uint8_t *const block[SUPER_STEP],
                                    const struct super_column *c, struct super_step *step)
 {
-    /* Two lanes of each super-block in every 128 bits. */
+    /* Orders the lanes so that every 128 bits have two of each super-block. */
     const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
     EACH (p, 2) {
         const uint8_t *one = block[2 * p], *other = block[2 * p + 1];
@@ -253,7 +255,8 @@ SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
                              0, 0);
 }
 
-/* The sign bits of 32 times eight elements, whose sevens are the lower bits of 32 bytes. */
+/* Stores the sign bits of 32 times eight elements, given seven of each eight in the lower bits of
+ * 32 bytes. */
 SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
 {
     __m512i signs =
@@ -262,15 +265,15 @@ SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
     _mm256_storeu_si256((__m256i *)negative, _mm512_castsi512_si256(signs));
 }
 
-/* The same for four sevens in the lower 28 bits of each of eight lanes. */
+/* The same for four times seven bits in the lower 28 bits of each of eight lanes. */
 SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
 {
     const __m256i bits = _mm256_set1_epi64x(0x352e2720150e0700);
     super_signs_store(_mm256_multishift_epi64_epi8(bits, tails), negative);
 }
 
-/* Entries of a table of n (a power of two, 64 at least): two registers at a time, of which the bits
- * above the lower six choose. */
+/* Looks up entries in a table of n (a power of two, at least 64): the lower six bits of an index in
+ * each pair of registers, the other bits select the pair. */
 SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
 {
     __m512i found[16];
@@ -286,7 +289,7 @@ SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
     return found[0];
 }
 
-/* Codes of IQ2 by 32 entries. */
+/* Codes of IQ2 from 32 entries. */
 SUPER_VBMI void super_grid_codes_2(const uint16_t *table, int n, __m512i at, __m512i code[4])
 {
     const __m512i magnitude = _mm512_set1_epi32(8 | 25 << 8 | 43 << 16);
@@ -301,7 +304,7 @@ SUPER_VBMI void super_grid_codes_2(const uint16_t *table, int n, __m512i at, __m
     }
 }
 
-/* Codes of IQ3 by 64 entries; byte i of `magnitudes` is magnitude number i. */
+/* Codes of IQ3 from 64 entries; byte i of `magnitudes` is magnitude i. */
 SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i at[2],
                                    uint64_t magnitudes, __m512i code[4])
 {
@@ -336,8 +339,8 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
                            n_blocks, row, panel);                                                  \
     }
 
-/* NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE are those of struct super_codes_kernel.
- */
+/* Defines NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE: see struct
+ * super_codes_kernel. */
 #define SUPER_CODES_512(LEVEL, NAME, HEAD, FACTOR, SCALES, ABOVE)                                  \
     QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_prepare(const int8_t *const q[SUPER_STEP],         \
                                                         const int16_t *const sum[SUPER_STEP],      \
@@ -376,7 +379,7 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
 #define SUPER_CODES_LEVEL(LEVEL, NAME, ...)
 #endif
 
-/* Members of struct quant_type; VECTORS: its levels above scalar. */
+/* Members of struct quant_type; VECTORS: the levels above scalar. */
 #define SUPER_CODES_MEMBERS(NAME, VECTORS)                                                         \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \

@@ -1,9 +1,10 @@
-/* quant/super/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
+/* quant/super/super_x86.h: private to quant/: code that the x86 kernels of the super-block types
+ * share.
  *
- * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
- * where that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into
- * lanes, so that what follows is the scalar code of one row, for 8 or 16 rows at a time. gemv takes
- * rows one by one, in a shell for AVX2 and one for AVX-512. */
+ * Unpacking uses 256-bit vectors, and with AVX-512 512-bit vectors for the codes (not IQ4_XS, where
+ * that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into lanes, so
+ * the code after it is the scalar code of one row, for 8 or 16 rows. gemv takes rows one by one, in
+ * one loop for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_SUPER_X86_H
 #define QUANT_SUPER_SUPER_X86_H
 
@@ -17,7 +18,8 @@
 
 /* ---- Rows into lanes ---- */
 
-/* 16 bytes at `offset` of each of 8 rows: out[i] holds the i-th 32-bit word, row r in lane r. */
+/* Loads 16 bytes at `offset` of each of 8 rows: out[i] holds the i-th 32-bit word, row r in lane
+ * r. */
 SUPER_AVX2 void super_rows_load(const void *const row[8], int64_t offset, __m256i out[4])
 {
     __m256i v[4];
@@ -35,7 +37,7 @@ SUPER_AVX2 void super_rows_load(const void *const row[8], int64_t offset, __m256
     out[3] = _mm256_unpackhi_epi64(c, d);
 }
 
-/* The half-precision numbers in the low 16 bits of each lane. */
+/* Converts the half-precision numbers in the low 16 bits of each lane. */
 SUPER_AVX2 __m256 super_halves(__m256i words)
 {
     __m256i low = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
@@ -43,7 +45,7 @@ SUPER_AVX2 __m256 super_halves(__m256i words)
     return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
 }
 
-/* Four bytes per lane to two pairs of sub-scales or minima: bytes 2p and 2p + 1 of lane i to
+/* Stores four bytes per lane as two pairs of sub-scales or minima: bytes 2p and 2p + 1 of lane i to
  * to[p][r + i]. */
 SUPER_AVX2 void super_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
 {
@@ -66,8 +68,8 @@ SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16]
     }
 }
 
-/* Four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels: byte j
- * of a lane in both 16-bit halves of the lane of fold[j]. */
+/* Widens four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels:
+ * byte j of a lane in both 16-bit halves of that lane of fold[j]. */
 SUPER_AVX2 __m128i super_scale_factor_place(int j)
 {
     const __m128i first = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
@@ -97,21 +99,20 @@ SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
     return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
 }
 
-/* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the
- * lanes. */
+/* The products of eight super-blocks of a row (fewer at its end) before the sum over the lanes. */
 enum { SUPER_GROUP = 8 };
 struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
-    __m256i msum;              /* of super-block j in lane j, where the type has minima */
-    uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
-    /* Scales that super_heads took: four bytes of super-block j in [0][j], four in [1][j]. */
+    __m256i msum;              /* super-block j in lane j, if the type has minima */
+    uint32_t d[SUPER_GROUP];   /* half precision: d in the low half, dmin in the high half */
+    /* Scales that super_heads stored: four bytes of super-block j in [0][j], four in [1][j]. */
     int32_t scale[2][SUPER_GROUP];
     float da[SUPER_GROUP]; /* of the activations */
     float *out;
     int n;
 };
 
-/* The terms that a group adds to the sum of its row: zeros past its end. */
+/* The terms that a group adds to the sum of its row; zeros past the end of the row. */
 struct super_terms {
     float of[SUPER_GROUP];
     float *out;
@@ -126,8 +127,8 @@ struct super_sums {
 /* Fills sum from 16 sums of activations of each super-block. */
 typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
 
-/* Takes msum, d and scale of a group from its super-blocks at once, where the type can. Past the
- * end of a row the last super-block is repeated. */
+/* Fills msum, d and scale of a group from its super-blocks at once, in types that support it. Past
+ * the end of a row the last super-block is repeated. */
 typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
                          struct super_group *group);
 
@@ -143,7 +144,7 @@ struct super_input {
 /* isum of one super-block; fills group->d[j] in types without super_heads. */
 typedef __m256i super_isum(const struct super_input *in);
 
-/* Loads 32 bytes that are used twice: the compiler would load them for each use. */
+/* Loads 32 bytes that are used twice; the compiler would otherwise load them for each use. */
 SUPER_AVX2 __m256i super_load_once(const void *bytes)
 {
     __m256i v = _mm256_loadu_si256(bytes);
@@ -157,15 +158,15 @@ SUPER_AVX2 __m256i super_mad_sums(__m256i acc, __m256i v, const struct super_sum
     return super_mad(acc, v, _mm256_loadu_si256((const __m256i *)sums->sum[i]));
 }
 
-/* 16 bytes of scales: those of even sub-blocks, then those of odd ones. */
+/* 16 bytes of scales: even sub-blocks, then odd ones. */
 SUPER_AVX2 __m128i super_scales_even_odd(const void *scales)
 {
     return _mm_shuffle_epi8(_mm_loadu_si128(scales),
                             _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
 }
 
-/* Of those as 16-bit numbers: that of sub-block 2g in all lanes of the lower half, 2g + 1 in all
- * lanes of the upper. */
+/* Given scales in that order as 16-bit numbers: the scale of sub-block 2g in all lanes of the lower
+ * half, 2g + 1 in all lanes of the upper. */
 SUPER_AVX2 __m256i super_scale_pair(__m256i scales, int g)
 {
     return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0202 * g + 0x0100)));
@@ -195,7 +196,7 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* v of quant.h of the group's super-blocks. */
+/* v (quant.h) of the group's super-blocks. */
 SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min, float factor,
                                   struct super_terms *terms)
 {
@@ -226,7 +227,7 @@ SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float a
 
 enum { SUPER_DISTANCE = 6144, SUPER_SUMS = 8 };
 
-/* A type's part; its prepare and heads may be NULL. */
+/* The functions of a type; prepare and heads may be NULL. */
 struct super_kernel {
     super_sums_prepare *prepare;
     super_heads *heads;
@@ -244,7 +245,8 @@ SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads 
     heads(block, sums, group);
 }
 
-/* Fills the group, and meanwhile adds the terms of another, a dependent chain of operations. */
+/* Fills the group and adds the terms of another between its products, because the additions are a
+ * dependent chain. */
 SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
                                  const uint8_t *at, const int8_t *q, const struct super_sums *sums,
                                  bool to_l1, struct super_group *group,
@@ -281,11 +283,11 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
     }
 }
 
-/* Rows one by one in file order: several per step are faster from cache but slower from memory,
- * where weights are (docs/performance.md); the hardware prefetcher follows such a stream, and
- * software prefetch extends it across pages. A group is converted to terms only after the products
- * of the next one, and the terms are added during those of the one after that, because both are
- * long chains of dependent operations. */
+/* Takes rows one by one in file order: several per step are faster from cache but slower from
+ * memory (docs/performance.md). The hardware prefetcher follows such a stream, and software
+ * prefetch extends it across pages. A group is converted to terms after the products of the next
+ * group, and the terms are added during those of the group after that, because both are long chains
+ * of dependent operations. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
                            int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                            float *out)
@@ -293,11 +295,11 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
     const bool has_min = type->panel.has_min;
     struct super_sums sums[SUPER_SUMS];
     struct super_group group[2];
-    memset(sums, 0, sizeof sums);   /* where a type has no prepare */
-    memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
+    memset(sums, 0, sizeof sums);   /* for types without prepare */
+    memset(group, 0, sizeof group); /* groups of fewer than eight leave entries unused */
     memset(out, 0, (size_t)rows->n * sizeof *out);
     struct super_group *new = group, *old = group + 1;
-    float none = 0.0f; /* receives the terms of no group */
+    float none = 0.0f; /* receives the initial terms, which belong to no group */
     struct super_terms terms = {.out = &none};
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
         int64_t n = k / SUPER_LEN - b;
@@ -327,9 +329,9 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 /* ---- One column, AVX-512 ----
  *
- * Rows one by one as well. A step takes super-blocks 0 to 3 of one row: scales, minima and floats
- * of all four are in one register each. The super-block whose parts of isum and msum an element
- * holds, by 128-bit lanes, elements from 3 down to 0:
+ * Takes rows one by one, too. A step takes super-blocks 0 to 3 of one row: scales, minima and
+ * floats of all four are in one register each. The table gives the super-block that each element of
+ * isum and msum belongs to, by 128-bit lanes, elements from 3 down to 0:
  *
  *     lane         3          2          1          0
  *     isum[0]      1 1 0 0    1 1 0 0    1 1 0 0    1 1 0 0
@@ -339,7 +341,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
  * Codes and products are 512 bits wide, which halves the instructions: with two threads per core,
  * instruction throughput is the limit.
  *
- * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
+ * Sums of four products fit 16 bits if codes have at most 6 bits: those of two super-blocks are
  * packed into one register before they are multiplied by their scales.
  *
  * The column is reordered once for all rows, to the order in which codes are unpacked, in parts
@@ -347,13 +349,13 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 enum { SUPER_L1_DISTANCE = 2048, SUPER_NEAR_DISTANCE = 768 };
-enum { SUPER_COLUMNS = 2 }; /* maximum of a call */
+enum { SUPER_COLUMNS = 2 }; /* maximum per call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
 /* Data of four super-blocks of the column, for products. */
 struct super_column {
-    __m512i x[SUPER_STEP][4]; /* [j][i]: what codes 64i .. 64i + 63 of super-block j multiply */
+    __m512i x[SUPER_STEP][4]; /* [j][i]: activations for codes 64i .. 64i + 63 of super-block j */
     __m512i sum[2];           /* sums of activations, in the order of the type's scales */
     float d[SUPER_STEP];
 };
@@ -363,16 +365,16 @@ typedef void super_column_fill(const int8_t *const q[SUPER_STEP],
                                const int16_t *const sum[SUPER_STEP], struct super_column *column);
 
 struct super_step {
-    /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits, which sum over the register
-     * to isum of quant.h. */
+    /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits; their sum over the register
+     * is isum of quant.h. */
     __m512i isum[2];
-    __m512i msum; /* super-block j in lane j of every 128 bits, where the type has minima */
+    __m512i msum; /* super-block j in lane j of every 128 bits, if the type has minima */
     __m128i d;    /* half precision: d of the four, then dmin */
     __m128 da;    /* of the activations */
-    int n;        /* super-blocks in use; past them the last is repeated */
+    int n;        /* super-blocks in use; the last is repeated after them */
 };
 
-/* Fills isum, msum and d of n steps, each by a column; n is a constant where this is inlined. */
+/* Fills isum, msum and d of n steps, one per column; n is a constant after inlining. */
 typedef void super_step_products(int n, const uint8_t *const block[SUPER_STEP],
                                  const struct super_column *column, struct super_step *step);
 
@@ -383,7 +385,7 @@ SUPER_AVX512 __m512i super_join_32(const int8_t *q, const int8_t *second)
     return _mm512_inserti64x4(low, _mm256_load_si256((const __m256i *)second), 1);
 }
 
-/* The bytes of 32 in both halves. */
+/* 32 bytes in both halves. */
 SUPER_AVX512 __m512i super_broadcast_32(const void *bytes)
 {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256(bytes));
@@ -431,8 +433,8 @@ SUPER_AVX512 void super_scale_factors_avx512(const __m256i bytes[2], __m512i fol
     }
 }
 
-/* v >> shift in 16-bit words, from -7 (to the left) to 7. Bits cross from byte to byte: the caller
- * masks those away. */
+/* v >> shift in 16-bit words, for shifts from -7 (to the left) to 7. Bits cross byte boundaries;
+ * the caller masks them. */
 SUPER_AVX512 __m512i super_move_avx512(__m512i v, int shift)
 {
     if (shift == 0) return v;
@@ -464,7 +466,7 @@ SUPER_AVX512 __m128i super_words(const uint8_t *const block[SUPER_STEP], size_t 
     return _mm_setr_epi32(word[0], word[1], word[2], word[3]);
 }
 
-/* The lower 16 bits of all words, then the upper. */
+/* The lower 16 bits of all words, then the upper ones. */
 SUPER_AVX512 __m128i super_split_words(__m128i words)
 {
     return _mm_shuffle_epi8(words,
@@ -473,8 +475,8 @@ SUPER_AVX512 __m128i super_split_words(__m128i words)
 
 /* ---- Products of types whose codes have 6 bits or less ---- */
 
-/* Places of scales for super_products: number s0 .. s3 for the products in each 128 bits of a
- * register, of one super-block and, `next` words on, of the other. */
+/* Indices of scales for super_products: s0 .. s3 for the products in each 128 bits of a register,
+ * for one super-block and, `next` words after it, for the other. */
 SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
 {
     const int64_t four = 0x0001000100010001;
@@ -482,12 +484,11 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
                              s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
 }
 
-/* Codes number 64i .. 64i + 63 of a super-block, in the order in which the type's bits give
- * them. */
+/* Codes 64i .. 64i + 63 of a super-block, in the order in which the type's bits are unpacked. */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
-/* Adds to isum of each step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
- * where those of codes number i are. */
+/* Adds the products to isum of each step; scale[p] has the 16-bit scales of super-blocks 2p and 2p
+ * + 1, place[i] the indices of those for codes(block, i). */
 SUPER_AVX512 void super_products(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                  const struct super_column *c, const __m512i scale[2],
                                  const __m512i place[4], struct super_step *step)
@@ -508,10 +509,10 @@ SUPER_AVX512 void super_products(int n, super_codes *codes, const uint8_t *const
 
 /* ---- Scales of sub-blocks of 16 ----
  *
- * Of two super-blocks in one register: four of one, four of the other in every 128 bits, so that
- * products with sums of activations in the same order are lanes of isum. */
+ * A register has the scales of two super-blocks: every 128 bits have four of one and four of the
+ * other, so that products with sums of activations in the same order are lanes of isum. */
 
-/* `one` has 16 bytes of one super-block, then 16 of the other. */
+/* Reorders 16 bytes of one super-block and 16 of another to that order. */
 SUPER_AVX512 __m256i super_pair_order(__m256i one)
 {
     return _mm256_permutevar8x32_epi32(one, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
@@ -524,7 +525,7 @@ SUPER_AVX512 __m256i super_pair_scales(const uint8_t *one, const uint8_t *other)
         _mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
 }
 
-/* As super_places, for scales in this order. */
+/* super_places for scales in this order. */
 SUPER_AVX512 __m512i super_pair_places(int s0, int s1, int s2, int s3)
 {
     return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,
@@ -545,7 +546,7 @@ SUPER_AVX512 void super_pair_sums(const int16_t *const sum[SUPER_STEP], int fact
     }
 }
 
-/* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
+/* In Q2_K and Q3_K, codes(block, i) are 32 of each half of the super-block. */
 SUPER_AVX512 void super_column_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
 {
     for (int j = 0; j < SUPER_STEP; j++)
@@ -559,7 +560,7 @@ SUPER_AVX512 void super_places_halves(__m512i place[4])
 
 /* ---- From sums to floats ---- */
 
-/* Of lanes as in isum of a step: super-block j in lane j of every 128 bits. */
+/* Adds the lanes of isum of a step in pairs: super-block j is in lane j of every 128 bits. */
 SUPER_AVX512 __m512i super_add_pairs(const __m512i pair[2])
 {
     __m512 a = _mm512_castsi512_ps(pair[0]), b = _mm512_castsi512_ps(pair[1]);
@@ -567,7 +568,7 @@ SUPER_AVX512 __m512i super_add_pairs(const __m512i pair[2])
                             _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
 }
 
-/* The sums of both registers over their four times 128 bits: of a, then of b. */
+/* The sums of the four 128-bit lanes of a, then of b. */
 SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
 {
     __m512i two =
@@ -577,7 +578,7 @@ SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
                             _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* v of quant.h of the four super-blocks. */
+/* v (quant.h) of the four super-blocks. */
 SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
 {
     __m512i isum = super_add_pairs(step->isum);
@@ -595,9 +596,9 @@ SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *ste
     return _mm_fmadd_ps(_mm256_castps256_ps128(scale), _mm256_castps256_ps128(sums), t);
 }
 
-/* ---- The shell ---- */
+/* ---- The loop over rows ---- */
 
-/* A part of the matrix: n super-blocks (SUPER_PART at most) of each row. Where rows are consecutive
+/* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If rows are consecutive
  * and not a multiple of a step, up to four form a group, so that a step may span two rows. */
 struct super_part {
     const uint8_t *w;
@@ -620,8 +621,8 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* A column from super-block b on, for a group; from one step to the next are n columns. Past its
- * last super-block the last is repeated. */
+/* Fills a column from super-block b on, for a group; the n columns of a step are adjacent. After
+ * the last super-block it is repeated. */
 SUPER_AVX512 void super_columns_fill(int n, super_column_fill *prepare,
                                      const struct super_part *part, const struct quant_act *a,
                                      int64_t b, struct super_column *column)
@@ -641,14 +642,14 @@ SUPER_AVX512 void super_columns_fill(int n, super_column_fill *prepare,
     }
 }
 
-/* The sum of a row, of which `left` super-blocks are not added yet. */
+/* The sum of a row, in which `left` super-blocks are still missing. */
 struct super_sum {
     __m128 acc;
     float *out;
     int64_t left;
 };
 
-/* Adds the step's values to the sums of their rows, of n super-blocks each. */
+/* Adds the step's values to the sums of their rows of n super-blocks. */
 SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, int64_t n,
                                  struct super_sum *sum)
 {
@@ -674,19 +675,19 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
         quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
         return;
     }
-    /* The hint only moves this code out of line: in line it costs Q6_K 4 % if it is not taken. */
+    /* The hint moves this code out of line: inline it costs Q6_K 4 % when not taken. */
     if (__builtin_expect(policy.to_l1, false)) {
         quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
     }
     const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* measured: 3 % each */
     quant_prefetch_stream(at + SUPER_DISTANCE, bytes, at_once);
-    /* The processor drops some requests: prefetches again, at a smaller distance. */
+    /* The processor drops some requests, so this prefetches again at a smaller distance. */
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part by n columns. As with AVX2, a step is added only after the products
- * of the next one. */
+/* Adds the products of the part with n columns. As with AVX2, a step is added after the products of
+ * the next step. */
 SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_step_products *take,
                                   struct cpu_prefetch prefetch, const struct super_part *part,
                                   const struct super_column *column, float *const *out)
@@ -729,7 +730,7 @@ SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_st
     }
 }
 
-/* All rows by n columns, a constant where this is inlined. */
+/* All rows times n_columns columns, a constant after inlining. */
 SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
                                    super_column_fill *prepare, super_step_products *take, int64_t k,
                                    const struct quant_rows *rows, const struct quant_act *a,
@@ -747,7 +748,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
     }
 }
 
-/* The gemv of a type with both levels, from its parts. */
+/* Defines the gemv of a type for AVX2 and AVX-512 from its functions. */
 #define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
@@ -761,7 +762,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
         super_gemv_steps(1, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);                  \
     }
 
-/* The gemv_pair of a type whose TAKE shares codes between columns. */
+/* Defines gemv_pair of a type whose TAKE shares codes between columns. */
 #define SUPER_GEMV_PAIR(NAME, PREPARE, TAKE)                                                       \
     CPU_TARGET_AVX512 static void NAME##_gemv_pair_avx512(                                         \
         int64_t k, const struct quant_rows *rows, const struct quant_act a[2],                     \
@@ -772,7 +773,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
 
 #endif
 
-/* Members of struct quant_type, of a type whose panels have its own form at each level. */
+/* Members of struct quant_type. */
 #if defined(__x86_64__)
 #define SUPER_VECTORS(NAME)                                                                        \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \

@@ -1,7 +1,7 @@
-/* quant/super/tq1_0.c: TQ1_0: ternary weights, five in a byte, with one scale.
+/* quant/super/tq1_0.c: TQ1_0: ternary weights, five per byte, with one scale.
  *
- * A byte holds five digits of base 3 as a fraction: byte * 3^n modulo 256, times 3, divided by 256,
- * is digit n. value = d * (digit - 1). 1.69 bits a weight.
+ * A byte holds five digits of base 3 as a fraction: digit n is (byte * 3^n modulo 256) * 3 / 256.
+ * value = d * (digit - 1). 1.69 bits per weight.
  *
  *     element   0 .. 159           160 .. 239           240 .. 255
  *     byte      q[i % 32]          q[32 + i % 16]       high[i % 4]
@@ -27,7 +27,7 @@ static inline uint8_t digit_of(uint8_t byte, int n)
     return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
 }
 
-/* The byte of n digits, `stride` elements apart: the smallest that gives them. */
+/* The smallest byte that holds n digits, given by codes `stride` elements apart. */
 static uint8_t byte_of(const uint8_t *code, int n, int stride)
 {
     int number = 0;
@@ -83,7 +83,7 @@ SUPER_AVX2 __m256i tq1_0_scales(const void *block)
     return _mm256_set1_epi16(1);
 }
 
-/* The digits, less 1, of 32 bytes; the power of 16-bit lane i in lane i of `power`. */
+/* One digit minus 1 of each of 32 bytes; lane i of `power` is the power of 3 for 16-bit lane i. */
 SUPER_AVX2 __m256i tq1_0_digits(__m256i bytes, __m256i power)
 {
     const __m256i low = _mm256_set1_epi16(0xff), three = _mm256_set1_epi16(3);
@@ -112,10 +112,10 @@ SUPER_AVX2 __m256i tq1_0_codes(const void *block, int s)
         _mm256_set_m128i(_mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27), _mm_set1_epi16(powers[4])));
 }
 
-/* Powers of 3 in both 16 bits. */
+/* Powers of 3 in both 16-bit halves. */
 enum { P0 = 0x00010001, P1 = 3 * P0, P2 = 9 * P0, P3 = 27 * P0, P4 = 81 * P0 };
 
-/* The digits of 64 bytes. */
+/* One digit of each of 64 bytes. */
 SUPER_AVX512 __m512i tq1_0_digits_avx512(__m512i bytes, __m512i power)
 {
     const __m512i one = _mm512_set1_epi8(1);
@@ -135,7 +135,7 @@ SUPER_AVX512 void tq1_0_bytes(const void *block, struct super_codes_bytes *to)
     __m512i first = super_broadcast_32(w->q);
     __m512i second = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(w->q + 32)));
     __m512i high = _mm512_set1_epi32((int32_t)quant_load32(w->high));
-    /* Elements 128 ... 159 are the last digits of the first 32 bytes; the last 16 elements the
+    /* Elements 128 ... 159 are the last digits of the first 32 bytes, the last 16 elements the
      * digits of `high`. */
     __m512i bytes[4] = {first, first, _mm512_mask_blend_epi64(0x0f, second, first),
                         _mm512_mask_blend_epi64(0xc0, second, high)};

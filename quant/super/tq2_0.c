@@ -1,6 +1,6 @@
 /* quant/super/tq2_0.c: TQ2_0: ternary weights, 2-bit codes with one scale.
  *
- * value = d * (code - 1). 2.06 bits a weight. Called through the type table only. */
+ * value = d * (code - 1). 2.06 bits per weight. Called through the type table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_codes.h"
 

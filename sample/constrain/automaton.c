@@ -1,6 +1,6 @@
-/* sample/constrain/automaton.c: from a tree to a deterministic automaton: first an automaton with
- * free moves (Thompson's), whose code points are byte sequences, then its sets of states. See
- * automaton.h. */
+/* sample/constrain/automaton.c: converts a tree into a deterministic automaton: first Thompson's
+ * nondeterministic automaton over UTF-8 bytes, with free (epsilon) moves, then the subset
+ * construction. See automaton.h. */
 #include "sample/constrain/automaton.h"
 #include "base/interrupt.h"
 #include "sample/constrain/constraint.h"
@@ -37,7 +37,7 @@ struct nfa {
     struct base_error *err;
 };
 
-/* -- building the automaton with free moves -- */
+/* -- building the nondeterministic automaton -- */
 
 static bool add_state(struct nfa *a, uint32_t *state)
 {
@@ -64,8 +64,8 @@ static bool add_move(struct nfa *a, uint32_t from, enum move_kind kind, uint32_t
     return true;
 }
 
-/* The state before the last `n` bytes of a code point, whatever they are: shared by all code points
- * that lead to the same state, because a repetition has these states each time. */
+/* The state before the last `n` bytes, of any value, of a code point. All code points that lead to
+ * the same state share it, which keeps repetitions small. */
 static bool add_tail(struct nfa *a, int n, uint32_t to, uint32_t *state)
 {
     if (a->tail[0] != to) memset(a->tail, 0, sizeof a->tail);
@@ -78,7 +78,7 @@ static bool add_tail(struct nfa *a, int n, uint32_t to, uint32_t *state)
     return true;
 }
 
-/* Code points lo..hi that all have `n` bytes: sub-ranges whose bytes range freely. */
+/* Adds code points lo..hi, all of `n` bytes, as sub-ranges whose bytes are independent. */
 static bool add_utf8(struct nfa *a, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi, int n,
                      uint32_t lead)
 {
@@ -133,9 +133,9 @@ static bool add_repeat(struct nfa *a, const struct constrain_node *n, uint32_t f
     return add_move(a, at, MOVE_FREE, 0, 0, to);
 }
 
-/* Adds what `node` accepts between two states. Depth is bounded: groups by the readers, inlined
- * rules here. A loop may be entered from `from` only through new states, so that alternatives that
- * share `from` do not enter each other's loops. */
+/* Adds moves between two states for what `node` accepts. Depth is bounded: of groups by the
+ * readers, of inlined rules here. A loop may be entered from `from` only through new states, so
+ * that alternatives that share `from` do not enter each other's loops. */
 static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 {
     const struct constrain_node *n = &a->tree->node[node];
@@ -192,14 +192,14 @@ struct sets {
     uint32_t *mark, stamp; /* [n_state]: seen in this closure */
     uint32_t *todo;        /* [n_state] */
     uint32_t *next, next_room, n_next;
-    uint64_t work; /* moves looked at */
+    uint64_t work; /* moves examined */
     struct constrain_call *call;
     uint32_t n_call, call_room;
     uint32_t *call_at, call_at_room;
 };
 
-/* Follows free moves from todo[0..n); adds the states with other moves to the next set. Returns
- * whether the final state is reached when `ends` moves count too. */
+/* Follows free moves from todo[0..n) and adds the states that have other moves to the set under
+ * construction. Returns whether the final state is reached, following `ends` moves too if set. */
 static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, bool ends,
                       bool keep, bool *final, uint32_t goal)
 {
@@ -223,7 +223,7 @@ static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begi
     return true;
 }
 
-/* The number of the set that closes over todo[0..n); 0 for the empty one. */
+/* The number of the closure of todo[0..n); 0 for the empty set. */
 static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, uint32_t *out)
 {
     const uint32_t known = s->ids.n_set;
@@ -241,8 +241,8 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
                          "the pattern is too ambiguous: its automaton has more than %d states",
                          CONSTRAIN_MAX_DFA);
     if (!constrain_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
-    /* Whether the text may end here. Assertions of the end hold now, and of the beginning at the
-     * start. */
+    /* Whether the text may end here: assertions of the end hold, and at the start those of the
+     * beginning. */
     s->stamp++;
     const uint32_t from = s->ids.at[known], count = s->ids.at[known + 1] - from;
     memcpy(s->todo, s->ids.id + from, count * sizeof *s->todo);
@@ -262,7 +262,7 @@ static void find_classes(const struct nfa *a, struct constrain_dfa *d)
     for (int b = 0; b < 256; b++) d->class_of[b] = (uint8_t)((d->n_class += cut[b]) - 1);
 }
 
-/* All targets of one byte from a set, or of one call, into todo[]. */
+/* Collects in todo[] all targets of one byte, or of one call, from a set. */
 static uint32_t targets(const struct nfa *a, struct sets *s, uint32_t set, enum move_kind kind,
                         uint32_t value)
 {

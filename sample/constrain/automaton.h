@@ -1,9 +1,9 @@
-/* sample/constrain/automaton.h: patterns as trees, and deterministic automata over bytes made of
- * them.
+/* sample/constrain/automaton.h: patterns as trees, and the deterministic automata over bytes that
+ * they become.
  *
- * Private to sample/. A tree is what the grammar and regex readers build; an automaton may call
- * rules of its grammar, so that a recursive grammar is a set of automata. Code points become their
- * UTF-8 bytes: an automaton never accepts invalid UTF-8 unless choices contain it. */
+ * Private to sample/. The readers of grammars and expressions build trees; an automaton may call
+ * rules of its grammar, so a recursive grammar is a set of automata. Code points become their UTF-8
+ * bytes: an automaton never accepts invalid UTF-8 unless choices contain it. */
 #ifndef SAMPLE_CONSTRAIN_AUTOMATON_H
 #define SAMPLE_CONSTRAIN_AUTOMATON_H
 
@@ -47,13 +47,13 @@ void constrain_tree_adopt(struct constrain_tree *t, uint32_t parent, uint32_t ch
 /* Adds the sequence of some bytes to the children of `parent`. */
 bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const char *bytes,
                              size_t size, struct base_error *err);
-/* Appends a range to the table (of the set that is being read). */
+/* Appends a range to the table, for the set that is being read. */
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err);
-/* The same of sorted ranges, or of all that is in none of them. */
+/* The same for sorted ranges, or for their complement. */
 bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
                            bool negate, struct base_error *err);
-/* The same of \d \w \D \W (ASCII) and \s \S (Unicode), by their letter. */
+/* The same for \d \w \D \W (ASCII) and \s \S (Unicode), by their letter. */
 bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err);
 /* Makes a SET node of the ranges from `first` on: sorted, merged, negated if `negate`. */
 uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,
@@ -84,14 +84,14 @@ struct constrain_rules {
     const uint32_t *tree;   /* root node of each rule */
     const uint8_t *inlined; /* 1: the rule's tree replaces each call */
 };
-/* The automaton of a tree. `search`: any text may be before and after. */
+/* The automaton of a tree. `search`: any text may precede and follow. */
 struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32_t root,
                                           bool search, const struct constrain_rules *rules,
                                           struct base_error *err);
 
-/* Reads all operands at once (at most 31). The result is in state 0 once the text is not valid
- * UTF-8, or an operand of which `needed` has the bit is in its state 0; its mask has bit i where
- * operand i accepts, and accepts everywhere. */
+/* Runs all operands (at most 31) in parallel. The product is in state 0 after invalid UTF-8, or if
+ * an operand with its bit in `needed` is in its state 0. Its mask has bit i in states where operand
+ * i accepts; the product itself accepts everywhere. */
 struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
                                             uint32_t needed, struct base_error *err);
 /* Accepts `min` to `max` code points (max may be CONSTRAIN_NO_MAX). */

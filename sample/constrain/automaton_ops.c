@@ -49,12 +49,12 @@ static struct constrain_dfa *any_text(struct base_error *err)
 }
 
 struct product {
-    const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last is any text */
+    const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last one accepts any text */
     uint32_t n;
     uint32_t *tuple, tuple_room; /* [n_state][n] */
     uint32_t *slot, n_slot;
     uint32_t n_state;
-    uint32_t needed; /* operands without which nothing is accepted, as bits */
+    uint32_t needed; /* operands that must be alive, as bits */
 };
 
 static uint64_t hash_tuple(const uint32_t *t, uint32_t n)
@@ -174,7 +174,7 @@ struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d
     return out;
 }
 
-/* The abilities of a state: a state that only accepts needs no frame to return to. */
+/* Sets the flags of a state: a state that only accepts needs no frame to return to. */
 static void mark_finals(struct constrain_dfa *d)
 {
     for (uint32_t q = 1; q < d->n_state; q++) {
@@ -219,7 +219,7 @@ bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, stru
         for (uint32_t q = 1; q < n + 2; q++) at[q] += at[q - 1];
         memmove(at, at + 1, ((size_t)n + 1) * sizeof *at);
     }
-    /* at[q] is now the end of q's slice; it begins where the one before ends. */
+    /* at[q] is now the end of q's slice, which begins at the end of the previous one. */
     for (uint32_t q = 1; q < n; q++)
         if (d->accept[q] & 1) live[q] = 1, todo[n_todo++] = q;
     while (n_todo) {

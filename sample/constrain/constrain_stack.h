@@ -24,13 +24,13 @@ struct constraint {
     struct constrain_schema *schema; /* or NULL */
     struct constrain_part *part;     /* [n_part] one of which is the text; none: the schema's */
     uint32_t n_part;
-    struct constrain_token *token; /* [n_dfa] of rules that are the name of a token; NULL: none is;
-                                      `text` NULL: not this one */
+    struct constrain_token *token; /* [n_dfa] by rule: the token that it names, `text` NULL for
+                                      other rules; NULL: no rule names a token */
 };
 
 enum constrain_frame_kind {
     CONSTRAIN_FRAME_AUTO,    /* an automaton of a grammar, an expression or choices */
-    CONSTRAIN_FRAME_TOKEN,   /* before a token that is named; `index` is the rule */
+    CONSTRAIN_FRAME_TOKEN,   /* before a named token; `index` is the rule */
     CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as written in the schema */
     CONSTRAIN_FRAME_STRING,
     CONSTRAIN_FRAME_NUMBER,
@@ -39,10 +39,10 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_ROOT /* a JSON text of a place of the schema */
 };
 
-/* The members of an object so far: a bit for each known name, then for each mark. */
+/* The members of an object so far: one bit per known name, then one per mark. */
 enum { CONSTRAIN_SEEN_WORDS = 8, CONSTRAIN_FIRST_MARK = CONSTRAIN_MAX_NAMES };
 
-/* The part of an escape in a JSON string that was read. */
+/* The part of an escape in a JSON string that has been read. */
 struct constrain_escape {
     uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
     uint32_t digits : 2; /* hexadecimal digits so far */
@@ -118,7 +118,7 @@ struct constrain_state {
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
     uint32_t *todo, n_todo, todo_room; /* emitted, before calls and returns */
     uint32_t *before, before_room;     /* the stacks before a trial */
-    uint32_t *named, named_room;       /* those after a named token, while its bytes are read */
+    uint32_t *named, named_room; /* the stacks after a named token, while its bytes are read */
     uint32_t steps;
     uint32_t sweep_at; /* number of frames at which unused ones are dropped */
     bool failed;       /* a limit was exceeded; see err */
@@ -135,7 +135,7 @@ void constrain_state_emit(struct constrain_state *s, uint32_t stack);
 void constrain_state_close(struct constrain_state *s);
 /* Emits the stacks that follow from one stack and a byte. */
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
-/* Emits and closes the stacks after a byte, or after token `id` where it is named, into out[]. */
+/* Emits and closes the stacks after a byte, or after token `id` if it is named, into out[]. */
 void constrain_state_step_byte(struct constrain_state *s, uint8_t byte);
 void constrain_state_step_token(struct constrain_state *s, int32_t id);
 /* Emits the stacks that an automaton's frame becomes by calls and returns only. */
@@ -144,8 +144,8 @@ void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 void constrain_state_begin(struct constrain_state *s);
 /* Drops the frames from `count` on: nothing may refer to them. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count);
-/* A hash of the state's stacks by content, in any order; counts of a string at the top are equal
- * where no token can distinguish them. */
+/* A hash of the state's stacks by content, in any order; string lengths at the top that no token
+ * can distinguish are equal. */
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
 /* Saves the present stacks and restores them after bytes that were read on trial. No other function
  * may use the state in between. */

@@ -1,5 +1,4 @@
-/* sample/constrain/constraint.c: choices, freeing, and feeding a text to its stacks. See
- * constraint.h. */
+/* sample/constrain/constraint.c: choices, freeing, and the state of a text. See constraint.h. */
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
@@ -129,7 +128,7 @@ static bool start(struct constrain_state *s, struct base_error *err)
     return !s->failed;
 }
 
-/* The set that was emitted becomes the state's own. */
+/* Makes the emitted set the state's own. */
 static void take(struct constrain_state *s)
 {
     uint32_t *top = s->top, room = s->top_room;
@@ -198,8 +197,8 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
     return NULL;
 }
 
-/* Drops frames that no stack holds; the others keep their order, so a frame comes after those below
- * it. */
+/* Drops frames that no stack contains; the others keep their order, so each frame follows those
+ * below it. */
 static void sweep(struct constrain_state *s)
 {
     uint32_t *moved = s->mark, kept = 0; /* marks are free between bytes */

@@ -22,7 +22,7 @@ enum {
     CONSTRAIN_MAX_NFA = 1 << 21, /* states before determinization, per rule; four times the moves */
     CONSTRAIN_MAX_DFA = 1 << 20, /* states of one automaton */
     CONSTRAIN_MAX_MOVES = 1 << 25,  /* states times classes of bytes of one automaton */
-    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves looked at to make one automaton: seconds */
+    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves examined for one automaton: seconds */
     CONSTRAIN_MAX_SETS = 1 << 22,   /* states before determinization, over all states after it */
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
     CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
@@ -50,7 +50,7 @@ struct constrain_token {
     bool negated;     /* any token but this */
     uint32_t line, column;
 };
-/* The number of names, and one of them; NULL: this number names nothing. */
+/* The number of token names, and the name of one number; NULL if that number names no token. */
 uint32_t constraint_token_count(const struct constraint *c);
 const struct constrain_token *constraint_token(const struct constraint *c, uint32_t which);
 
@@ -66,14 +66,14 @@ struct constraint *constraint_from_choices(const char *const *choices, size_t co
                                            struct base_error *err);
 
 struct constrain_schema_options {
-    /* true: the subset that suits generation: little white space, numbers with a bound or a step
-     * without exponent. false: every JSON text that the schema accepts. */
+    /* true: a subset that suits generation: little white space; numbers with a bound or a step have
+     * no exponent. false: every JSON text that the schema accepts. */
     bool generate;
-    /* With `generate`, false: where a schema names properties and does not mention others (no
+    /* With `generate`, false: if a schema names properties and does not mention others (no
      * additionalProperties, no pattern that matches), only the named ones are generated. true: any
      * other name may be generated too, as the schema allows. */
     bool open;
-    const char *const *lenient; /* keywords that need not be enforced */
+    const char *const *lenient; /* keywords that may be left unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
     size_t n_members;           /* set by constraint_from_schemas; 0 */
@@ -92,9 +92,8 @@ struct constrain_around {
 };
 
 /* One of `count` (at least one) texts: around[i].before, a JSON value that satisfies member i of
- * the `anyOf` that the schema consists of, around[i].after. Each of these members is an object, and
- * there are `count`. options->generate must be true. BASE_USAGE also for a member that no value
- * satisfies. */
+ * the schema's `anyOf`, around[i].after. The schema has no other keyword; its `count` members are
+ * objects. options->generate must be true. BASE_USAGE also for a member that no value satisfies. */
 struct constraint *constraint_from_schemas(const char *text, size_t size,
                                            const struct constrain_around *around, size_t count,
                                            const struct constrain_schema_options *options,
@@ -111,52 +110,53 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
                                               struct base_error *err);
 void constrain_state_free(struct constrain_state *s); /* NULL is fine */
 
-/* What the names of tokens stand for in a vocabulary. */
+/* The tokens of a vocabulary that names of tokens denote. */
 struct constrain_names {
     const int32_t *id;   /* [constraint_token_count] */
-    const uint64_t *any; /* a bit for each token that a negated name may be */
+    const uint64_t *any; /* a bit for each token that a negated name may denote */
     int32_t two[2];      /* two of those, for completions; -1: there are fewer */
 };
-/* For this state and its clones; `names` must outlive them. Without it no named token is read. */
+/* Sets the names of this state and its clones; `names` must outlive them. Without names no named
+ * token is read. */
 void constrain_state_name(struct constrain_state *s, const struct constrain_names *names);
 
-/* Reads token `id` (-1: none, only its bytes) as a token that is named and by its bytes, whichever
- * the constraint allows; *accepted false: neither, and only a new state can follow. */
+/* Reads token `id` (-1: only its bytes) as a named token, as its bytes, or both, as the constraint
+ * allows. *accepted false: the constraint allows neither, and the state must not be used again. */
 bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
                           bool *accepted, struct base_error *err);
 
-/* Reads bytes until one is not allowed; *used is the number that were read, and the state is after
- * them. A refused byte is not an error. false: a limit was exceeded (BASE_FAILED) or no memory. */
+/* Reads bytes until one is not allowed; *used is the number of bytes read. A refused byte is not an
+ * error. false: a limit was exceeded (BASE_FAILED) or no memory. */
 bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
                           struct base_error *err);
 bool constrain_state_may_end(const struct constrain_state *s); /* the text so far is complete */
 bool constrain_state_may_continue(const struct constrain_state *s); /* some byte may follow */
 
-/* -- how to come to an end -- */
+/* -- completions -- */
 
 struct constrain_finisher; /* opaque: shortest completions of one constraint; not thread-safe */
-/* `usable` (NULL: all): the bytes, of 256, that a completion may contain; in JSON the ASCII bytes
- * of its syntax are always usable. */
+/* `usable` (NULL: all): the bytes, of 256, that a completion may contain; the ASCII bytes of JSON
+ * syntax are always usable. */
 struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
                                                   struct base_error *err);
 void constrain_finisher_free(struct constrain_finisher *f); /* NULL is fine */
-/* The number of bytes and named tokens that complete the text after a token (constrain_state_take;
- * id -1 and size 0: now), as far as is known without a search; UINT64_MAX: it is not allowed, or no
- * completion is known. The state does not change. */
+/* The number of bytes and named tokens that complete the text after a token (see
+ * constrain_state_take; id -1 and size 0: now), as far as it is known without a search; UINT64_MAX:
+ * the token is not allowed, or no completion is known. The state does not change. */
 bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
-/* Appends bytes that complete the text after a token, as few as can be found, at most about `max`;
- * the constraint has accepted them. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
+/* Appends bytes that complete the text after a token, as few as found, at most about `max`; they
+ * are checked against the constraint. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
  * grammar allows, and its id as an int32_t. *found false: none were found. The state does not
  * change. */
 enum { CONSTRAIN_TOKEN_BYTE = 0xff };
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
-/* Appends the bytes that must come next, at most `max`: up to a place where the text may go on in
- * more than one way or be complete. *ends: there the text is complete, and nothing may follow. The
- * state does not change. */
+/* Appends the bytes that must come next, at most `max`: up to a place where the text may continue
+ * in more than one way or be complete. *ends: the text is complete there, and nothing may follow.
+ * The state does not change. */
 bool constrain_state_only_text(struct constrain_state *s, size_t max, struct base_buffer *out,
                                bool *ends, struct base_error *err);
 
@@ -171,26 +171,25 @@ struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
                                                       void *context, struct base_error *err);
 void constrain_token_trie_free(struct constrain_token_trie *v); /* NULL is fine */
 
-struct constrain_retokenizer; /* opaque: caches the latest text; not thread-safe */
+struct constrain_retokenizer; /* opaque: caches the previous text; not thread-safe */
 struct constrain_retokenizer *constrain_retokenizer_new(const struct constrain_token_trie *v,
                                                         struct base_error *err);
 void constrain_retokenizer_free(struct constrain_retokenizer *p); /* NULL is fine */
-/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. The
- * common suffix with the latest text is not computed again. */
+/* The fewest tokens whose bytes are bytes[0..size), in ids (room for `size`); *count 0 if there are
+ * none. The common suffix with the previous text is not computed again. */
 bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, size_t size,
                           int32_t *ids, size_t *count, struct base_error *err);
 
 struct constrain_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
-/* `cache_bytes` bounds the masks that are kept; both objects must outlive it. */
+/* `cache_bytes` bounds the masks kept; both objects must outlive the masker. */
 struct constrain_masker *constrain_masker_new(const struct constraint *c,
                                               const struct constrain_token_trie *v,
                                               uint64_t cache_bytes, struct base_error *err);
 void constrain_masker_free(struct constrain_masker *m); /* NULL is fine */
 
-/* Bit `id & 63` of word `id >> 6` says whether the token is allowed next: one bit per token, valid
- * until the next call. The caller decides on end-of-text tokens (constrain_state_may_end). All
- * states of a masker have the same names. NULL on an exceeded limit. The text of the state does not
- * change. */
+/* Bit `id & 63` of word `id >> 6` is set if the token is allowed next; valid until the next call.
+ * The caller decides on end-of-text tokens (constrain_state_may_end). All states of a masker have
+ * the same names. NULL on an exceeded limit. The state does not change. */
 const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
                                       struct base_error *err);
 

@@ -1,5 +1,5 @@
-/* sample/constrain/decimal.h: JSON numbers compared exactly, as decimal digits. Private to sample/.
- */
+/* sample/constrain/decimal.h: exact arithmetic on JSON numbers as decimal digits. Private to
+ * sample/. */
 #ifndef SAMPLE_CONSTRAIN_DECIMAL_H
 #define SAMPLE_CONSTRAIN_DECIMAL_H
 
@@ -16,7 +16,7 @@ struct constrain_decimal {
     bool negative;
     uint8_t digit[CONSTRAIN_DECIMAL_DIGITS];
 };
-/* A JSON number's text; false when it has more digits than fit. */
+/* Reads a JSON number's text; false if it has more digits than fit. */
 bool constrain_decimal_read(struct constrain_decimal *d, const char *text, size_t size);
 int constrain_decimal_compare(const struct constrain_decimal *x, const struct constrain_decimal *y);
 /* Whether x is a whole multiple of m (positive, at most 18 digits). */
@@ -25,7 +25,8 @@ bool constrain_decimal_is_multiple(const struct constrain_decimal *x,
 /* The value in units of 10^-CONSTRAIN_DECIMAL_SCALE; *exact is false when digits were dropped
  * (towards zero). Clamped to about +-10^34. */
 __int128 constrain_decimal_scaled(const struct constrain_decimal *d, bool *exact);
-/* A small non-negative whole number (a keyword's value such as 2 or 2.0); false otherwise. */
+/* The value as a small non-negative whole number (of a keyword, such as 2 or 2.0); false if it is
+ * none. */
 bool constrain_decimal_count(const struct constrain_decimal *d, uint64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* sample/constrain/finish.c: the shortest completion of a text: for each frame the fewest bytes
- * that end it, and for a stack the sum. Frames of JSON values are in finish_json.c; for some
+ * that end it, for a stack their sum. Frames of JSON values are in finish_json.c; for some
  * conditions (marks of several kinds at once) the number is an estimate, so a completion is always
  * checked by the automata before it is returned. See constraint.h. */
 #include "sample/constrain/finish.h"
@@ -8,7 +8,7 @@
 
 /* -- tables -- */
 
-/* One pass over an automaton; whether anything became shorter. */
+/* One relaxation pass over an automaton; true if any completion became shorter. */
 static bool shorten(const struct constrain_finisher *f, uint32_t which)
 {
     const struct constrain_dfa *d = f->constraint->dfa[which];
@@ -23,7 +23,7 @@ static bool shorten(const struct constrain_finisher *f, uint32_t which)
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
-            /* a rule without an automaton is one token */
+            /* a rule without an automaton is one named token */
             uint32_t sum = back ? constrain_add(rest[callee] ? rest[callee][1] : 1, mine[back])
                                 : CONSTRAIN_NEVER;
             if (sum < min) min = sum;
@@ -38,11 +38,12 @@ static bool fill_automata(struct constrain_finisher *f, struct base_error *err)
 {
     const struct constraint *c = f->constraint;
     f->dfa = calloc((size_t)c->n_dfa + 1, sizeof *f->dfa);
-    if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+    if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
     for (uint32_t i = 0; i < c->n_dfa; i++) {
         if (!c->dfa[i]) continue;
         f->dfa[i] = malloc(((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
-        if (!f->dfa[i]) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        if (!f->dfa[i])
+            return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
         memset(f->dfa[i], 0xff, ((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
     }
     for (bool changed = true; changed;) {
@@ -57,7 +58,7 @@ struct constrain_finisher *constrain_finisher_new(const struct constraint *c, co
 {
     struct constrain_finisher *f = calloc(1, sizeof *f);
     if (!f) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's completions");
         return NULL;
     }
     f->constraint = c;
@@ -111,7 +112,7 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
         frame->rest = sum + 1;
     }
     *rest = sum;
-    return !f->failed || base_fail(s->err, BASE_NO_MEMORY, "no memory for a text's end");
+    return !f->failed || base_fail(s->err, BASE_NO_MEMORY, "no memory for a text's completion");
 }
 
 static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, const uint32_t *set,
@@ -126,7 +127,7 @@ static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, co
     return true;
 }
 
-/* Reads the token, if there is one. */
+/* Reads the token, if it is not -1. */
 static bool read_token(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
                        bool *accepted, struct base_error *err)
 {
@@ -166,7 +167,7 @@ static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, 
     return ok;
 }
 
-/* A token that a stack's top frame names; -1: none. */
+/* A token that a stack's top frame names; -1 if there is none. */
 static int32_t token_of(const struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame *f = &s->frame[stack];
@@ -175,8 +176,8 @@ static int32_t token_of(const struct constrain_state *s, uint32_t stack)
     return s->constraint->token[f->index].negated ? s->names->two[s->names->two[0] == id] : id;
 }
 
-/* The unit after which the fewest are left; false in *found when none leaves less than `now`. Bytes
- * that end strings and values are tried first, printable bytes before others, then named tokens. */
+/* The unit that leaves the fewest after it; *found false if none leaves less than `now`. Bytes that
+ * end strings and values are tried first, printable bytes before others, then named tokens. */
 static bool next_unit(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
                       uint32_t *unit, bool *found)
 {
@@ -236,7 +237,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
     return true;
 }
 
-/* Joins lead[] and the rest of the latest completion to the new latest completion. */
+/* Replaces the latest completion by lead[] and the last `tail` units of it. */
 static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_buffer *out,
                      struct base_error *err)
 {
@@ -251,7 +252,7 @@ static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_bu
         base_buffer_add(out, &byte, 1);
         if (unit >= 256) base_buffer_add(out, &id, sizeof id);
     }
-    return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
+    return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's completion");
 }
 
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
@@ -269,9 +270,9 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     return ok && (!*found || keep_end(f, tail, out, err));
 }
 
-/* -- what is determined -- */
+/* -- determined bytes -- */
 
-/* The byte that must come next; *only false: several may, or a named token. The state does not
+/* The byte that must come next; *only false if several may, or a named token. The state does not
  * change. */
 static bool only_byte(struct constrain_state *s, char *byte, bool *only)
 {
@@ -308,5 +309,6 @@ bool constrain_state_only_text(struct constrain_state *s, size_t max, struct bas
     }
     *ends = constrain_state_may_end(s) && !constrain_state_may_continue(s);
     constrain_trial_end(s, &trial);
-    return ok && (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end"));
+    return ok &&
+           (!out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's completion"));
 }

@@ -7,14 +7,14 @@
 
 enum { CONSTRAIN_NEVER = UINT32_MAX }; /* not known */
 
-/* A step of an end: the state before it, and its byte, or 256 and the id of a named token. */
+/* A step of a completion: the state before it, and its byte, or 256 and the id of a named token. */
 struct constrain_end_step {
     uint64_t key[2];
     uint32_t unit;
 };
 struct constrain_finisher {
     const struct constraint *constraint;
-    bool usable[256];  /* bytes that an end may be made of */
+    bool usable[256];  /* bytes that a completion may contain */
     uint32_t **dfa;    /* [n_dfa][n_state] from a state of an automaton to its end */
     uint32_t **string; /* the same of a schema's strings, without the closing quote */
     uint32_t ***name;  /* [n_object][states of its names][n_class] from there to a name's end; NULL:
@@ -22,7 +22,7 @@ struct constrain_finisher {
     uint32_t *place;   /* [n_place] of a value */
     uint32_t *work;    /* [states of a name's automaton], for the largest */
     uint32_t *path, path_room;
-    struct constrain_end_step *end;  /* [n_end + 1] the latest end, by how many bytes are left */
+    struct constrain_end_step *end; /* [n_end + 1] the latest completion, by number of bytes left */
     struct constrain_end_step *lead; /* [n_lead] bytes before it, while searching */
     uint32_t n_end, end_room, n_lead, lead_room;
     bool failed; /* an allocation failed */

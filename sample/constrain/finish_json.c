@@ -66,7 +66,8 @@ static uint32_t string_rest(const struct constrain_finisher *f, const struct con
 
 /* -- arrays -- */
 
-/* The option of the next item that adds to most of the counts that are too small; false: none. */
+/* The option of the next item that adds to most counts that are too small; false if there is
+ * none. */
 static bool next_item(const struct constrain_finisher *f, const struct constrain_array *a,
                       const struct constrain_frame *frame, uint32_t *cost,
                       struct constrain_frame *after)
@@ -149,7 +150,7 @@ static void fill_name(const struct constrain_finisher *f, const struct constrain
     }
 }
 
-/* The same, cached; NULL: no memory, which the finisher records. */
+/* The same, cached; NULL and f->failed without memory. */
 static const uint32_t *name_rests(struct constrain_finisher *f, const struct constrain_object *o,
                                   uint32_t q)
 {
@@ -163,12 +164,12 @@ static const uint32_t *name_rests(struct constrain_finisher *f, const struct con
     return *known;
 }
 
-struct choice { /* of a property: its class, its option, what both take */
+struct choice { /* of a property: its class, its option, the bytes of both */
     uint32_t class, marks, cost;
 };
 
-/* The cheapest allowed property, whose name takes name[class]; `mark`: one that adds to it;
- * `known`: the one of that number. 0: any. */
+/* The allowed property that takes the fewest bytes, name[class] of them for its name. `mark`: it
+ * adds to this mark; `known`: it has this number; 0: any. */
 static bool choose(const struct constrain_finisher *f, const struct constrain_object *o,
                    const struct constrain_frame *frame, const uint32_t *name, uint64_t mark,
                    uint32_t known, struct choice *best)
@@ -192,7 +193,7 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
     return best->cost != CONSTRAIN_NEVER;
 }
 
-/* The next property that the object still needs: *some is false when it needs none. */
+/* The next property that the object still requires; *some false if it requires none. */
 static bool next_need(const struct constrain_finisher *f, const struct constrain_object *o,
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
@@ -211,7 +212,8 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
 
-/* From the place after a value, or (`must`) after a comma, to the closing brace. */
+/* The fewest bytes from the place after a value, or (`must`) after a comma, to the closing
+ * brace. */
 static uint32_t members_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                              struct constrain_frame now, bool comma, bool must)
 {
@@ -231,7 +233,7 @@ static uint32_t members_rest(const struct constrain_finisher *f, const struct co
     }
 }
 
-/* The value of a name of class c, and what comes after it. */
+/* The fewest bytes of the value of a name of class c and of what follows it. */
 static uint32_t value_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                            const struct constrain_frame *frame, uint32_t c)
 {
@@ -248,7 +250,7 @@ static uint32_t value_rest(const struct constrain_finisher *f, const struct cons
     return min;
 }
 
-/* Inside a name: the class that makes the whole shortest. */
+/* Inside a name: the class with the shortest completion. */
 static uint32_t name_rest_from(struct constrain_finisher *f, const struct constrain_object *o,
                                const struct constrain_frame *frame, uint32_t q)
 {
@@ -324,7 +326,7 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     }
 }
 
-/* The cheapest way to write a value of a place, as far as the places in it are known. */
+/* The fewest bytes of a value of a place, as far as the places inside it are known. */
 static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_place *p)
 {
     static const enum constrain_frame_kind kind[] = {CONSTRAIN_FRAME_NUMBER, CONSTRAIN_FRAME_STRING,
@@ -373,7 +375,8 @@ static bool fill_tables(struct constrain_finisher *f)
 bool constrain_finish_schema(struct constrain_finisher *f, struct base_error *err)
 {
     const struct constrain_schema *s = f->constraint->schema;
-    if (!fill_tables(f)) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's ends");
+    if (!fill_tables(f))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's completions");
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = s->n_place; i-- > 0;) {

@@ -1,5 +1,5 @@
-/* sample/constrain/grammar.c: a grammar's rules become automata: small rules that are not recursive
- * are inlined, the others are called. See sample/constrain/grammar.h. */
+/* sample/constrain/grammar.c: compiles a grammar's rules into automata: small rules that are not
+ * recursive are inlined, the others are called. See sample/constrain/grammar.h. */
 #include "sample/constrain/grammar.h"
 #include "sample/constrain/constrain_stack.h"
 #include <stdlib.h>
@@ -14,15 +14,15 @@ void constrain_grammar_free(struct constrain_grammar *g)
     constrain_tree_free(&g->tree);
 }
 
-/* -- which rules are written out -- */
+/* -- inlining -- */
 
 struct plan {
-    uint32_t *size, *depth; /* per rule: of its automaton when written out */
+    uint32_t *size, *depth; /* per rule: of its tree, inlined rules included */
     uint8_t *inlined, *done;
     uint32_t *tree;
 };
 
-/* An upper bound of a tree's states; false while it calls a rule that is not planned yet. */
+/* An upper bound of the states of a tree; false while it calls a rule that is not planned yet. */
 static bool measure(const struct constrain_grammar *g, const struct plan *p, uint32_t node,
                     uint64_t *size, uint32_t *depth)
 {
@@ -50,7 +50,7 @@ static bool measure(const struct constrain_grammar *g, const struct plan *p, uin
     return true;
 }
 
-/* Plans the rules whose callees are all planned; rules of a cycle never are, and remain calls. */
+/* Plans rules whose callees are all planned; rules of a cycle remain calls. */
 static void plan_rules(const struct constrain_grammar *g, struct plan *p)
 {
     bool changed = true;
@@ -69,9 +69,9 @@ static void plan_rules(const struct constrain_grammar *g, struct plan *p)
     }
 }
 
-/* -- what rules can do -- */
+/* -- properties of rules -- */
 
-/* Whether the rule can end: with `bytes` by reading something, else by reading nothing. */
+/* Whether the rule can match a text (`bytes`), or the empty text. */
 static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool bytes, uint8_t *seen,
                     uint32_t *todo)
 {
@@ -94,7 +94,7 @@ static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool byt
     return false;
 }
 
-/* Adds the rules that can end, given those that are known to, until none is added. */
+/* Adds rules that can match, given those known to, until none is added. */
 static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_t *able,
                       uint8_t *seen, uint32_t *todo)
 {
@@ -110,8 +110,8 @@ static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_
     }
 }
 
-/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0:
- * none. */
+/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0 if
+ * there is none. */
 static uint32_t left_edge_open(const struct constrain_dfa *d, const uint8_t *nullable,
                                const uint8_t *clear, uint8_t *seen, uint32_t *todo)
 {
@@ -149,8 +149,8 @@ static bool check_left(const struct constrain_grammar *g, struct constrain_dfa *
     uint32_t at = 0;
     while (at < g->n_rule && clear[at]) at++;
     if (at == g->n_rule) return true;
-    /* Rule `at` may only lead to a cycle, not be part of it: after as many calls as there are
-     * rules, `at` is in it. */
+    /* Rule `at` may lead to a cycle without being part of it: after as many calls as there are
+     * rules, `at` is in the cycle. */
     for (uint32_t k = 0; k < g->n_rule; k++)
         at = left_edge_open(dfa[at], nullable, clear, seen, todo) - 1;
     return base_fail(err, BASE_USAGE,
@@ -187,7 +187,7 @@ static bool build_rules(const struct constrain_grammar *g, const struct plan *p,
         for (uint32_t i = 0; i < d->call_at[d->n_state]; i++) {
             uint32_t called = d->call[i].rule;
             if (c->dfa[called] || p->done[called] == 2) continue;
-            p->done[called] = 2; /* is on the list */
+            p->done[called] = 2; /* in the list */
             todo[n++] = called;
         }
     }

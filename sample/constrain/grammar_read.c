@@ -101,7 +101,7 @@ static bool grow_names(struct reader *r)
     return true;
 }
 
-/* The rule of the name that begins at `from` and ends here; it is entered when it is new. */
+/* The rule whose name begins at `from` and ends here; a new one is entered. */
 static bool enter_name(struct reader *r, size_t from, uint32_t line, uint32_t column,
                        uint32_t *rule)
 {
@@ -223,7 +223,7 @@ static uint32_t read_string(struct reader *r)
     return seq;
 }
 
-/* \d and the like. */
+/* Whether a class escape such as \d begins here. */
 static bool begins_class(const struct reader *r)
 {
     return peek(r) == '\\' && r->at + 1 < r->size && memchr("dDwWsS", r->text[r->at + 1], 6);

@@ -39,7 +39,7 @@ static uint64_t hash_ids(const uint32_t *id, uint32_t n)
     return h;
 }
 
-/* Only sets of the old table are inserted into the new one: not those that are `apart`. */
+/* Inserts only sets of the old table into the new one, so none that are `apart`. */
 static bool rehash(struct constrain_idsets *s, struct base_error *err)
 {
     if (s->n_set * 2 < s->n_slot) return true;

@@ -165,7 +165,7 @@ static bool read_children(struct reader *r, uint32_t parent, bool object)
             if (peek(r) != '"') return fail(r, "expected a name in quotes");
             if (!read_string(r, &name, &name_size)) return false;
             if (constrain_json_member(j, parent, j->text.data + name, name_size))
-                return fail(r, "this name stands twice in one object");
+                return fail(r, "this name occurs twice in one object");
             skip_space(r);
             if (peek(r) != ':') return fail(r, "expected ':'");
             skip(r);

@@ -1,5 +1,5 @@
-/* sample/constrain/json.h: a JSON text as a tree with source positions, for reading schemas and
- * what a hub answers (cli/pull/). */
+/* sample/constrain/json.h: a JSON text as a tree with source positions, for schemas and the answers
+ * of a model hub (cli/pull/). */
 #ifndef SAMPLE_CONSTRAIN_JSON_H
 #define SAMPLE_CONSTRAIN_JSON_H
 
@@ -32,7 +32,7 @@ bool constrain_json_read(struct constrain_json *j, const char *text, size_t size
                          struct base_error *err);
 void constrain_json_free(struct constrain_json *j);
 
-/* The member of that name; 0: none, or no object. */
+/* The member of that name; 0 if there is none or the node is not an object. */
 uint32_t constrain_json_member(const struct constrain_json *j, uint32_t node, const char *name,
                                size_t size);
 bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char *text);

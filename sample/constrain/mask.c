@@ -1,8 +1,8 @@
-/* sample/constrain/mask.c: the tokens that are allowed next. Two caches make it fast: whole masks
- * by the state's content, and masks that depend on the top frame alone (inside a string, inside an
- * automaton), not on the frames below. Only tokens that leave the top frame are read through the
- * stacks, and while one mask is computed, each transition of a set of stacks by a byte is computed
- * once. Plain tokens (token_trie.h) are not read where a state treats all of them alike. */
+/* sample/constrain/mask.c: the tokens that are allowed next. Two caches: whole masks by the content
+ * of the state, and masks that depend on the top frame only (inside a string, inside an automaton).
+ * Only tokens that leave the top frame are read through the stacks, and while one mask is computed,
+ * each transition of a set of stacks by a byte is computed once. Plain tokens (token_trie.h) are
+ * not read if a state treats all of them alike. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/idset.h"
 #include "sample/constrain/schema_run.h"
@@ -23,13 +23,14 @@ _Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
 /* A place in a trie where a token leaves the top frame. */
 struct leave {
     uint32_t node, q;
-    bool plain, closes; /* in which trie; a closing quote was read (else: calls and returns) */
+    bool plain, closes; /* in the trie of plain tokens; a closing quote was read (else: calls and
+                           returns) */
 };
 struct entry {
     uint64_t key[2];
-    uint64_t used; /* when; 0: free */
+    uint64_t used; /* clock of the last use; 0: free */
     uint64_t *mask;
-    struct leave *leave; /* of top frames */
+    struct leave *leave; /* of masks of top frames */
     uint32_t n_leave, leave_room;
 };
 struct depths { /* of plain strings, by state of one automaton */
@@ -57,9 +58,8 @@ struct constrain_masker {
     bool full;
     uint32_t *stack, stack_room;
     uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
-    struct depths *string, *dfa; /* [n_string], [n_dfa][something is below] */
-    struct bytes *first,
-        *follow; /* [n_dfa] what rules may begin with, and what may come after them */
+    struct depths *string, *dfa;  /* [n_string], [n_dfa][something is below] */
+    struct bytes *first, *follow; /* [n_dfa] bytes that may begin rules, and that may follow them */
     uint8_t *good, *min_depth,
         *max_depth; /* [states of the largest automaton]: of a name, of a fill */
     uint32_t *todo;
@@ -79,7 +79,7 @@ static uint32_t max_states(const struct constraint *c)
     return max;
 }
 
-/* -- what may follow a rule -- */
+/* -- bytes that may follow a rule -- */
 
 static bool join(struct bytes *to, const struct bytes *from)
 {
@@ -97,7 +97,7 @@ static bool has_byte(const struct bytes *set, uint8_t byte)
 }
 
 /* The bytes that may come next in state q of a rule by calls and returns, as far as the sets are
- * known. */
+ * complete. */
 static struct bytes next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
     const struct constrain_dfa *d = m->constraint->dfa[rule];
@@ -120,7 +120,7 @@ static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, 
 static void find_follow(struct constrain_masker *m)
 {
     const struct constraint *c = m->constraint;
-    /* Before a JSON value: any byte, which is more than may come. */
+    /* Before a JSON value: any byte, a superset of those that may come. */
     for (uint32_t i = 0; i < c->n_part; i++)
         memset(&m->follow[c->part[i].before], 0xff, sizeof *m->follow);
     for (bool changed = true; changed;) {
@@ -223,7 +223,7 @@ static struct entry *look_up(struct constrain_masker *m, struct entry *table, co
     return oldest;
 }
 
-/* The tokens that end at the nodes from..to - 1. */
+/* Allows the tokens that end at the nodes from..to - 1. */
 static void allow_all(const struct constrain_trie *v, uint64_t *mask, uint32_t from, uint32_t to)
 {
     for (uint32_t t = v->node[from].token; t < v->node[to].token; t++)
@@ -245,8 +245,8 @@ static bool begin_sets(struct constrain_masker *m, struct constrain_state *s)
     return constrain_idsets_clear(&m->sets, s->err);
 }
 
-/* The stacks that were found (0 among them: the text may end, nothing follows from there) as a set;
- * a temporary one belongs to `depth`. */
+/* The emitted stacks (0 among them: the text may end, and nothing follows) as a set; a temporary
+ * one belongs to `depth`. */
 static bool keep_set(struct constrain_masker *m, struct constrain_state *s, uint32_t depth,
                      uint32_t *number)
 {
@@ -287,7 +287,7 @@ static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set,
     return m->stack + m->from[set - MAX_SETS];
 }
 
-/* Frees the frames of temporary sets that the walk has left; *depth is that of the next. */
+/* Frees the frames of temporary sets of deeper places; *depth is the depth of the next place. */
 static void forget(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                    uint32_t depth)
 {
@@ -296,7 +296,7 @@ static void forget(struct constrain_masker *m, struct constrain_state *s, uint32
     if (set < MAX_SETS) m->from[depth] = 0;
 }
 
-/* The set after a byte, for a place of this depth (from 1 on); DEAD: the byte cannot follow. */
+/* The set after a byte, for a place of this depth (from 1 on); DEAD if the byte cannot follow. */
 static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                      uint8_t byte, uint32_t depth)
 {
@@ -321,7 +321,7 @@ static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint
     return to;
 }
 
-/* Allows the tokens below `root`, where the set of depth 0 is. */
+/* Allows the tokens below `root`, whose set has depth 0. */
 static void walk(struct constrain_masker *m, struct constrain_state *s,
                  const struct constrain_trie *trie, uint32_t root, uint32_t set)
 {
@@ -338,7 +338,7 @@ static void walk(struct constrain_masker *m, struct constrain_state *s,
     }
 }
 
-/* -- what the top frame alone says -- */
+/* -- tokens within the top frame -- */
 
 static bool add_leave(struct entry *e, struct leave leave, struct base_error *err)
 {
@@ -347,7 +347,7 @@ static bool add_leave(struct entry *e, struct leave leave, struct base_error *er
     return true;
 }
 
-/* The depths of an automaton from here on; made at the first use. */
+/* Finds the plain depths of an automaton's states; they are computed at the first use. */
 static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *d,
                         struct depths *out, bool below, struct base_error *err)
 {
@@ -366,8 +366,7 @@ static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *
     return true;
 }
 
-/* Allows the plain tokens of a state that treats all of the same length alike; false: it does
- * not. */
+/* Allows plain tokens if the state treats all of the same length alike; false if it does not. */
 static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t min,
                         uint32_t max)
 {
@@ -553,7 +552,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
     key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
     if (f->kind ==
-        CONSTRAIN_FRAME_OBJECT) { /* which names occurred, and how many where it matters */
+        CONSTRAIN_FRAME_OBJECT) { /* the names that occurred, and counts if they matter */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
         for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
@@ -571,7 +570,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[1] ^= more << 1;
 }
 
-/* The tokens that a name stands for. */
+/* Allows the tokens that a name denotes. */
 static void add_named(struct constrain_masker *m, const struct constrain_state *s, uint32_t stack)
 {
     const uint32_t rule = s->frame[stack].index;
@@ -585,7 +584,7 @@ static void add_named(struct constrain_masker *m, const struct constrain_state *
             m->mask[w] |= w == id >> 6 ? s->names->any[w] & ~bit : s->names->any[w];
 }
 
-/* The mask of one stack: the tokens that its top frame allows, and those that leave it. */
+/* The mask of one stack: tokens within its top frame, and tokens that leave it. */
 static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame top = s->frame[stack];
@@ -612,7 +611,7 @@ static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint3
     return !s->failed;
 }
 
-/* -- whole states -- */
+/* -- masks of states -- */
 
 static bool has_own_mask(const struct constrain_frame *f)
 {

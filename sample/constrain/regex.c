@@ -16,7 +16,8 @@ struct reader {
     size_t size, at;
     uint32_t line, column; /* of text[at] */
     uint32_t depth;
-    /* Look-ahead: at the beginning of the text alone it is a condition on the whole text. */
+    /* Look-ahead at the beginning of the text is a condition on the whole text; elsewhere it is
+     * refused. */
     bool at_front, anchored; /* no character was matched yet; '^' was read */
     struct look {
         uint32_t node;
@@ -50,7 +51,7 @@ static bool fail(struct reader *r, const char *what)
 
 /* -- classes -- */
 
-/* General categories by their short names, and the long names of the groups. */
+/* General categories by their short names, and groups by their long names. */
 static bool in_category(const char *name, size_t n, utf8proc_category_t category, bool *known)
 {
     static const struct {
@@ -179,7 +180,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
         *code = (uint32_t)(c - 'a' + 1);
     } else if ((plain = memchr(control, c, sizeof control - 1)) && (plain - control) % 2 == 0) {
         *code = (unsigned char)plain[1];
-    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* an escape that is not needed */
+    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* a needless escape */
         *code = (uint32_t)c;
     } else {
         return fail(r, "unknown escape");
@@ -283,7 +284,8 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
 
 static uint32_t read_alternatives(struct reader *r);
 
-/* (?=...) or (?!...), which is stored separately; in its place is "the beginning". */
+/* Reads (?=...) or (?!...), which is stored separately; "the beginning" takes its place in the
+ * tree. */
 static uint32_t read_look(struct reader *r)
 {
     const uint32_t line = r->line, column = r->column;

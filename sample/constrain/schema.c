@@ -1,5 +1,5 @@
-/* sample/constrain/schema.c: the tables of a schema, which its reader and its compiler share:
- * formulas, keys, places by their literals, automata of strings; and its errors. See schema.h. */
+/* sample/constrain/schema.c: the tables that the reader and the compiler of a schema share:
+ * formulas, keys, places by their literals, automata of strings; and errors. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * formula or its negation (2 * formula + 1). A place is a set of literals that a value must satisfy
  * together; it is compiled into alternatives of one type each: a condition on numbers, an automaton
  * of strings, an array, an object, whose items and properties are places again. So allOf, anyOf,
- * oneOf, not, if and dependencies need nothing at run time. */
+ * oneOf, not, if and dependencies have no cost at run time. */
 #ifndef SAMPLE_CONSTRAIN_SCHEMA_H
 #define SAMPLE_CONSTRAIN_SCHEMA_H
 
@@ -62,13 +62,13 @@ enum { CONSTRAIN_MAX_AVOID = 4 };
 #define CONSTRAIN_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
 /* A condition on numbers; 0 in places means none. */
 struct constrain_number {
-    /* For generating, when only one value is left: the JSON node with that value as written in the
+    /* For generation, if only one value is left: the JSON node with that value as written in the
      * schema; 0: none. */
     uint32_t literal;
     struct constrain_decimal min, max;
     bool has_min, has_max, open_min, open_max;                   /* open: the bound is exclusive */
     uint32_t multiple, n_multiple, not_multiple, n_not_multiple; /* slices of step[] */
-    /* For generating, in 1/10^9: inclusive bounds, the grid (0: none known), steps to avoid. */
+    /* For generation, in 1/10^9: inclusive bounds, the grid (0: none known), steps to avoid. */
     __int128 lo, hi, grid, avoid[CONSTRAIN_MAX_AVOID];
     uint32_t n_avoid;
     bool rounded; /* lo, hi, grid and avoid do not express the whole condition */
@@ -82,17 +82,17 @@ bool constrain_number_accepts(const struct constrain_schema *s, const struct con
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
-/* Strings: what an automaton reads, of so many code points, which are counted: with an automaton
- * for each count a length of 65,536 would be a million states. */
+/* The length of strings in code points. It is counted and not part of an automaton, because one for
+ * lengths up to 65,536 would have a million states. */
 struct constrain_length {
     uint32_t min, max; /* CONSTRAIN_NO_MAX: any */
 };
 struct constrain_string {
     struct constrain_dfa *dfa;
-    struct constrain_length length; /* not trivial only where dfa is that of any string */
+    struct constrain_length length; /* a restriction only if dfa accepts any string */
 };
-/* The counts of a string that must be distinguished: all that are further from a bound than a
- * token's length are equivalent. */
+/* The counts of a string that must be distinguished: counts further from a bound than the length of
+ * a token are equivalent. */
 enum { CONSTRAIN_TOKEN_REACH = 1024 }; /* code points: no token has more */
 static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t count)
 {
@@ -101,7 +101,7 @@ static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t 
     return (left < reach ? left : reach) * (reach + 1) + (missing < reach ? missing : reach);
 }
 
-/* One way to read an item or value: its place, and the counts or marks that it adds to. */
+/* One way to read an item or value: its place, and the counts or marks that it increases. */
 struct constrain_option {
     uint32_t place, marks;
 };
@@ -132,9 +132,9 @@ struct constrain_object {
     bool alive;
 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
-/* A mark that a name has occurred which the schema does not mention: where a number of properties
- * is required, at most one of them is generated, because a second could repeat the first and
- * readers would count one. */
+/* A mark: a name that the schema does not mention has occurred. If a number of properties is
+ * required, at most one such name is generated, because a second could repeat the first, and
+ * readers count equal names once. */
 enum { CONSTRAIN_OTHER_SEEN = 511 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
 {
@@ -219,18 +219,19 @@ const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key,
 bool constrain_schema_set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits,
                                uint32_t n, struct base_error *err);
 int constrain_schema_compare(const void *a, const void *b); /* of literals, for qsort */
-/* The place of a set of literals; compiled later. */
+/* The place of a set of literals, which is compiled later. */
 bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
                             uint32_t *place, struct base_error *err);
-/* One option for each combination (bit by bit) of the literals of `with` that count or mark, added
- * to `base`. */
+/* One option for each combination (bit by bit) of the literals of `with` that count or mark, in
+ * conjunction with `base`. */
 bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
                                  const uint32_t *with, const bool *exact, uint32_t n_with,
                                  struct constrain_slice *out, struct base_error *err);
-/* The length that the atoms require; whether they require nothing else. */
+/* The length that the atoms require; returns whether they require nothing else. */
 bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_length *length);
-/* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
+/* The automaton of the strings that satisfy the atoms, trimmed; NULL without an error if there are
+ * none. */
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
                                               struct base_error *err);
@@ -248,13 +249,14 @@ struct constrain_refs; /* targets of identifiers and anchors in the schema at `r
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
                                           struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
-/* The JSON node that the reference in `ref`, a member of the schema `owner`, names; 0: error. */
+/* The JSON node that the reference in `ref`, a member of the schema `owner`, refers to; 0 on an
+ * error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
-/* Whether "id" names that schema, as in draft 4: there, and of the whole schema in any. */
+/* Whether the member "id" identifies that schema: each schema in draft 4, only the root in
+ * others. */
 bool constrain_refs_reads_id(const struct constrain_refs *r, uint32_t node);
-/* Whether node v names a draft whose keywords have the same meaning here; where drafts differ, the
- * newest applies. */
+/* Whether node v is the URI of a supported draft; where drafts differ, the newest applies. */
 bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t v);
 
 /* The different values of `enum` or `const` in the schema at `json`, or in one that it refers to:
@@ -263,7 +265,8 @@ enum { CONSTRAIN_MAX_UNIQUE = 64 };
 uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
                                  uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
 /* The same of a schema whose `type` has few values: null, true and false, integers between a
- * minimum and a maximum: new nodes. *n 0: it has others, too many, or the schema has no `type`. */
+ * minimum and a maximum: new nodes. *n is 0 for other types, too many values, or a schema without
+ * `type`. */
 bool constrain_schema_few(struct constrain_json *j, uint32_t json,
                           uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n,
                           struct base_error *err);

@@ -1,5 +1,5 @@
 /* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type:
- * clauses with one open choice are decided at once, the others branch. See
+ * unit propagation decides clauses with one open choice, the others branch. See
  * sample/constrain/schema.h. */
 #include "base/interrupt.h"
 #include "sample/constrain/schema.h"
@@ -52,7 +52,8 @@ static bool same_atom(const struct constrain_formula *x, const struct constrain_
     return x->kind == y->kind && x->a == y->a && x->b == y->b && x->c == y->c;
 }
 
-/* Whether an atom is known from the atoms that hold. Equal atoms of different places count. */
+/* The status of an atom, given the atoms that hold. Equal atoms from different places of the schema
+ * are the same. */
 static enum status atom_status(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
@@ -77,7 +78,7 @@ static enum status atom_status(const struct expansion *e, const struct set *atom
 
 static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y);
 
-/* A required property whose schemas exclude each other decides "not that property". */
+/* A required property with schemas that exclude each other makes the literal false. */
 static bool excluded(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
@@ -113,8 +114,8 @@ static enum status status_of(const struct expansion *e, const struct set *atoms,
     return sum;
 }
 
-/* Takes literals that must hold: atoms are collected, disjunctions wait in `clauses`. False with
- * *fits false: they contradict each other. */
+/* Assumes literals that must hold: atoms are collected, disjunctions are appended to `clauses`.
+ * False with *fits false if they contradict each other. */
 static bool assume(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
                    struct set *clauses, bool *fits)
 {

@@ -5,8 +5,8 @@
 #include "sample/constrain/schema_run.h"
 
 enum { BEGIN, MINUS, ZERO, INT, DOT, FRAC, EXP, EXP_SIGN, EXP_INT, EXP_INTS, DEAD };
-/* When generating: bytes, digits before the point, digits of a number with a point (what any reader
- * keeps exactly). */
+/* Limits for generation: bytes, digits before the point, digits of a number with a point (every
+ * reader keeps so many exactly). */
 enum { MAX_TEXT = 1200, GENERATE_TEXT = 32, INT_DIGITS = 16, DIGITS = 15 };
 
 static uint32_t next_phase(uint32_t phase, uint8_t byte)
@@ -130,12 +130,12 @@ static bool is_avoided(const struct constrain_number *c, __int128 x)
     return false;
 }
 
-/* Whether the condition has a number among those of one sign that begin with `value` followed by
- * what adds less than `span`, in steps of `step`; all in 1/10^9. */
+/* Whether the condition has a number among those of one sign that begin with `value` and continue
+ * by less than `span`, in steps of `step`; all in 1/10^9. */
 static bool reaches(const struct constrain_number *c, __int128 value, __int128 span, __int128 step,
                     bool negative)
 {
-    enum { POINTS = 40 }; /* among this many adjacent values one is not avoided, or none is */
+    enum { POINTS = 40 }; /* among so many adjacent values one is not avoided, or none is */
     __int128 lo = negative ? -(value + span - step) : value;
     __int128 hi = negative ? -value : value + span - step;
     if (lo < c->lo) lo = c->lo;
@@ -207,7 +207,8 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
 
 /* -- the shortest end of a number -- */
 
-/* Some digits before the point make `value`; up to `max` more may follow, then a fraction. */
+/* `ints` digits before the point have the value `value`; up to `max` more may follow, then a
+ * fraction. */
 static uint32_t min_digits(const struct constrain_number *c, __int128 value, uint32_t ints,
                            uint32_t max, bool negative)
 {

@@ -16,9 +16,9 @@ struct names {
     } pattern[MAX_PATTERNS];
     uint32_t n_pattern, n_bit; /* operands of the product: bits of the name's number, patterns */
     uint64_t min, max;
-    uint32_t min_json; /* the keyword of min */
+    uint32_t min_json; /* position of the keyword of min */
     uint32_t mask[MAX_CLASSES], n_class;
-    bool closed; /* names of no key and no pattern are not generated */
+    bool closed; /* names that match no key and no pattern are not generated */
 };
 
 static bool add_key(struct names *w, const struct constrain_schema *s,
@@ -119,7 +119,7 @@ static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32
     return true;
 }
 
-/* The names whose number (from 1) has the bit set. */
+/* The automaton of the names whose number (from 1) has the bit set. */
 static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, const struct names *w,
                                             uint32_t bit, struct base_error *err)
 {
@@ -209,7 +209,7 @@ static bool grow_tables(struct constrain_schema *s, uint64_t labels, uint64_t bi
     return true;
 }
 
-/* Which classes each state can still become. */
+/* Finds the classes that each state can still reach. */
 static void find_reach(const struct constrain_schema *s, const struct constrain_object *o)
 {
     bool changed = true;
@@ -263,7 +263,7 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
     return true;
 }
 
-/* Whether the atoms name enough properties that may be present: then generation uses only those
+/* Whether the atoms name enough properties that may be present: generation then uses only those
  * that the schema mentions. */
 static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                       const struct names *w)
@@ -316,7 +316,7 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
     return true;
 }
 
-/* -- what is alive -- */
+/* -- alive objects, arrays and places -- */
 
 static bool any_alive(const struct constrain_schema *s, struct constrain_slice options,
                       uint32_t *marks)
@@ -394,6 +394,6 @@ void constrain_schema_find_alive(struct constrain_schema *s)
             p->alive = alive;
         }
     }
-    /* Again, for the classes that became alive after their objects. */
+    /* Again, because classes become alive after their objects. */
     for (uint32_t i = 0; i < s->n_object; i++) object_alive(s, &s->object[i]);
 }

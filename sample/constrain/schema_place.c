@@ -42,7 +42,7 @@ static __int128 common(__int128 a, __int128 b)
     return a;
 }
 
-/* The bounds and the grid in units, rounded inwards: what may be generated is a subset. */
+/* Converts the bounds and the grid to units, rounded inwards: generation uses a subset. */
 static void scale_number(const struct constrain_schema *s, struct constrain_number *c)
 {
     const __int128 max = (__int128)10000000000000000 * 1000000000;
@@ -92,7 +92,7 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     }
 }
 
-/* The node of the only number within the bounds, of a const or enum if present. */
+/* The node of the only number within the bounds, in a const or enum if present. */
 static uint32_t find_literal(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              const struct constrain_number *c)
 {
@@ -405,7 +405,7 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
     return true;
 }
 
-/* A schema that only refers to itself has nothing that can be checked. */
+/* Refuses a schema that only refers to itself: it states no condition. */
 static bool check_loops(const struct constrain_schema *s, struct base_error *err)
 {
     uint8_t *color = calloc(s->n_formula, 1); /* 1: on the path, 2: done */

@@ -12,7 +12,7 @@ struct reader {
     const struct constrain_schema_options *options;
     uint32_t *lit_of;               /* [n_node]: the literal of a schema plus 1 */
     uint32_t *todo, n_todo;         /* schemas to read */
-    uint32_t *lit, n_lit, lit_room; /* of the schema that is being read */
+    uint32_t *lit, n_lit, lit_room; /* of the schema being read */
     struct base_error *err;
 };
 
@@ -23,7 +23,7 @@ static bool add_lit(struct reader *r, uint32_t lit)
     return true;
 }
 
-/* Adds a formula that the schema requires. */
+/* Adds a formula as a condition of the schema. */
 static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                    uint32_t json)
 {
@@ -31,8 +31,8 @@ static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t 
     return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
 }
 
-/* A maximum is the negation of a minimum, but like every keyword it allows other types: a negated
- * atom alone would require the type. */
+/* A maximum is a negated minimum, but like every keyword it allows other types: a negated atom
+ * alone would require the type. */
 static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                        uint32_t json, uint32_t type)
 {
@@ -248,7 +248,7 @@ static bool read_enum(struct reader *r, uint32_t owner, uint32_t v)
         return constrain_schema_fail(r->s, v, r->err, "must be a list");
     uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
-    /* One automaton for all strings: many names cost no more than one. */
+    /* One automaton for all strings costs no more than one for a single string. */
     bool ok = words_at(r, v, false, &text);
     ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TEXT, text, 0, 0, v, &strings[0], r->err);
     ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_STRING, 0, 0, v,
@@ -384,7 +384,7 @@ static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-/* A list is the older drafts' form of prefixItems, with additionalItems in place of `items`. */
+/* An array is the form of prefixItems in older drafts, with additionalItems in place of `items`. */
 static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
@@ -426,7 +426,7 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
            demand_not(r, CONSTRAIN_F_MIN_CONTAINS, max + 1, lit, v, CONSTRAIN_IS_ARRAY);
 }
 
-/* A keyword that cannot be enforced. */
+/* Fails for a keyword that cannot be enforced. */
 static bool refuse(const struct reader *r, uint32_t v)
 {
     return constrain_schema_refuse(r->s, v, r->err, "is not supported");
@@ -614,7 +614,7 @@ static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
     for (uint32_t i = 0; ok && i < n; i++) {
         for (uint32_t k = 0; k < n; k++) only[k] = part[k] ^ (k != i);
         uint32_t first = only[0];
-        only[0] = only[i], only[i] = first; /* the branch that holds first: it decides most */
+        only[0] = only[i], only[i] = first; /* the branch that holds first, as it decides most */
         ok = constrain_schema_join(r->s, CONSTRAIN_F_AND, only, n, v, &either[i], r->err);
     }
     ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, n, v, &lit, r->err) &&
@@ -659,8 +659,8 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
            constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
-/* The name of a schema in draft 4. In newer drafts it is no keyword: then only that of the whole
- * schema is read, which changes no other reference. */
+/* The identifier of a schema in draft 4. Newer drafts lack it: only that of the root is read then,
+ * which changes no other reference. */
 static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
 {
     const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;

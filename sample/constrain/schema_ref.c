@@ -1,6 +1,5 @@
 /* sample/constrain/schema_ref.c: targets of $ref: identifiers, anchors and JSON pointers inside one
- * schema. URIs are resolved as RFC 3986 says; nothing outside the schema is ever read. See
- * schema.h. */
+ * schema. URIs are resolved as RFC 3986 says; nothing outside the schema is read. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,9 @@ struct constrain_refs {
     const struct constrain_json *json;
     struct target *target;
     uint32_t n_target, target_room;
-    uint32_t *base; /* [n_node]: the target that is the resource of a schema, plus 1 */
+    uint32_t *base; /* [n_node]: 1 + the target that is the resource of a schema */
     uint32_t root;  /* the node of the schema */
-    bool is_draft4; /* as its $schema says */
+    bool is_draft4; /* according to its $schema */
 };
 
 /* -- URIs -- */
@@ -32,7 +31,7 @@ static size_t scheme_length(const char *s)
     return n && s[n] == ':' ? n + 1 : 0;
 }
 
-/* Where the path begins: after the scheme and the authority. */
+/* The offset of the path, after scheme and authority. */
 static size_t path_start(const char *s)
 {
     size_t n = scheme_length(s);
@@ -58,7 +57,7 @@ static void remove_dots(char *path)
     *out = '\0';
 }
 
-/* base + reference (without fragment); the caller frees. */
+/* Resolves `ref` (without fragment) against `base`; the caller frees the result. */
 static char *resolve(const char *base, const char *ref)
 {
     size_t keep = strlen(base);
@@ -150,8 +149,8 @@ bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t
     return false;
 }
 
-/* The member that names a schema: "$id", in draft 4 "id". In drafts up to 7 a name beside a
- * reference is none. */
+/* The member that identifies a schema: "$id", in draft 4 "id". Up to draft 7 an identifier beside a
+ * reference is ignored. */
 static uint32_t id_of(const struct constrain_refs *r, uint32_t node)
 {
     const struct constrain_json *j = r->json;
@@ -349,7 +348,7 @@ static bool is_named(const struct constrain_json *j, uint32_t node, const char *
     return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
 }
 
-/* Whether an object has the member, which is a schema, and only members of the n names. */
+/* Whether an object has the member, which is a schema, and no members but the n names. */
 static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
                   const char *const *names, size_t n)
 {

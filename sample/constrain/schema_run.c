@@ -358,8 +358,8 @@ static bool may_reach(const struct constrain_schema *schema, const struct constr
     return false;
 }
 
-/* The same after an escape that has begun: when generating, only those of control characters and
- * the short ones can come. */
+/* The same after the beginning of an escape: generation has only escapes of control characters and
+ * short ones. */
 static bool may_escape(const struct constrain_schema *schema, const struct constrain_object *o,
                        const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {

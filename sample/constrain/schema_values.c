@@ -1,10 +1,10 @@
-/* sample/constrain/schema_values.c: the values of an enumeration, or of a type that has few. See
+/* sample/constrain/schema_values.c: the values of an enumeration, or of a type with few values. See
  * schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_HOPS = 16 }; /* references in a row */
+enum { MAX_HOPS = 16 }; /* consecutive references */
 
 static bool is_equal(const struct constrain_json *j, uint32_t a, uint32_t b)
 {
@@ -52,7 +52,7 @@ uint32_t constrain_schema_values(struct constrain_refs *refs, const struct const
 
 enum { BOUND_MAX = 1000000000 };
 
-/* A whole number among a schema's members, not too large; false: none. */
+/* A whole number among a schema's members, within limits; false if there is none. */
 static bool bound(const struct constrain_json *j, uint32_t json, const char *name, int64_t *out)
 {
     struct constrain_decimal d;
@@ -86,7 +86,7 @@ static bool add_value(struct constrain_json *j, uint32_t json, enum constrain_js
     return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
 }
 
-/* Adds the values of one type; *fits becomes false when they are not few. */
+/* Adds the values of one type; sets *fits to false if they are not few. */
 static bool add_type(struct constrain_json *j, uint32_t json, uint32_t type,
                      uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n, bool *fits,
                      struct base_error *err)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct token {
-    uint64_t head; /* the first bytes as a number, which sorts most tokens */
+    uint64_t head; /* the first bytes as a number, a sort key that decides most comparisons */
     size_t at;
     uint32_t size;
     int32_t id;
@@ -49,7 +49,7 @@ uint32_t constrain_byte_kind(uint8_t byte)
     if (byte >= '!' && byte <= '/' && !strchr(single, byte)) return 16;
     const char *at = byte ? strchr(single, byte) : NULL;
     if (at) return 1u << (SINGLE + (at - single));
-    return byte > ' ' && byte < 0x7f ? 32 : 64; /* further signs; controls */
+    return byte > ' ' && byte < 0x7f ? 32 : 64; /* punctuation; control characters */
 }
 
 static bool find_below(struct constrain_trie *v, struct base_error *err)
@@ -67,7 +67,7 @@ static bool find_below(struct constrain_trie *v, struct base_error *err)
     return true;
 }
 
-/* Tokens are sorted: a token shares its path with the one before as far as their bytes agree. */
+/* Tokens are sorted, so a token shares the path of the previous one for their common prefix. */
 static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
 {
@@ -93,11 +93,12 @@ static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, co
     }
     for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
     v->node[v->n_node] = (struct constrain_trie_node){v->n_node + 1, n, 0, 0};
-    /* A node made for a longer token has none of its own: they begin with the next node's. */
+    /* A node without tokens of its own, part of a longer token's path, has the next node's first
+     * token. */
     return find_below(v, err);
 }
 
-/* The code points of a plain token; 0: it is not plain. */
+/* The number of code points of a plain token; 0 if it is not plain. */
 static uint32_t count_plain(const char *bytes, size_t size)
 {
     uint32_t count = 0;
@@ -109,7 +110,7 @@ static uint32_t count_plain(const char *bytes, size_t size)
     return count <= CONSTRAIN_PLAIN ? count : 0;
 }
 
-/* The tokens' bytes; plain ones come first. */
+/* Reads the tokens' bytes; plain tokens come first. */
 static bool read_tokens(struct constrain_token_trie *v, constrain_token_bytes_fn *bytes,
                         void *context, struct base_buffer *text, struct token *t, uint32_t *n_plain,
                         uint32_t *n_other, struct base_error *err)
@@ -171,7 +172,7 @@ void constrain_token_trie_free(struct constrain_token_trie *v)
     free(v);
 }
 
-/* -- a text as tokens -- */
+/* -- splitting a text into tokens -- */
 
 struct step { /* the best way from a byte of the text to its end */
     uint32_t tokens, size;
@@ -209,7 +210,7 @@ static uint32_t child_of(const struct constrain_trie *v, uint32_t parent, uint8_
     return 0;
 }
 
-/* Tries the tokens of one trie where `left` bytes are left. */
+/* Tries the tokens of one trie at the place with `left` bytes left. */
 static void try_tokens(struct constrain_retokenizer *p, const struct constrain_trie *v, size_t left)
 {
     struct step *best = &p->step[left];

@@ -1,4 +1,4 @@
-/* sample/constrain/token_trie.h: the bytes of a vocabulary's tokens as tries in preorder. Private
+/* sample/constrain/token_trie.h: tries of the bytes of a vocabulary's tokens, in preorder. Private
  * to sample/. */
 #ifndef SAMPLE_CONSTRAIN_TOKEN_TRIE_H
 #define SAMPLE_CONSTRAIN_TOKEN_TRIE_H
@@ -25,20 +25,20 @@ struct constrain_trie {
     uint32_t *below;    /* [n_node] kinds of the bytes in the subtree, less the node's */
     uint32_t root[256]; /* the root's child of each byte; 0: none */
 };
-/* Kinds of bytes that patterns usually treat alike: one bit of 31. */
+/* The kind of a byte, as one of 31 bits: patterns usually treat all bytes of a kind alike. */
 uint32_t constrain_byte_kind(uint8_t byte);
 
 /* Plain tokens are a few whole code points that need no escape in a JSON string. Most tokens are
- * plain, and most states treat all of the same length alike: then a precomputed mask suffices for
- * them. */
+ * plain, and most states treat all of the same length alike: a precomputed mask suffices for
+ * these. */
 struct constrain_token_trie {
     uint32_t n_vocab, words;
     struct constrain_trie plain, other;
     uint64_t *plain_mask; /* [CONSTRAIN_PLAIN + 1][words]: of at most so many code points */
 };
 
-/* The longest plain strings from each state of an automaton. good[state]: 0: it may not be reached,
- * 1: it may, 2: it may, but its own entries must be checked too. min_depth[q]: any string of so
+/* The longest plain strings from each state of an automaton. good[state]: 0: must not be reached,
+ * 1: may be reached, 2: may be reached if its own entries allow it. min_depth[q]: any string of so
  * many code points passes; max_depth[q]: none of more does; both at most CONSTRAIN_PLAIN, which
  * represents any number. min_depth > max_depth: nothing is known. `todo` has room for 2 *
  * n_state. */

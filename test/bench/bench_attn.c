@@ -1,10 +1,10 @@
-/* test/bench/bench_attn.c: how much of the time of attention over a long context is reading.
+/* test/bench/bench_attn.c: the share of reading in the time of attention over a long context.
  *
  *     bench_attn [THREADS [LEVEL [HEADS KV_HEADS SIZE DEPTH]]]
  *
- * One token's attention over int16-quantized caches of many layers, as decode makes it, in turn
- * with a twin on the same threads that touches each line of the same chunks once and computes
- * nothing. Then the same from the L2 cache, one thread and one layer. */
+ * Attention of one token over int16-quantized caches of many layers, as in decoding, in turn with a
+ * twin on the same threads that only reads each line of the same chunks once. Then the same from
+ * the L2 cache, with one thread and one layer. */
 #include "engine/graph.h"
 #include "engine/pool.h"
 #include "test/bench/support_bench.h"
@@ -20,11 +20,11 @@ struct shape {
     int64_t heads, kv, size, depth;
 };
 
-/* Keys and values of layers that follow one another, and the other inputs of attention. */
+/* Keys and values of consecutive layers, and the other inputs of attention. */
 struct layers {
     struct shape s;
     int n;
-    int64_t bytes[2], groups; /* of a group of keys, of values; groups of a head */
+    int64_t bytes[2], groups; /* per group of keys, of values; groups per head */
     struct engine_tensor *cache, q, span, cells;
     struct engine_graph *graph;
 };
@@ -34,7 +34,7 @@ static int64_t tensor_bytes(const struct layers *l, int what)
     return l->bytes[what] * l->groups * l->s.kv;
 }
 
-/* Random keys (or values) as codes. */
+/* Random int16-quantized keys (or values). */
 static void fill(struct engine *e, struct layers *l, int what)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -119,7 +119,7 @@ static void layers_free(struct layers *l)
 struct reading {
     const struct layers *l;
     bool to_l1;
-    uint64_t sum[64]; /* of workers, so that nothing is left out */
+    uint64_t sum[64]; /* of the workers, so that the compiler keeps the reads */
 };
 
 /* The chunks of each layer in turn, in the order of engine/attention/attention.c, which has two

@@ -1,12 +1,12 @@
-/* test/bench/bench_blas.c: F32 products by our kernels and by OpenBLAS, in turn, as a table.
+/* test/bench/bench_blas.c: F32 products by our kernels and by OpenBLAS, alternating, as a table.
  *
  *     bench_blas [THREADS [ROUNDS]]
  *
  * Three ways for each shape: our tiles; the same graph with --blas, which uses OpenBLAS only for
- * large products (matmul_run.c decides); and OpenBLAS alone, one call per thread for its share of
- * the rows, which shows where OpenBLAS would pay. They take turns; the table has medians, in G
- * multiply-adds a second, so that the ratios hold on a machine whose speed drifts. Products with
- * few columns go through 128 MB of weights, so that these come from memory. */
+ * large products (matmul/route.c); and OpenBLAS alone, one call per thread for its share of the
+ * rows, which shows where OpenBLAS would be faster. They alternate; the table has medians, in G
+ * multiply-adds per second, so that the ratios hold on a machine whose speed drifts. Products with
+ * few columns use 128 MB of weights, which come from memory. */
 #include "engine/graph.h"
 #include "engine/matmul/blas.h"
 #include "test/bench/support_bench.h"
@@ -34,7 +34,7 @@ struct shape {
     const struct engine_blas *blas;
 };
 
-/* Each worker's share of the rows, of every product, in one call each. */
+/* One call for each product and worker, for its share of the rows. */
 static void blas_job(const struct engine_worker *worker, void *data)
 {
     const struct shape *s = data;

@@ -1,13 +1,13 @@
-/* test/bench/bench_columns.c: what products of a few columns take beside one column, and beside the
+/* test/bench/bench_columns.c: time of products with few columns, relative to one column and to the
  * limits of the machine measured in the same run.
  *
  *     bench_columns [LEVEL [TYPE|all [MB]]]
  *
- * One thread, rows of 2048 elements, processor time. Products of 1 to 16 columns in turn, of
- * weights that fit the L2 cache and of MB (256) megabytes of them. A line of the table: the medians
- * of the time of a row's 256 elements by all columns and, turn by turn, of its ratio to one column
- * and of the shares of two limits: reading the weights at the rate of a loop that only reads, and
- * the int8 multiply-adds. */
+ * One thread, rows of 2048 elements, processor time. Products with 1 to 16 columns alternate, with
+ * weights that fit the L2 cache and with MB (256) megabytes of weights. A line of the table has
+ * medians: the time of 256 elements of a row times all columns; and, per turn, its ratio to one
+ * column and its shares of two limits: reading the weights at the rate of a loop that only reads,
+ * and int8 multiply-adds. */
 #include "engine/graph.h"
 #include "engine/roofline.h"
 #include "test/bench/support_bench.h"
@@ -30,7 +30,7 @@ static double thread_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A graph of n products by the same x, of weights from w on, `step` tensors apart. */
+/* A graph of n products with the same x, of weights from w on, `step` tensors apart. */
 static struct engine_graph *products(struct engine *e, struct engine_tensor *w, int n, int step,
                                      struct engine_tensor *x)
 {
@@ -52,7 +52,7 @@ static double time_graph(struct engine_graph *g)
 
 static double time_reading(const struct engine *e, const void *data, size_t bytes)
 {
-    volatile uint64_t sum; /* reading is not left out */
+    volatile uint64_t sum; /* keeps the reads */
     const double start = thread_seconds();
     sum = support_read(data, bytes, e->quant.prefetch.to_l1);
     (void)sum;
@@ -64,7 +64,7 @@ struct times {
     double ns[COUNTS], ratio[COUNTS], read[COUNTS], multiply[COUNTS];
 };
 
-/* Products of n weights, `step` tensors apart, by x of each number of columns. */
+/* Products of n weights, `step` tensors apart, with x of each number of columns. */
 static struct times time_weights(struct engine *e, struct engine_tensor *w, int n, int step,
                                  struct engine_tensor *x)
 {

@@ -1,6 +1,7 @@
-/* test/bench/bench_mask.c: times the masks of a realistic schema: texts that satisfy it are cut
- * into the vocabulary's longest tokens, and the mask before each token is timed; each token must be
- * in its mask. `bench_mask [MODEL.gguf]`: the model's vocabulary, else a made-up one of 128k. */
+/* test/bench/bench_mask.c: times the masks of a realistic schema: texts that satisfy it are split
+ * into the vocabulary's longest tokens, and the mask before each token is timed; the mask must
+ * contain the token. `bench_mask [MODEL.gguf]`: the model's vocabulary, otherwise an invented one
+ * of 128k. */
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/token_trie.h"
 #include "sample/sample.h"
@@ -75,7 +76,7 @@ static void make_document(struct base_buffer *b, struct sample_random *r, int de
     base_buffer_add_text(b, "}");
 }
 
-/* The longest token of a trie at the text's beginning, if longer than *used. */
+/* The longest token of a trie at the start of the text, if longer than *used. */
 static int32_t longest_of(const struct constrain_trie *v, const char *text, size_t size, int32_t id,
                           size_t *used)
 {

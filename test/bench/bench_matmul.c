@@ -1,14 +1,13 @@
-/* test/bench/bench_matmul.c: speed of products and attention through the graph, beside the limits
- * of the machine measured in the same run: int8 multiply-adds and streaming reads
- * (engine/roofline.h).
+/* test/bench/bench_matmul.c: speed of products and attention through the graph, with the limits of
+ * the machine measured in the same run: int8 multiply-adds and streaming reads (engine/roofline.h).
  *
  *     bench_matmul [THREADS [LEVEL [TYPE]]]
  *
  * One line per type and shape: columns, GMAC/s and their share of the int8 peak, GB/s of weights
- * and their share of the streaming rate. Products with one column run through 256 MB of different
- * weights, so that these come from memory. Lines of tiles: the tile alone, on panels (or packed
- * floats) in the L2 cache, beside the int8 peak (or the rate of fused multiply-adds) before and
- * after it, one thread. Numbers of different runs do not compare on a shared machine; shares do. */
+ * and their share of the streaming rate. Products with one column use 256 MB of different weights,
+ * which come from memory. Lines of tiles: only the tile, on panels (or packed floats) in the L2
+ * cache, with one thread, relative to the int8 peak (or the rate of fused multiply-adds) before and
+ * after it. On a shared machine only shares of different runs are comparable. */
 #include "engine/graph.h"
 #include "engine/isa/tile.h"
 #include "engine/matmul/matmul.h"
@@ -92,12 +91,12 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* ---- Tiles ---- */
 
-/* As products go (engine/matmul/matmul_run.c), small enough to stay in an L2 cache of 512 KB:
- * blocks of 32 with all of k and some panels, super-blocks with a slice of k and two panels. */
+/* As in products (engine/matmul/route_panels.c), small enough for an L2 cache of 512 KB: blocks of
+ * 32 with all of k and some panels, super-blocks with a K-block and two panels. */
 enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8 };
 enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 
-/* n times the same group of columns, in the form that the type multiplies, and the size of one. */
+/* n copies of a group of columns, in the type's activation form, and the size of one. */
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
                           const struct quant_type *type, int64_t k, int n, size_t *group_bytes)
 {
@@ -126,7 +125,7 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
     return groups;
 }
 
-/* The share of one thread's int8 peak that the tile alone reaches, the median of some runs. */
+/* The share of one thread's int8 peak that the tile reaches, the median of some runs. */
 static void bench_tile(struct engine *engine, const struct quant_type *type)
 {
     const struct engine_tile *tile = engine_tile_table(engine->quant.level);
@@ -193,7 +192,7 @@ enum { FMA_STEPS = 4096, FMA_CHAINS = 12 };
 
 #if defined(__x86_64__)
 
-/* All chains count in the result, or they would not be made. */
+/* The result depends on all chains, so that the compiler keeps them. */
 __attribute__((target("avx2,fma"))) static float multiply_add_avx2(void)
 {
     __m256 sum[FMA_CHAINS], all = _mm256_setzero_ps();
@@ -217,7 +216,7 @@ __attribute__((target("avx512f"))) static float multiply_add_avx512(void)
 }
 #endif
 
-/* Fused multiply-adds per second of one thread, from registers; 0 where no loop is written. */
+/* Fused multiply-adds per second of one thread, from registers; 0 for levels without a loop. */
 static double fma_peak(enum cpu_level level)
 {
     float (*multiply_add)(void) = NULL;
@@ -235,7 +234,7 @@ static double fma_peak(enum cpu_level level)
     return best;
 }
 
-/* n rows of random numbers from x on, packed side by side. */
+/* n rows of random numbers, packed in bundles. */
 static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, int n, int bundle)
 {
     const int64_t n_steps = (k + 31) / 32 * 2;

@@ -1,11 +1,12 @@
-/* test/bench/bench_ports.c: what a core with AVX-512 can do beside multiplying. The measurements
- * on which the shapes of the tiles rest (engine/isa/tile_avx512.c, docs/performance.md).
+/* test/bench/bench_ports.c: which instructions a core with AVX-512 can execute in parallel with
+ * multiplications: the basis for the shapes of tiles (engine/isa/tile_avx512.c,
+ * docs/performance.md).
  *
  *     bench_ports
  *
- * VPDPBUSD per nanosecond with so many sums that grow, from registers; with panels and columns
- * that are loaded as a tile loads them; and how many VPDPBUSD another instruction costs, where one
- * of it comes with each two of them. Best of several runs, one thread. */
+ * VPDPBUSD per nanosecond from registers, for several numbers of accumulators; the same with the
+ * loads of a tile; and the cost of another instruction, one for every two VPDPBUSD, in VPDPBUSD.
+ * Best of several runs, one thread. */
 #include "base/unroll.h"
 #include "test/bench/support_bench.h"
 #include <stdint.h>
@@ -23,7 +24,7 @@ static _Alignas(64) char stored[64 * 8];
 #define MULTIPLY(sum, codes, four)                                                                 \
     __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(four))
 
-/* STEPS times N multiplies of registers; `beside` is done after the first one of each two. */
+/* STEPS times N multiplies of registers; `beside` follows the first of every two. */
 #define LOOP(name, N, beside)                                                                      \
     TARGET static void name(void)                                                                  \
     {                                                                                              \
@@ -73,7 +74,7 @@ LOOP(beside_store, 16,
                       : "v"(*o)))
 LOOP(store_of_16, 16, if (i == 0) __asm__ volatile("vmovdqa32 %1, %0" : "=m"(stored) : "v"(*o)))
 
-/* A tile of P panels by C columns, from the first-level cache. */
+/* A tile of P panels times C columns, from the first-level cache. */
 #define TILE(name, P, C)                                                                           \
     TARGET static void name(void)                                                                  \
     {                                                                                              \
@@ -109,7 +110,7 @@ static double rate(void (*loop)(void), int multiplies)
     return best;
 }
 
-/* Each beside so many VPDPBUSD. */
+/* The instructions, with the number of VPDPBUSD per instruction. */
 static const struct {
     const char *name;
     void (*loop)(void);

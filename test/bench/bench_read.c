@@ -1,12 +1,12 @@
-/* test/bench/bench_read.c: how memory is read fastest, without any product.
+/* test/bench/bench_read.c: compares ways to read memory, without products.
  *
  *     bench_read [THREADS]
  *
- * Loops that load what kernels with AVX-512 load of rows of Q8_0, and add nothing but the words, in
- * turn over the same memory: rows in order, or eight rows side by side, two blocks of each at a
- * step; prefetching or not, whole steps or each line once. Each thread has a stretch of its own.
- * Shown are GB/s, and the median of the ratios, turn by turn, to a loop that loads whole lines and
- * prefetches each once; apart for turns in which memory was fast, and slow, where it is both. */
+ * Loops with the loads of AVX-512 kernels for rows of Q8_0, which only add the words, alternate
+ * over the same memory: rows in order, or two blocks of each of eight rows per step; without
+ * prefetches, prefetching whole steps, or each line once. Each thread has its own part of the
+ * memory. Prints GB/s and the median of the ratio, per turn, to a loop that loads whole lines and
+ * prefetches each once; separately for turns with fast and slow memory if the speed varies. */
 #include "base/unroll.h"
 #include "engine/engine.h"
 #include "quant/stream.h"
@@ -31,7 +31,7 @@ INLINE void prefetch(enum prefetch how, const char *at, size_t bytes, const void
     if (how == LINES) quant_prefetch_lines(at, bytes, spare);
 }
 
-/* Eight loads, `apart` bytes from one to the next, by which *sum changes. */
+/* Eight loads, `apart` bytes from one to the next, which change *sum. */
 INLINE void load(__m512i *sum, const char *at, size_t apart)
 {
     __m512i v[8];
@@ -123,8 +123,8 @@ static void read_share(const struct engine_worker *worker, void *user)
     job->seen[worker->ith] ^= job->way->read(job->memory + (size_t)worker->ith * share, share);
 }
 
-/* Rates of all ways in those of the turns in which the first one's, there and in the next turn, was
- * within the bounds. */
+/* Reports the rates of all ways in turns in which the rate of the first way was within the bounds,
+ * in that turn and the next. */
 static void report(double rate[N_WAYS][TURNS], double least, double most, const char *when)
 {
     for (int w = 0; w < N_WAYS; w++) {

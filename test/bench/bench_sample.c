@@ -1,8 +1,8 @@
-/* test/bench/bench_sample.c: what sampling costs per token, in microseconds.
+/* test/bench/bench_sample.c: the time of sampling per token, in microseconds.
  *
  * bench_sample [FILE N_VOCAB]: FILE holds float32 logits [rows][N_VOCAB], as `infer logits -o`
- * writes them. Without a file: 262,144 made-up ones, a bell curve with some peaks, as models give
- * them. Prints a table; the history is 512 tokens in which sequences repeat. */
+ * writes them. Without a file: 262,144 invented logits, a bell curve with some peaks, like those of
+ * models. Prints a table; the history is 512 tokens in which sequences repeat. */
 #include "sample/sample.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
 /* test/bench/bench_scaling.c: the measured inputs of scripts/scaling-model, as JSON lines:
  *
- *     {"barrier_threads": N, "barrier_ns": X, "best_ns": Y}    one meeting of N threads, median and
- * best
+ *     {"barrier_threads": N, "barrier_ns": X, "best_ns": Y}   N threads' barrier, median and best
  *     {"shape": "8B", "layer": {...}, "around": {...}}
  *
  * The second kind counts the steps of a decode graph (one token, no sampling) of a llama of that
- * shape: per layer and around the layers, the steps, the barriers that the plan lays, the steps
- * that worker 0 does alone, and the nanoseconds that these take here. Matrices are never read, so
- * they need no memory. */
+ * shape: per layer and around the layers, the steps, the barriers of the plan, the steps that
+ * worker 0 runs alone, and their nanoseconds on this machine. Matrices are not read, so they need
+ * no memory. */
 #include "engine/graph_internal.h"
 #include "engine/op.h"
 #include "engine/threads.h"
@@ -42,8 +41,8 @@ static void barrier_job(const struct engine_worker *w, void *data)
     for (int i = 0; i < *rounds; i++) engine_pool_barrier(w);
 }
 
-/* With a processor for each, threads are bound to them: the kernel tends to put two that
- * synchronize often on one. */
+/* If there is a processor for each thread, threads are bound: the kernel tends to put two threads
+ * that synchronize often on one processor. */
 static void measure_barrier(int n_threads)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -85,10 +84,10 @@ struct count {
     double alone_ns;
 };
 
-/* A weight of [rows][cols]; only vectors and the embeddings have memory of their own. */
+/* A weight of [rows][cols]; only vectors and embeddings have memory. */
 static struct engine_tensor *weight(enum quant_id type, int64_t cols, int64_t rows)
 {
-    static char nothing[64]; /* an address, whose content is not read */
+    static char nothing[64]; /* only an address: the content is not read */
     struct base_error err = BASE_ERROR_INIT;
     struct engine_tensor *t = calloc(1, sizeof *t);
     void *data = type == QUANT_F32 ? calloc((size_t)(cols * rows), sizeof(float)) : nothing;
@@ -99,7 +98,7 @@ static struct engine_tensor *weight(enum quant_id type, int64_t cols, int64_t ro
     return t;
 }
 
-/* Opens a file that has the keys of a llama of that shape, and a tensor for each layer. */
+/* Opens a file with the keys of a llama of that shape and a tensor for each layer. */
 static struct gguf_file *keys_of(const struct shape *s, uint32_t n_layer)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -142,21 +141,21 @@ static struct gguf_file *keys_of(const struct shape *s, uint32_t n_layer)
     return file;
 }
 
-/* Gives a row of the model its weight: matrices in Q4_K, but for the embeddings. */
+/* Creates the weight of a row of the model: matrices in Q4_K, except the embeddings. */
 static bool make_weight(void *user, const struct model_tensor_row *row, const char *prefix,
                         void *self)
 {
     (void)user;
     const bool matrix = row->kind == MODEL_LINEAR && *prefix;
     if (row->need == MODEL_OPTIONAL) return true;
-    /* Vector, norm and linear all begin with the pointer to the weight. */
+    /* In vectors, norms and linears the pointer to the weight is the first member. */
     *(struct engine_tensor **)((char *)self + row->field - 1) =
         weight(matrix ? QUANT_Q4_K : QUANT_F32, model_row_size(self, row->inputs),
                model_row_size(self, row->outputs));
     return true;
 }
 
-/* How long worker 0 takes for a step of its own. */
+/* The time of a step that worker 0 runs alone. */
 static double step_ns(const struct engine *engine, const struct engine_plan *plan,
                       const struct engine_step *step)
 {
@@ -222,8 +221,8 @@ int main(void)
     struct engine *engine = engine_new(&options, &err);
     if (!engine) die(&err);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        /* The last layer differs (only wanted rows continue), so the middle one is the difference.
-         */
+        /* The last layer differs (only rows with requested logits continue), so a middle layer is
+         * the difference of two graphs. */
         struct count two = count_steps(engine, &shapes[i], 2);
         struct count three = count_steps(engine, &shapes[i], 3);
         struct count layer = {three.steps - two.steps, three.barriers - two.barriers,

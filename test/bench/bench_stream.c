@@ -1,12 +1,12 @@
-/* test/bench/bench_stream.c: how much of the time of one-column products is reading.
+/* test/bench/bench_stream.c: the share of reading in the time of one-column products.
  *
  *     bench_stream [THREADS [LEVEL [TYPE|all [K]]]]
  *
- * Each type's product, with rows of K (2048) elements from memory, in turn with a twin that the
- * same engine cuts and runs the same way, but whose kernel only reads. Where a product is as fast
- * as its twin, no other kernel can make it faster. Then the product alone with weights from the L2
- * cache, one thread: where that is far above a thread's share of the memory, arithmetic does not
- * matter either. */
+ * Each type's product, with rows of K (2048) elements from memory, alternates with a twin that the
+ * engine divides and runs in the same way, but whose kernel only reads. If a product is as fast as
+ * its twin, no other kernel can be faster. Then the product with weights from the L2 cache and one
+ * thread: if that is far above a thread's share of the memory rate, arithmetic is not a limit
+ * either. */
 #include "engine/graph.h"
 #include "engine/matmul/matmul.h"
 #include "test/bench/support_bench.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum { RUNS = 21, CACHE_RUNS = 401 };
-/* Bytes of weights, about: far more than the third-level caches of all threads, and less than the
- * second-level one. */
+/* Approximate bytes of weights: far more than all third-level caches, and less than the
+ * second-level cache. */
 enum { FROM_MEMORY = 512 << 20, FROM_CACHE = 256 << 10 };
 
 /* A gemv that reads its rows and multiplies nothing. */
@@ -43,7 +43,7 @@ static struct engine *reader_of(struct engine_options options, int n_threads)
     return e;
 }
 
-/* What a product reads: rows of random numbers in the type, and a column. */
+/* The inputs of a product: rows of random numbers in the type, and a column. */
 struct weights {
     int64_t n;
     uint64_t row_bytes;

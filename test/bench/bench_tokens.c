@@ -1,10 +1,10 @@
-/* test/bench/bench_tokens.c: ids of many texts, to compare with another tokenizer's.
+/* test/bench/bench_tokens.c: prints the ids of many texts, for comparison with another tokenizer.
  *
  *     bench_tokens FLAGS MODEL... < TEXTS
  *
  * TEXTS: each text as its size (4 bytes, little-endian) and its bytes. FLAGS: those of text_encode
- * as a number. Writes one line per model and text: its ids; standard error gets the time that
- * opening took. */
+ * as a number. Writes one line per model and text: its ids; prints the time of opening to standard
+ * error. */
 #include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* test/bench/bench_touch.c: what the pages of a model file cost a process.
+/* test/bench/bench_touch.c: the cost of mapping the pages of a model file.
  *
  * bench_touch MODEL: opens the file, reads a byte of each page of its tensors with one thread, and
- * closes it. Prints milliseconds, faults, and how much of the file Linux maps in huge pages (docs:
- * performance.md). Run it twice: the first run may read from a disk. */
+ * closes it. Prints milliseconds, faults, and how much of the file Linux maps in huge pages
+ * (docs/performance.md). Run it twice: the first run may read from disk. */
 #include "gguf/gguf.h"
 #include <stdio.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ static long faults(void)
     return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Of all files that this process maps. */
+/* MiB in huge pages of all files that this process maps. */
 static double huge_mib(void)
 {
     char line[512];

@@ -1,12 +1,12 @@
-/* test/bench/bench_walk.c: random texts that constraints allow, and what their masks cost.
+/* test/bench/bench_walk.c: random texts that constraints allow, and the time of their masks.
  *
  *   bench_walk MODEL.gguf|- WALKS TOKENS SEED < LINES
  *
  * A line is a kind (schema, grammar, regex, choices), a tab and the source, or @ and the name of a
- * file with it (choices: one a line). Each walk draws among the tokens that the mask allows, of
- * MODEL's vocabulary or of a made-up one; after TOKENS tokens the shortest ending is appended. To
- * standard output: the line's number, a tab, the text as a JSON string. To standard error: per line
- * the times of the masks, the first tenth of the tokens apart. */
+ * file with it (choices: one per line). Each walk draws from the tokens that the mask allows, of
+ * MODEL's vocabulary or of an invented one; after TOKENS tokens the shortest ending is appended.
+ * Standard output: the line's number, a tab, the text as a JSON string. Standard error: per line
+ * the times of the masks, separately for the first tenth of the tokens. */
 #include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "test/support_tokens.h"
@@ -82,7 +82,7 @@ static struct constraint *compile(const char *kind, char *text, struct base_erro
     return compile_choices(text, err);
 }
 
-/* A random one of the bits that are set; -1: none. */
+/* A random set bit; -1 if there is none. */
 static int64_t draw(struct walker *w, const uint64_t *mask)
 {
     uint32_t n = 0, pick;

@@ -1,4 +1,4 @@
-/* test/bench/support_bench.c: what tools that measure have in common. */
+/* test/bench/support_bench.c: helpers of the measuring tools. See test/bench/support_bench.h. */
 #include "test/bench/support_bench.h"
 #include "quant/stream.h"
 #include <stdio.h>

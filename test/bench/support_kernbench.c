@@ -1,8 +1,8 @@
 /* test/bench/support_kernbench.c: one line per type and level: GB/s of file bytes that the kernels
- * take in.
+ * read.
  *
- * The memory figure is printed next to that of a plain read of the same buffer, taken in turn with
- * it: such figures drift on shared machines, so only their ratio means anything. */
+ * The memory figure is printed with that of a plain read of the same buffer, measured alternately:
+ * such figures drift on shared machines, so only their ratio is meaningful. */
 #include "test/bench/support_kernbench.h"
 #include "quant/quant.h"
 #include "test/support_guard.h"
@@ -15,7 +15,7 @@
 
 enum { CACHE_BYTES = 384 << 10, MAX_K = 4096, ROWS_PER_CALL = 64 };
 
-/* Time on the processor: other processes share it. */
+/* Processor time, because other processes share the machine. */
 static double now(void)
 {
     struct timespec t;
@@ -26,7 +26,7 @@ static double now(void)
 struct bench {
     uint8_t *memory;
     size_t memory_bytes;
-    struct quant_panel256 *panel; /* the larger kind: panel32 fit as well */
+    struct quant_panel256 *panel; /* also holds panel32, which is smaller */
     float *out;                   /* MAX_K, or the rows of a call */
     float *x;
     char *column; /* x in the form of a type */
@@ -109,7 +109,7 @@ static double cache_speed(struct bench *b, const struct job *job, run_fn *run)
     return best;
 }
 
-/* The best of five runs, and the best of five plain reads taken in turn with them. */
+/* The best of five runs, and the best of five plain reads that alternate with them. */
 static double memory_speed(struct bench *b, const struct job *job, double *read)
 {
     double best = 0;
@@ -185,8 +185,8 @@ int kernbench_run(uint64_t mib)
     b.out = array(MAX_K * 4);
     b.x = array(MAX_K * 4);
     b.column = array(MAX_K * 4);
-    /* Weights whose halves are small numbers, never NaN: NaN would not be slower, but unlike use.
-     */
+    /* Weights whose half-precision numbers are small, never NaN: NaN would not be slower, but is
+     * unrealistic. */
     for (size_t i = 0; i < b.memory_bytes; i++) b.memory[i] = (uint8_t)(i * 7 + i / 32) & 0x3f;
     for (int i = 0; i < MAX_K; i++) b.x[i] = support_random_gauss(&rng);
 
@@ -216,5 +216,5 @@ int kernbench_run(uint64_t mib)
     free(b.out);
     free(b.x);
     free(b.column);
-    return b.sink == 42; /* so that the reads are not removed */
+    return b.sink == 42; /* so that the compiler keeps the reads */
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test/cli/hub.py: a hub with every fault that t_pull.sh needs, on two ports of this machine.
+"""test/cli/hub.py: a hub with the faults that t_pull.sh needs, on two local ports.
 
-    hub.py FOLDER        serves until it is ended; writes FOLDER/main_port, FOLDER/other_port and then
+    hub.py FOLDER        serves until it is killed; writes FOLDER/main_port, FOLDER/other_port and then
                          FOLDER/ready, and a line for each request to FOLDER/log:
                          main|other METHOD PATH range=.. if-range=.. token=yes|no
 

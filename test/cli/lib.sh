@@ -1,27 +1,27 @@
 # test/cli/lib.sh: the harness of the command-line tests; sourced by each script, POSIX sh.
 #
-#   begin NAME            starts a test (and ends the one before)
+#   begin NAME            starts a test (and ends the previous one)
 #   infer ARGS...         runs the program with an empty standard input, or with $input if set
-#   status N              what it must have returned
+#   status N              the expected exit status
 #   out TEXT, err TEXT    exactly these bytes on standard output / standard error; TEXT is a printf
 #                         format, so \n must be written and % doubled
 #   out_like, err_like    some line matches this extended regular expression
 #   err_line REGEX        standard error is one line, it begins with "infer: " and matches
-#   valid SCHEMA          each line of standard output is what docs/SCHEMA says: by infer's own
-#                         check, and by Python's jsonschema where that is installed
-#   skip REASON           the running test cannot be made here: it is reported as skipped, with the
-#                         reason, not as passed (what it has asserted before may still fail it)
-#   full_disk, terminals  true where the machine has /dev/full, where a pseudo-terminal opens
+#   valid SCHEMA          each line of standard output is valid under docs/SCHEMA, by `infer check`
+#                         and, if installed, by Python's jsonschema
+#   skip REASON           reports the running test as skipped, with the reason, not as passed
+#                         (an assertion before it can still fail the test)
+#   full_disk, terminals  true if the machine has /dev/full, if a pseudo-terminal opens
 #   finish                ends the last test
 #
 # $INFER is the program, $MODEL a small model or empty, $work a scratch folder, $make_model the
-# program beside it that makes models of random weights. Every variable
-# INFER_* of the caller is removed, so that the caller's habits do not change results.
+# program beside it that writes models with random weights. All variables INFER_* of the caller are
+# unset, so that they do not change results.
 
 work=$(mktemp -d) || exit 1
 make_model=${INFER%/*}/test/tool_make_model
 trap 'rm -rf "$work"' EXIT
-quick=${INFER_TEST_QUICK-} # smaller cases: the variables of the program are unset next
+quick=${INFER_TEST_QUICK-} # smaller cases; saved before the variables are unset
 for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
     unset "$variable"
 done

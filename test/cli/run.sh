@@ -1,6 +1,6 @@
 #!/bin/sh
 # test/cli/run.sh: runs the command-line tests and counts. INFER names the program (build/infer),
-# INFER_TEST_MODEL a small model (the default model if it is there); without one the tests that
+# INFER_TEST_MODEL a small model (by default the default model, if present); without one the tests that
 # need a model are skipped. Arguments: scripts to run, all of them if none.
 cd "$(dirname "$0")/../.." || exit 1
 INFER=${INFER:-build/infer}

@@ -1,16 +1,18 @@
-# infer batch with a small model: a line in, a line out; each answer is what `infer run` gives.
+# infer batch with a small model: a line of output for each line of input; each answer equals that of
+# `infer run`.
 . test/cli/lib.sh
 [ -n "$MODEL" ] || { echo 'skip t_batch.sh: no model'; finish; exit; }
 INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
+short=${quick:+8} # tokens of a text under sanitizers, where each takes a tenth of a second
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
     input=''
 }
 
-# member NAME: that member of each line of the output, as JSON, a line each; "-" where it is missing.
+# member NAME: that member of each line of the output, as JSON, one per line; "-" if it is missing.
 member() {
     python3 -c 'import json, sys
 for line in open(sys.argv[2], encoding="utf-8"):
@@ -35,20 +37,20 @@ printf '%s\n' '{"line":1,"id":"a","text":" Paris.","stop":"limit","stop_text":nu
     >"$work/want_lines"
 cmp -s "$work/out" "$work/want_lines" || bad "not as expected: $(cat "$work/out")"
 cp "$work/out" "$work/first"
-for more in '-np 1' '-np 2' '-np 5 -b 7' '-t 1'; do # whatever runs beside a text
+for more in '-np 1' '-np 2' '-np 5 -b 7' '-t 1'; do # whatever runs concurrently
     # shellcheck disable=SC2086
     batch $more
     cmp -s "$work/out" "$work/first" || bad "$more: $(cat "$work/out")"
 done
 infer batch -f "$lines"
 cmp -s "$work/out" "$work/first" || bad "-f: $(cat "$work/out")"
-printf '%s' "$(cat "$lines")" >"$work/open" # a last line without its end
+printf '%s' "$(cat "$lines")" >"$work/open" # the last line has no line end
 input=$work/open
 infer batch
 cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
 input=''
 
-begin guesses_change_no_byte # where one text grows alone
+begin guesses_change_no_byte # when a single text is generated
 cat >"$lines" <<'END'
 {"prompt":"one two three four one two three four one two","predict":40,"temp":0,"ignore_eos":true}
 {"prompt":"one two three","choices":["one two three four one","five"]}
@@ -110,15 +112,15 @@ status 1
 err 'infer: 19 of 20 lines failed: their answers have an "error"\n'
 cat >"$work/errors" <<'END'
 {"line":1,"status":2,"error":"JSON: line 1, column 8: invalid token near 'nonsense'"}
-{"line":2,"status":2,"error":"tmep: is no member of a line: prompt, messages, id or an option of one text"}
+{"line":2,"status":2,"error":"tmep: is not a member of a line: prompt, messages, id or an option of one text"}
 {"line":3,"id":3,"status":2,"error":"threads: is an option of all lines: give it on the command line"}
-{"line":4,"status":2,"error":"the line is no JSON object"}
+{"line":4,"status":2,"error":"the line is not a JSON object"}
 {"line":5,"id":5,"status":2,"error":"the line has neither a prompt nor messages"}
 {"line":6,"status":2,"error":"prompt: is no text"}
 {"line":7,"status":2,"error":"--temp: is not a number"}
 {"line":8,"status":2,"error":"--predict: is not a whole number"}
 {"line":9,"status":2,"error":"--top-k: '-1' is not a whole number from 0 to 2147483647"}
-{"line":10,"status":2,"error":"max_tokens: is no member of a line; here it is --predict N (or -n)"}
+{"line":10,"status":2,"error":"max_tokens: is not a member of a line; here it is --predict N (or -n)"}
 END
 head -n 10 "$work/out" >"$work/ten"
 cmp -s "$work/ten" "$work/errors" || bad "$(diff "$work/ten" "$work/errors")"
@@ -133,7 +135,7 @@ out_like '"line":18,.*the question is empty'
 out_like '"line":19,.*--stop: holds a NUL'
 out_like '"line":20,"text":" Paris."'
 
-begin a_line_names_no_file # texts of strangers do not read what they name
+begin a_line_names_no_file # input lines must not read files
 printf 'root ::= "yes"' >"$work/grammar"
 printf '{"prompt":"x","grammar":"%s","predict":2}\n{"prompt":"x","json_schema":"%s"}\n' "$work/grammar" "$work/grammar" >"$lines"
 for closed in '' --no-sandbox; do
@@ -142,7 +144,7 @@ for closed in '' --no-sandbox; do
     status 1
     [ "$(grep -c '"error":"--' "$work/out")" -eq 2 ] || bad "a file was read: $(cat "$work/out")"
 done
-printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # the command may name one
+printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # options may name a file
 batch --grammar "$work/grammar"
 status 0
 [ "$(grep -c '"text":"yes"' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
@@ -187,7 +189,8 @@ if has_python; then
 END
     : >"$lines"
     while IFS='	' read -r options members; do
-        printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":24,%s}\n' "$members" >>"$lines"
+        printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":%s,%s}\n' \
+            "${short:-24}" "$members" >>"$lines"
     done <"$work/pairs"
     batch -np 7
     member text >"$work/texts"
@@ -195,7 +198,7 @@ END
     while IFS='	' read -r options members; do
         n=$((n + 1))
         # shellcheck disable=SC2086
-        "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n 24 $options --json \
+        "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n "${short:-24}" $options --json \
             </dev/null >"$work/out" 2>"$work/err"
         member text >"$work/alone"
         sed -n ${n}p "$work/texts" >"$work/together"
@@ -243,14 +246,14 @@ printf 'France\r\nItaly\n' >"$lines"
 batch --each 'The capital of {} is' -n 2 --temp 0
 status 0
 out ' Paris.\n Rome.\n'
-batch -e --each 'The capital of {}\x20is' -n 8 --temp 0 # a line stays a line
+batch -e --each 'The capital of {}\x20is' -n 8 --temp 0 # escapes apply to the text, not to the lines
 head -n 1 "$work/out" >"$work/line"
 same "$work/line" ' Paris.\\n\\nThe answer is:\n'
 batch --each 'The capital of {} is' -n 2 --temp 0 --json
 out_like '^{"line":2,"text":" Rome.","stop":"limit"'
 batch --each 'Is {} a country? ' --chat --choices yes,no --temp 0
 [ "$(grep -Ec '^(yes|no)$' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
-printf '\357\273\277France\nItaly' >"$lines" # a byte-order mark is no text
+printf '\357\273\277France\nItaly' >"$lines" # a byte-order mark is not text
 batch --each 'The capital of {} is' -n 2 --temp 0
 out ' Paris.\n Rome.\n'
 printf '\357\273\277{"prompt":"The capital of France is","predict":2,"temp":0}\n' >"$lines"
@@ -258,7 +261,7 @@ batch
 out_like '"text":" Paris."'
 printf '\377\376{\0"\0' >"$lines"
 usage 'the input is UTF-16: convert it' batch -f "$lines"
-printf 'a\n\nb\n' >"$lines" # an empty line is one
+printf 'a\n\nb\n' >"$lines" # an empty line is a text
 batch --lines -n 0
 out '\n\n\n'
 batch --lines --each '{}' -n 0
@@ -283,16 +286,16 @@ for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) "$size"; do
     cmp -s "$work/part" "$work/whole" || bad "cut at $cut: $(cat "$work/part")"
 done
 rm "$work/part"
-batch --resume "$work/part" # a file that is not there is made
+batch --resume "$work/part" # creates a missing file
 cmp -s "$work/part" "$work/whole" || bad 'a new file'
-sed '3d;6d' "$work/whole" >"$work/part" # answers that were taken out are made again
+sed '3d;6d' "$work/whole" >"$work/part" # missing answers are generated again
 batch --resume "$work/part"
 sort "$work/part" | cmp -s - "$work/whole" || bad "$(cat "$work/part")"
 printf 'something else\n' >"$work/other"
-usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+usage 'other: line 1 is not an answer of `infer batch`: the file was not changed' batch --resume "$work/other"
 same "$work/other" 'something else\n'
 printf 'something else' >"$work/other"
-usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+usage 'other: line 1 is not an answer of `infer batch`: the file was not changed' batch --resume "$work/other"
 same "$work/other" 'something else'
 printf 'root ::= "a"' >"$work/grammar"
 cp "$INFER_MODEL" "$work/read.gguf"
@@ -314,7 +317,7 @@ cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
-    printf '{"id":%s,"prompt":"Number %s is","predict":40,"ignore_eos":true,"seed":%s}\n' $i $i $i
+    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
 done >"$lines"
 batch -np 2
 cp "$work/out" "$work/whole"
@@ -409,7 +412,7 @@ begin an_interrupt_leaves_whole_lines
 for i in 1 2; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 printf '{"prompt":"Once","predict":4000,"ignore_eos":true}\n' >>"$lines"
 if env --default-signal=INT true 2>"$work/said"; then
-    : >"$work/out" # the loop below must not count what was there
+    : >"$work/out" # the loop below must not count old lines
     env --default-signal=INT "$INFER" batch <"$lines" >"$work/out" 2>"$work/err" &
     pid=$! n=0
     while [ $n -lt 400 ] && [ "$(wc -l <"$work/out")" -lt 2 ]; do

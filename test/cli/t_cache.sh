@@ -1,5 +1,5 @@
-# --cache: beginnings that were read before. Whatever the cache holds, fails at or was damaged to, the
-# answer has the bytes of a call without it. Made-up models.
+# --cache: prefixes of earlier calls. With any content, failure or damage of the cache the answer has
+# the bytes of a call without it. Models with random weights.
 . test/cli/lib.sh
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
 "$make_model" "$work/m.gguf" vocab=512 ctx=2048 || exit 1
@@ -16,7 +16,7 @@ cached() {
     *) [ "$from_cache" = "$1" ] || bad "infer $last: $from_cache tokens from the cache, not $1" ;;
     esac
 }
-entry() { # the only one
+entry() { # the only entry
     set -- "$dir"/*.prefix
     [ $# -eq 1 ] && [ -f "$1" ] || bad "infer $last: not one entry: $*"
     file=$1
@@ -66,7 +66,7 @@ wanted $m -p "$long more"
 run $m -p "$long more"
 same_answer
 cached "$n"
-entry # a little more is not worth another one
+entry # for a few more tokens no new entry is written
 
 begin a_shorter_text_is_a_part_of_it
 short=${long%?????????????????????????}
@@ -96,7 +96,7 @@ for other in "-m $work/other.gguf" "$m -ctk f32" "$m -ctv bf16" "$m --rope-scale
     same_answer
     cached 0
 done
-for like in "$m -t 2" "$m -b 7" "$m -c 1000" "$m --isa scalar"; do # what changes no bit
+for like in "$m -t 2" "$m -b 7" "$m -c 1000" "$m --isa scalar"; do # options that change no bits
     run $like -p "$long"
     cached $((n - 1))
 done
@@ -110,7 +110,7 @@ for arch in llama gemma3 deepseek2 mamba2 lfm2 qwen3next llama4 falcon-h1; do
     for how in '' '-ctk f32 -ctv f32' '-ctk q8_0 -ctv bf16' '-b 16' '--temp 1.5 --seed 4' \
         "--temp 1 --seed 9 --regex [a-z]{4,9}x"; do
         infer run -m "$work/kind.gguf" --json -p "$long" -n 12 $how
-        [ $code -eq 0 ] || continue # a cache type that heads of this model do not fit
+        [ $code -eq 0 ] || continue # the heads of this model do not fit the cache type
         ids
         want=$got
         rm -rf "$dir"
@@ -121,7 +121,7 @@ for arch in llama gemma3 deepseek2 mamba2 lfm2 qwen3next llama4 falcon-h1; do
             same_answer
             [ $turn = first ] || [ "$how" != '' ] || cached some
         done
-        # Another end of the same beginning: as much as this model can go back to.
+        # Another suffix of the same prefix: reuses as many tokens as this model can truncate to.
         infer run -m "$work/kind.gguf" --json -p "$short other words" -n 12 $how
         ids
         want=$got
@@ -129,7 +129,7 @@ for arch in llama gemma3 deepseek2 mamba2 lfm2 qwen3next llama4 falcon-h1; do
         status 0
         ids
         same_answer
-        # The third end of it: where the others parted this one can go on.
+        # A third suffix: continues from where the first two diverge.
         infer run -m "$work/kind.gguf" --json -p "$short outer words" -n 12 $how --cache "$dir"
         status 0
         [ "$how" != '' ] || cached some
@@ -251,7 +251,7 @@ for i in 1 2 3 4 5 6; do
     infer run $w -n 1 --cache "$dir" --cache-size 1 -p "$i $long"
     status 0
     touch -d "2020-01-0$i" "$(ls -t "$dir"/*.prefix | head -n 1)"
-    infer run $w -n 1 --cache "$dir" --cache-size 1 -p "1 $long" # is used all the time
+    infer run $w -n 1 --cache "$dir" --cache-size 1 -p "1 $long" # keeps this entry in use
 done
 [ "$(cat "$dir"/*.prefix | wc -c)" -le 1048576 ] || bad "$(ls -l "$dir")"
 [ "$(ls "$dir" | wc -l)" -ge 2 ] || bad "$(ls -l "$dir")"
@@ -332,7 +332,7 @@ cmp -s "$work/out" "$work/want_batch" || bad "$(cat "$work/out")"
 err_like '; [5-9] tokens read, 25 generated' # the last of each
 entry
 input=''
-run $m -p "$long and what I ask" # of another command
+run $m -p "$long and what I ask" # an entry of another command
 cached some
 
 begin the_list_and_its_end

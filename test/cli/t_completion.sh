@@ -1,4 +1,4 @@
-# Completions: commands, options, values and files in each shell, from what the program prints.
+# Completions: commands, options, values and files in each shell, by the scripts that the program prints.
 . test/cli/lib.sh
 
 infer_path=$(dirname "$INFER")
@@ -55,7 +55,7 @@ else
     echo 'skip bash completion: no bash'
 fi
 
-# zsh completes at a terminal only: what would be asked of its machinery is looked at instead.
+# zsh completes only at a terminal: this examines the calls of its completion functions instead.
 if command -v zsh >/dev/null; then
     begin zsh_completes
     zsh -n "$work/zsh" || bad 'syntax'
@@ -108,7 +108,7 @@ else
     echo 'skip fish completion: no fish'
 fi
 
-begin completion_and_quantize_agree # on what can be written
+begin completion_and_quantize_agree # on the types that can be written
 types=$("$INFER" completion bash | sed -n "s/.*arguments=('FILE' 'FILE' '\(.*\)')/\1/p")
 [ "$(echo "$types" | wc -w)" -ge 10 ] || bad "types in the completion: $types"
 for type in $types; do

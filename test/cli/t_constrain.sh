@@ -1,5 +1,5 @@
 # infer run under grammars, schemas, expressions and choices: with tiny models of random weights, one
-# for each kind of vocabulary, which would never come to such texts by themselves.
+# for each kind of vocabulary, which would not generate such texts without a constraint.
 . test/cli/lib.sh
 make_model=$(dirname "$INFER")/test/tool_make_model
 [ -x "$make_model" ] || { echo 'skip t_constrain.sh: tool_make_model is not built'; finish; exit; }
@@ -9,7 +9,7 @@ schema='{"type":"object","properties":{"name":{"type":"string","maxLength":20},"
 "minimum":0,"maximum":150},"tags":{"type":"array","items":{"enum":["red","green"]},"minItems":1}},
 "required":["name","age","tags"],"additionalProperties":false}'
 
-# accepted OPTION VALUE: what was written is what `check` accepts.
+# accepted OPTION VALUE: `check` accepts the output.
 accepted() {
     cp "$work/out" "$work/text"
     "$INFER" check "$@" -f "$work/text" </dev/null 2>"$work/why" ||
@@ -36,7 +36,7 @@ for kind in bpe spm; do
         accepted --regex '(é|日本|\p{Lu}){3}[^a]{2,5}'
     done
 
-    begin "${kind}_names_that_count_do_not_repeat" # readers count a name that stands twice once
+    begin "${kind}_names_that_count_do_not_repeat" # JSON readers count a duplicate name once
     named='{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"minProperties":3,
         "additionalProperties":{"type":"null"},"propertyNames":{"pattern":"^[a-c]$"}}'
     for seed in 1 2 3 4 5 6; do
@@ -61,7 +61,7 @@ for kind in bpe spm; do
     usage "'minimum' leaves no number that can be generated" \
         -m /nothing -p x --json-schema '{"type":"number","minimum":1e17}'
 
-    begin "${kind}_choices_end_by_themselves" # nothing can follow: no end-of-text token is needed
+    begin "${kind}_choices_end_by_themselves" # no token can follow, so no end-of-text token is needed
     infer -p x --choices 'yes,no,perhaps' --ignore-eos --json
     status 0
     out_like '"text":"(yes|no|perhaps)","stop":"constraint"'
@@ -69,7 +69,7 @@ for kind in bpe spm; do
     out_like '^ (yes|no)$'
 
     begin "${kind}_the_first_token_too" # a tokenizer may drop the space of the very first one
-    start=$([ $kind = spm ] || echo x) # this byte-level one has no token to begin with
+    start=$([ $kind = spm ] || echo x) # the byte-level vocabulary has no BOS token
     infer -p "$start" --choices ' yes, no'
     status 0
     out_like '^ (yes|no)$'
@@ -99,7 +99,7 @@ for kind in bpe spm; do
     status 6
     infer -p x -n 0 --regex 'a?'
     status 0
-    infer -p x -n 4 --regex 'a+' # complete wherever it is cut
+    infer -p x -n 4 --regex 'a+' # every prefix is complete
     status 0
 
     begin "${kind}_a_stop_text_ends_it_too"

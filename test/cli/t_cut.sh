@@ -1,5 +1,5 @@
-# The model's file is cut short or overwritten while it is in use: one line and status 3, or numbers
-# of another model, and never a signal. Made-up models.
+# The model's file is truncated or overwritten while it is in use: one line and status 3, or numbers
+# of another model, but never a signal. Models with random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] && [ -d /proc/self/fd ] || { echo "skip: $make_model is not built"; finish; exit 0; }
@@ -58,7 +58,7 @@ for delay in 0 0.3; do
     [ ! -e "$work/q.gguf" ] || bad 'a part of a model was left'
 done
 
-# The output is a pipe whose reader comes after the change.
+# The output is a pipe whose reader starts after the change.
 piped() {
     change=$1
     shift
@@ -67,7 +67,7 @@ piped() {
     pid=$! n=0
     while [ $n -lt 1000 ] && ! grep -q 'm\.gguf' /proc/$pid/maps 2>"$work/said"; do n=$((n + 1)); done
     $change
-    cat "$work/pipe" >/dev/null & # no end comes where the program ends before it opens the pipe
+    cat "$work/pipe" >/dev/null & # blocks if the program ends before it opens the pipe
     reader=$!
     wait $pid
     code=$? last="$* while its model: $change"
@@ -87,12 +87,12 @@ piped touch_it quantize "$work/m.gguf" "$work/pipe" COPY
 status 3
 err_line 'm\.gguf: the file changed while it was read'
 replace_it() { cp "$work/small" "$work/n.gguf" && mv "$work/n.gguf" "$work/m.gguf"; }
-piped replace_it edit "$work/m.gguf" --set a=int:1 -o "$work/pipe" # the file that was opened is read
+piped replace_it edit "$work/m.gguf" --set a=int:1 -o "$work/pipe" # reads the file that was opened
 status 0
 during cut_short verify "$work/m.gguf" --hash -t 1
 named
 
-# What stands past the tensors belongs to the file and is hashed, after the answer.
+# Bytes past the tensors belong to the file and are hashed, after the answer.
 begin a_model_that_is_cut_short_while_it_is_hashed
 cp "$work/small" "$work/whole"
 if truncate -s 20G "$work/small" 2>"$work/said"; then
@@ -105,7 +105,7 @@ else
 fi
 mv "$work/whole" "$work/small"
 
-# What is read then are other numbers: weights that are none, texts that are no UTF-8.
+# The program then reads other values: invalid weights, text that is not UTF-8.
 begin a_model_that_is_overwritten_gives_no_crash
 head -c 4000 "$work/text" >"$work/page"
 for delay in 0 0.1; do

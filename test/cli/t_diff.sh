@@ -1,11 +1,11 @@
-# diff: two model files, of random weights.
+# diff: two model files with random weights.
 . test/cli/lib.sh
 
 m=$work/m.gguf
 "$make_model" "$m" type=F32 layers=1 embd=64 heads=4 kv_heads=2 head_dim=16 ff=128 vocab=320 >/dev/null ||
     { echo 'FAIL t_diff.sh: no model'; finish; exit; }
 n=$("$INFER" inspect "$m" --tensors --json | grep -c '^{"name":')
-# at FILE TENSOR: where its data begins
+# at FILE TENSOR: the offset of its data
 at() {
     "$INFER" inspect "$1" --tensors --json | sed -n "s/^{\"name\":\"$2\".*\"offset\":\([0-9]*\).*/\1/p"
 }

@@ -1,4 +1,4 @@
-# --draft: guesses change no byte; what cannot guess is refused by name.
+# --draft: drafting changes no byte; models that cannot draft are refused by name.
 . test/cli/lib.sh
 tiny=$work/tiny.gguf other=$work/other.gguf vocab=$work/vocab.gguf
 make() {
@@ -9,7 +9,7 @@ make "$other" arch=llama tokens=bpe layers=1 seed=7
 make "$vocab" arch=llama tokens=bpe vocab=310
 text='one two three four one two three four one two three four one two'
 
-# same ARGS: every way of guessing writes what plain decoding writes.
+# same ARGS: every way of drafting writes the bytes of plain decoding.
 same() {
     infer "$@" --draft off
     cp "$work/out" "$work/plain"
@@ -46,7 +46,7 @@ err_like '^infer: guesses: [1-9][0-9]* of [1-9][0-9]* were right, in [1-9][0-9]*
 begin what_cannot_guess_is_refused
 infer run -m "$tiny" -p x -n 1 --draft "$vocab"
 status 2
-err_like '^infer: --draft: .*vocab.gguf has another vocabulary than the model: 310 tokens, not 300$'
+err_like '^infer: --draft: .*vocab.gguf has a different vocabulary from the model: 310 tokens, not 300$'
 infer run -m "$tiny" -p x -n 1 --draft "$work/nothing.gguf"
 status 3
 err_like 'nothing.gguf: '

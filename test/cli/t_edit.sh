@@ -1,4 +1,4 @@
-# edit: metadata of models of random weights.
+# edit: metadata of models with random weights.
 . test/cli/lib.sh
 
 m=$work/m.gguf
@@ -18,7 +18,7 @@ shows() {
     status 0
     out_like "$2"
 }
-# data FILE: a sum of all that is not metadata: names, types, bytes
+# data FILE: a checksum of everything except metadata: names, types, bytes
 data() {
     infer quantize "$1" "$work/q.gguf" COPY >/dev/null
     "$INFER" logits -m "$1" --ids '1 2 3 4 5' -o - </dev/null | cksum

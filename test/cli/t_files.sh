@@ -1,4 +1,4 @@
-# Files that are missing, damaged or something else: status 3 and one line that names the file.
+# Files that are missing, damaged or of another kind: status 3 and one line that names the file.
 # Needs no model.
 . test/cli/lib.sh
 
@@ -84,7 +84,7 @@ infer inspect "$work/empty_model.gguf"
 status 0
 err ''
 out_like 'general.architecture +string "llama"'
-out_like 'a\\u001b\[1m' # a terminal must not act on it
+out_like 'a\\u001b\[1m' # a terminal must not interpret it
 infer inspect "$work/empty_model.gguf" --json
 status 0
 out_like '"general.name":\{"type":"string","value":"a\\u001b\[1m"\}'
@@ -122,7 +122,7 @@ infer quantize "$work/empty_model.gguf" "$work/no/such/folder.gguf" Q8_0
 status 1
 err_line 'folder\.gguf'
 
-begin a_missing_file_is_a_wrong_call # whichever option names it: the mistake is the caller's
+begin a_missing_file_is_a_wrong_call # whichever option names it
 plain="-m $work/none.gguf --chat -p x"
 for file in none.txt .; do
     usage 'cannot read: ' -f "$work/$file" -m "$work/none.gguf"

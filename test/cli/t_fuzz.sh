@@ -1,5 +1,5 @@
-# The seeds of the fuzz doors (test/fuzz.h), whole and cut at sixteen places: no crash, no leak, and
-# no call that says one thing by its result and another by its error.
+# The seeds of the fuzz targets (test/fuzz.h), whole and truncated at sixteen places: no crash, no
+# leak, and no call whose result and error disagree.
 . test/cli/lib.sh
 
 doors=${INFER%/*}/test

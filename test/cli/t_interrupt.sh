@@ -1,5 +1,5 @@
-# Ctrl-C ends any command at once, whatever it is doing: status 130 and no line. Each input would
-# keep the command busy for 20 seconds or more. Made-up models.
+# Ctrl-C ends any command at once: status 130 and no line. Each input would keep the command busy for
+# at least 20 seconds. Models with random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
@@ -7,7 +7,7 @@ env --default-signal=INT true 2>"$work/said" || { echo 'skip: env cannot restore
 "$make_model" "$work/m.gguf" layers=2 embd=512 ff=2048 vocab=8192 ctx=200000 type=F32 || exit 1
 
 # stopped ARGS...: runs the program and sends SIGINT after $delay seconds. It has 10 seconds to end;
-# where no other program runs it takes a tenth of one. (A shell starts background jobs with SIGINT
+# on an idle machine it takes a tenth of a second. (A shell starts background jobs with SIGINT
 # ignored.)
 stopped() {
     env --default-signal=INT "$INFER" "$@" <"${input:-/dev/null}" >"${output:-$work/out}" 2>"$work/err" &
@@ -66,7 +66,7 @@ for left in "$work"/q.gguf*; do
     [ ! -e "$left" ] || bad "left ${left##*/}"
 done
 
-# What stands past the tensors belongs to the file, and is hashed; it takes no room on the disk.
+# Bytes past the tensors belong to the file and are hashed; this hole takes no disk space.
 begin interrupt_hashing
 cp "$work/m.gguf" "$work/tail.gguf"
 if truncate -s 100G "$work/tail.gguf" 2>"$work/said"; then
@@ -94,7 +94,7 @@ while [ $n -lt 400 ]; do
 done
 stopped models "$work/folder"
 
-# Ends that others keep waiting: a pipe that nothing is written to, one that nothing is read from.
+# Blocked programs: a pipe without a writer, and one without a reader.
 begin interrupt_waiting
 mkfifo "$work/silent" "$work/full"
 infer split "$work/m.gguf" "$work/p" --max-tensors 100 --no-tensor-first-split

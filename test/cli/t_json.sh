@@ -1,4 +1,4 @@
-# run --json and --jsonl: valid whatever happens, as docs/run*.schema.json say, and true.
+# run --json and --jsonl: always valid by docs/run*.schema.json, and correct.
 . test/cli/lib.sh
 
 begin options_without_json_are_refused
@@ -10,7 +10,7 @@ usage '--json: contradicts --jsonl' -p x --json --jsonl
 usage '--echo: contradicts --jsonl' -p x --echo --jsonl
 usage "--logprobs: '1001' is not a whole number from -1 to 1000" -p x --json --logprobs 1001
 
-begin errors_are_not_json # standard output stays empty, the line is on standard error as ever
+begin errors_are_not_json # standard output is empty, the line is on standard error
 infer -m "$work/none.gguf" -p x --json
 status 3
 out ''
@@ -49,7 +49,7 @@ infer -p "$france" -n 0 --json --logprobs 2 --token-ids
 valid run.schema.json
 out_like '"tokens":0,"text":"".*"ids":\[\],"logprobs":\[\]'
 
-begin logprobs_are_those_of_the_logits # of another command: sums of exp by awk in double precision
+begin logprobs_are_those_of_the_logits # of `infer logits`: sums of exp by awk in double precision
 infer logits -p "$france" -o "$work/logits"
 rows=$(($(wc -c <"$work/logits") / 49152 / 4))
 tail -c $((49152 * 4)) "$work/logits" | od -An -v -t f4 -w4 >"$work/last"
@@ -85,7 +85,7 @@ infer -p "$france" -n 2 --temp 0 --jsonl --stop zzz -l '<|im_end|>+1000'
 valid run-event.schema.json
 tail -n 1 "$work/out" | grep -q '"tokens":1,"text":"","stop":"eos"' || bad 'eos'
 
-begin bytes_that_are_no_text_are_replaced # half a character again and again: never invalid JSON
+begin bytes_that_are_no_text_are_replaced # repeated partial characters: never invalid JSON
 byte=$(printf '\303' | "$INFER" tokenize)
 infer -p x -n 3 --temp 0 --json --logprobs 1 -l "$byte+1000"
 valid run.schema.json
@@ -114,23 +114,23 @@ out_like "\"model_sha256\":\"$want\""
 infer -p x -n 1 --jsonl
 head -n 1 "$work/out" | grep -q "$want" || bad 'the first line lacks the hash'
 for entry in "$work/cache/infer/sha256/"*; do printf 'nonsense' >"$entry"; done
-infer -p x -n 1 --json # a broken entry is no entry
+infer -p x -n 1 --json # a broken entry is ignored
 status 0
 out_like '"model_sha256":null'
 XDG_CACHE_HOME=/dev/null
-infer -p x -n 1 --json --hash # and no cache no error
+infer -p x -n 1 --json --hash # a missing cache is not an error
 status 0
 err ''
 out_like "\"model_sha256\":\"$want\""
 XDG_CACHE_HOME=$work/cache
 cp "$MODEL" "$work/copy.gguf" && chmod u+w "$work/copy.gguf" && touch -d '1 hour' "$work/copy.gguf"
-infer -m "$work/copy.gguf" -p x -n 1 --json --hash # changing still, by its date: computed, not kept
+infer -m "$work/copy.gguf" -p x -n 1 --json --hash # may still change, by its date: computed, not stored
 out_like "\"model_sha256\":\"$want\""
 infer -m "$work/copy.gguf" -p x -n 1 --json
 out_like '"model_sha256":null'
 
 begin interrupted_is_an_end
-# A script's background job ignores Ctrl-C, as the shell has it; python gives it back.
+# The shell makes background jobs ignore Ctrl-C; python restores the default.
 if command -v python3 >/dev/null; then
     python3 -c 'import signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "-p", "x", "-n", "4000", "--ignore-eos", "--jsonl"],
@@ -147,7 +147,7 @@ print(p.wait())' "$INFER" "$work/out" >"$work/code"
     valid run-event.schema.json
     out_like '^\{"event":"end",.*"stop":"interrupted"'
 
-    # While the prompt is read: the time is said, and that nothing was kept of it.
+    # Interrupted while the prompt is read: reports the time, and that no state was saved.
     seq 1200 >"$work/long"
     python3 -c 'import signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "-f", sys.argv[3], "-n", "1", "--jsonl", "-v", "--isa", "scalar"],

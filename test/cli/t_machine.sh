@@ -1,7 +1,7 @@
-# What the program says about itself and the machine: man, models, version --json, doctor.
+# Reports about the program and the machine: man, models, version --json, doctor.
 . test/cli/lib.sh
 
-is_json() { # that jq reads; without jq: that it begins and ends like an object
+is_json() { # jq reads it; without jq: it begins and ends like an object
     if command -v jq >/dev/null; then
         jq -e "${1:-.}" "$work/out" >/dev/null || bad "infer $last: not as expected: ${1:-JSON}"
     else
@@ -47,7 +47,7 @@ commit=null
 out_like '^\{"version":"0.1.0","commit":'"$commit"',"compiler":"(gcc|clang) '
 is_json '.level and (.levels|length == 5) and .libraries.pcre2'
 
-begin without_a_home_there_is_no_default_model # and no folder at the root of the file system
+begin without_a_home_there_is_no_default_model # and no folder is created in /
 home=$HOME
 unset HOME
 infer models
@@ -76,7 +76,7 @@ infer models "$work/none"
 status 2
 out ''
 err_line 'none: cannot list'
-# A tensor of a type that there is not: what is wrong with the file says with which.
+# A tensor of an unknown type: the message names the file and the problem.
 mkdir "$work/broken"
 printf 'GGUF\003\0\0\0\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\005\0\0\0\0\0\0\0thing\001\0\0\0\040\0\0\0\0\0\0\0\377\0\0\0\0\0\0\0\0\0\0\0' \
     >"$work/broken/x.gguf"
@@ -107,7 +107,7 @@ if [ -n "$MODEL" ]; then
     is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192'
 fi
 
-begin a_model_that_cannot_run_has_an_error # and no advice on its speed
+begin a_model_that_cannot_run_has_an_error # and no recommendations on speed
 if command -v jq >/dev/null && "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe 2>"$work/said"; then
     mkdir "$work/other"
     python3 - "$work/tiny.gguf" "$work/other/other.gguf" <<'PYTHON'
@@ -121,7 +121,7 @@ PYTHON
     head -c $cut "$work/tiny.gguf" >"$work/other/part.gguf"
     sed 's/blk\.1\.attn_q\./blk.1.attn_x./' "$work/tiny.gguf" >"$work/other/tensor.gguf"
     for file in other part tensor; do
-        infer run -p x -m "$work/other/$file.gguf" # whatever run says, models says it
+        infer run -p x -m "$work/other/$file.gguf" # models reports the message of run
         status 3
         said=$(sed "s/^infer: //; s|^$work/other/$file.gguf: ||" "$work/err")
         infer models "$work/other" --json
@@ -139,7 +139,7 @@ else
     skip 'no jq or tool_make_model'
 fi
 
-begin a_context_that_is_too_long_is_remarked # and one that the file stretches is not
+begin a_context_that_is_too_long_is_remarked # but not one that the file extends by scaling
 if "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe ctx=64 2>"$work/said"; then
     long='the context of 65 tokens is longer than the 64 that the model was trained with'
     for command in "run -p x -n 1 -c 65" "run -p x -c 65 --plan" "run -p x -n 1 -c 65 --json" \
@@ -153,13 +153,13 @@ if "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe ctx=64 2>"$work/said"; 
     [ "$(grep -c "$long" "$work/err")" -eq 1 ] || bad "$(cat "$work/err")"
     infer run -p x -n 1 -c 64 -m "$work/tiny.gguf"
     err ''
-    infer run -p x -n 100 --ignore-eos -m "$work/tiny.gguf" # the context ends where training did
+    infer run -p x -n 100 --ignore-eos -m "$work/tiny.gguf" # the default context is that of training
     err ''
     python3 - "$work/tiny.gguf" "$work/scaled.gguf" <<'PYTHON'
 import struct
 import sys
 
-data = open(sys.argv[1], "rb").read() # 96 bytes more: what is aligned to 32 stays so
+data = open(sys.argv[1], "rb").read() # 96 bytes more keep the alignment to 32
 key = b"llama.rope.scaling.factor"
 more = struct.pack("<Q", len(key)) + key + struct.pack("<If", 6, 4.0)
 size = 96 - len(more) - 24
@@ -183,7 +183,7 @@ mkdir -p "$models"
 for name in alpha.Q8_0 alpha beta-1b beta-2b-00001-of-00002 beta-2b-00002-of-00002; do
     printf 'none' >"$models/$name.gguf"
 done
-called() { # NAME FILE: inspect says of which file it is that it is no model
+called() { # NAME FILE: the error of inspect names the file
     infer inspect "$1"
     status 3
     err_line "^infer: .*/infer/models/$2: not a GGUF file"
@@ -191,12 +191,12 @@ called() { # NAME FILE: inspect says of which file it is that it is no model
     status 3
     err_line "^infer: .*/infer/models/$2: not a GGUF file"
 }
-called alpha.Q8_0.gguf alpha.Q8_0.gguf # as it is listed
+called alpha.Q8_0.gguf alpha.Q8_0.gguf # a listed name
 called alpha.Q8_0 alpha.Q8_0.gguf
-called alpha alpha.gguf # all of a name goes before the beginning of another
+called alpha alpha.gguf # an exact name precedes a prefix of another
 called ALPHA.q alpha.Q8_0.gguf
 called beta-1 beta-1b.gguf
-called beta-2 beta-2b-00001-of-00002.gguf # the parts of a model are one
+called beta-2 beta-2b-00001-of-00002.gguf # parts of a model count as one
 infer run -p x -m beta
 status 3
 out ''
@@ -214,7 +214,7 @@ unset INFER_MODEL
 (
     cd "$work" || exit
     printf 'other' >alpha
-    "$INFER" inspect alpha 2>err </dev/null # a file goes before a name
+    "$INFER" inspect alpha 2>err </dev/null # a file precedes a name
 )
 err_line '^infer: alpha: not a GGUF file'
 rm "$models"/alpha* "$models"/beta*

@@ -1,6 +1,6 @@
-# Memory runs out: whichever allocation fails, the command ends with status 4 and one line, or does
-# without and gives the same result. A sample of the allocations of each command, the libraries'
-# included; all of them with INFER_TEST_MEMORY=all in the environment. Made-up models.
+# Out of memory: whichever allocation fails, the command ends with status 4 and one line, or gives the
+# same result without it. A sample of the allocations of each command, including those of libraries;
+# all of them with INFER_TEST_MEMORY=all in the environment. Models with random weights.
 every=${INFER_TEST_MEMORY-}
 . test/cli/lib.sh
 
@@ -24,7 +24,7 @@ printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum
     >"$work/schema.json"
 printf '%s\n' '{"id":1,"prompt":"some words","predict":3}' '{"prompt":"some other","regex":"[ab]+","predict":4}' \
     >"$work/batch"
-mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process when it has no memory
+mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process if it has no memory
 : >"$work/libraries/libopenblas.so.0"
 LD_LIBRARY_PATH=$work/libraries
 export LD_LIBRARY_PATH
@@ -38,8 +38,8 @@ failing() {
     code=$?
 }
 
-# What is right after a failure: `exact` says whether the output is the same in every run (yes, no), or
-# whether each line has an answer of its own (lines).
+# Checks the result after a failure. exact: whether the output is the same in every run (yes, no), or
+# each line is independent (lines).
 judge() {
     case $code in
     4)
@@ -53,8 +53,8 @@ judge() {
     esac
 }
 
-# Each line is the right one, or says that there was no memory for it: an object does, of a plain
-# line, which is empty then, standard error.
+# Each line is right or reports that memory ran out: as an object, or, if lines are plain text, as an
+# empty line and a message on standard error.
 lines_are_right() {
     paste -d '\n' "$work/right" "$work/out" | awk -v plain="$(grep -c '^infer: line [0-9]*: .*memory' "$work/err")" '
         NR % 2 { right = $0; next }
@@ -62,7 +62,7 @@ lines_are_right() {
         END { exit wrong || NR == 0 }'
 }
 
-# The first 16 allocations, then 24 that are spread over the rest: or all.
+# The first 16 allocations, then 24 distributed over the rest; or all.
 sample() {
     failing "FAIL_ALLOC_COUNT=$work/count" "$@"
     [ $code -eq "${usual:-0}" ] || bad "infer $last: status $code: $(head -c 200 "$work/err")"

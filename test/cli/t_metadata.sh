@@ -1,12 +1,12 @@
-# Metadata from the command line: --override-kv, --rope-*, --yarn-*; what a file has beside the text
-# model; architectures that are not known. Needs tool_make_model.
+# Metadata from the command line: --override-kv, --rope-*, --yarn-*; parts of a file other than the
+# text model; unknown architectures. Needs tool_make_model.
 . test/cli/lib.sh
 
 ids='17 4 99 23 54 8 77 120 5 61 33 2 90 14 66 41 7 28 111 50 19 83 3 72'
-plain=rope.freq_base=100.0 # few frequencies: the borders of YaRN lie between them
+plain=rope.freq_base=100.0 # few frequencies, with the limits of YaRN between them
 yarn='rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=60'
 
-# logits NAME MODEL OPTIONS...: of $ids into $work/NAME.f32
+# logits NAME MODEL OPTIONS...: writes the logits of $ids to $work/NAME.f32
 logits() {
     name=$1 model=$2
     shift 2
@@ -84,7 +84,7 @@ equal given plain
 logits given yarn --yarn-ext-factor 0
 equal given linear
 logits given yarn --yarn-ext-factor 1 --yarn-attn-factor 2 --yarn-beta-fast 32 --yarn-beta-slow 1
-equal given yarn # the magnitude counts where nothing is extrapolated
+equal given yarn # the magnitude applies where nothing is extrapolated
 for option in '--yarn-ext-factor 0.5' '--yarn-ext-factor 0 --yarn-attn-factor 2' '--yarn-beta-fast 2' \
     '--yarn-beta-slow 3' '--yarn-orig-ctx 32' '--rope-scale 2' '--rope-scaling linear'; do
     # shellcheck disable=SC2086

@@ -1,11 +1,11 @@
-# Names of models: how -m finds one in the user's folder, and `infer models --remove`. Needs no model.
+# Names of models: how -m resolves one in the user's folder, and `infer models --remove`. Needs no model.
 . test/cli/lib.sh
 
 models=$work/.local/share/infer/models
 mkdir -p "$models"
 # A whole GGUF file without keys and tensors.
 { printf 'GGUF\003\000\000\000'; head -c 64 /dev/zero; } >"$work/empty"
-fill() { # NAME..: the folder holds these alone
+fill() { # NAME..: the folder gets exactly these files
     rm -rf "$models"
     mkdir -p "$models"
     for name; do cp "$work/empty" "$models/$name"; done
@@ -85,7 +85,7 @@ infer models --remove x
 status 0
 out "$models/x.gguf.part\n$models/x.gguf.part.state\n"
 holds other.gguf.part
-infer models --remove oth # not by a beginning
+infer models --remove oth # a prefix is not enough
 status 3
 holds other.gguf.part
 
@@ -98,9 +98,9 @@ err_line '^infer: al: begins the names of 2 models: alpha.gguf, alto.gguf$'
 infer models --remove nothing
 status 3
 for name in '' . .. ../models/alpha.gguf "$models/alpha.gguf" .hidden; do
-    usage '--remove: .* is no name of a model in the folder' models --remove "$name"
+    usage '--remove: .* is not the name of a model in the folder' models --remove "$name"
 done
-usage '--remove: removes from the folder of models alone' models --remove alpha "$work"
+usage '--remove: removes only from the folder of models' models --remove alpha "$work"
 usage '--remove: contradicts --json' models --remove alpha --json
 INFER_REMOVE=alpha # no variable removes anything
 export INFER_REMOVE

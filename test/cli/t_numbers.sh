@@ -1,11 +1,11 @@
-# Weights and metadata with extreme numbers: never a file or a result that is no good with status 0.
-# Made-up models.
+# Weights and metadata with extreme numbers: never an invalid file or result with status 0. Models
+# with random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
 "$make_model" "$work/sound.gguf" vocab=512 type=F32 || exit 1
 
-# last_weight BYTES: the sound model with other bytes at its end, which is a weight of a matrix.
+# last_weight BYTES: the valid model with other last bytes, which are a weight of a matrix.
 last_weight() {
     cp "$work/sound.gguf" "$work/m.gguf"
     # shellcheck disable=SC2059
@@ -21,7 +21,7 @@ for weight in '\000\000\300\177' '\000\000\200\177' '\000\000\200\377'; do # NaN
     for type in Q8_0 Q4_K F16 F32; do
         infer quantize "$work/m.gguf" "$work/q.gguf" $type
         status 1
-        err_line 'weight: has weights that are no finite numbers'
+        err_line 'weight: has weights that are not finite'
         [ ! -e "$work/q.gguf" ] || bad "$type: a file was left"
     done
 done
@@ -30,7 +30,7 @@ begin quantize_refuses_weights_that_a_type_cannot_hold
 last_weight '\040\274\276\114' # 1e8
 infer quantize "$work/m.gguf" "$work/q.gguf" F16
 status 1
-err_line 'weight: has weights that are no finite numbers, or none as F16'
+err_line 'weight: has weights that are not finite, or none as F16'
 infer quantize "$work/m.gguf" "$work/q.gguf" BF16
 status 0
 
@@ -38,7 +38,7 @@ begin logits_that_are_no_numbers_are_no_result
 last_weight '\000\000\300\177'
 infer logits -m "$work/m.gguf" --ids '1 2 3' -o "$work/l.bin"
 status 1
-err_line 'position 0 has logits that are no numbers'
+err_line 'position 0 has logits that are not numbers'
 [ ! -e "$work/l.bin" ] || bad 'a file was left'
 
 # Keys "n": 2^64-1, "a": [[1, 2], ["x"]], "z": 7.

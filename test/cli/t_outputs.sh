@@ -1,4 +1,5 @@
-# Files that options write: whole or not there, never one that is being read. Made-up models.
+# Files that options write: complete or absent, never a file that is being read. Models with random
+# weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
@@ -9,7 +10,7 @@ sum=$(cksum <"$work/m.gguf")
 printf 'some text of a few words, and some more of them' >"$work/text"
 cp "$work/text" "$work/kept"
 
-# untouched: the model and the text are what they were, and nothing else came.
+# untouched: the model and the text are unchanged, and no other file was created.
 untouched() {
     [ "$(cksum <"$work/m.gguf")" = "$sum" ] || bad "infer $last: the model was changed"
     cmp -s "$work/text" "$work/kept" || bad "infer $last: the text was changed"
@@ -104,7 +105,7 @@ if [ -w /dev/full ]; then
 fi
 nothing_left
 
-# A limit of 1 KiB (2 blocks) stands for a full disk.
+# A limit of 1 KiB (2 blocks) simulates a full disk.
 limited() {
     (ulimit -f 2; exec "$INFER" "$@") </dev/null >"$work/out" 2>"$work/err"
     code=$? last=$*
@@ -134,7 +135,7 @@ err_line 'result: cannot write: File too large'
 [ "$(cat "$work/result")" = old ] || bad "/save: the old file is gone"
 nothing_left
 
-# A model whose output takes a while: the signal comes when the file is being written.
+# A model with a long output: the signal arrives while the file is being written.
 "$make_model" "$work/big.gguf" layers=4 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
 
 begin a_signal_leaves_no_part_and_its_own_status

@@ -34,7 +34,7 @@ n=$(wc -w <"$work/out")
 infer perplexity -f "$work/text" --chunk 64 --ppl-stride 32 --json
 [ "$(number chunks)" -eq $(((n - 64 + 31) / 32)) ] || bad "$n tokens: $(cat "$work/out")"
 [ "$(number positions)" -eq $(($(number chunks) * 32)) ] || bad "$(cat "$work/out")"
-# One stride of half a chunk scores what a chunk scores, and the token before it.
+# A stride of half a chunk scores the tokens of a chunk, and the token before them.
 infer perplexity -f "$work/text" --chunk 64 --stride 31 --chunks 1 --json
 stride=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --chunks 1 --json
@@ -85,7 +85,7 @@ out_like '^probability shift -?[0-9.]+ % \+/- [0-9.]+ %, RMS [0-9.]+ % \+/- [0-9
 out_like '^base perplexity [0-9.]+ \+/- [0-9.]+, ratio [0-9.]+ \+/- [0-9.]+, difference -?[0-9.]+ \+/- [0-9.]+, correlation [0-9.]+ %$'
 out_like '^median +[0-9.]+ +-?[0-9.]+ %$'
 
-# Six lines a task.
+# Six lines per task.
 cat >"$work/lines" <<'END'
 Cooking: A man puts a pot of water on the stove and turns on the heat. He
 2
@@ -118,15 +118,15 @@ status 0
 err_like '^infer: task 1: choice 3 \(-[0-9.]+\), right; 100\.0000 % so far$'
 err_like '^infer: task 3: choice 2 \(-[0-9.]+\), wrong; 66\.6667 % so far$'
 head -n 8 "$work/lines" >"$work/cut"
-usage 'cut: has 8 lines, which is no multiple of 6' perplexity --hellaswag -f "$work/cut"
+usage 'cut: has 8 lines, which is not a multiple of 6' perplexity --hellaswag -f "$work/cut"
 sed '8s/0/x/' "$work/lines" >"$work/cut"
 usage 'cut: line 8 is not the number of an ending, 0 to 3' perplexity --hellaswag -f "$work/cut"
 usage 'null: has no task' perplexity --hellaswag -f /dev/null
 usage '--tasks: needs --hellaswag' perplexity -f "$work/lines" --tasks 3
 usage 'contradicts' perplexity --hellaswag --winogrande -f "$work/lines"
 
-# The seven tasks of a file in the order in which N of them are drawn: what GNU C++'s random numbers
-# give with the seed 1.
+# The seven tasks of a file in the order in which N of them are drawn, by GNU C++'s random numbers
+# with seed 1.
 begin the_selection_is_the_references
 if [ -z "$quick" ]; then # the second half draws in the same way
     i=1
@@ -165,7 +165,7 @@ infer perplexity --winogrande -f "$work/csv" -ctk f32 -ctv f32 -v
 status 0
 out_like '^accuracy 75\.0000 % \+/- 25\.0000 % \(3 of 4 tasks\)$' # (reference)
 out_like 'chance 50\.0000 %$'
-err_like '^infer: 2 lines are no tasks and left out; the first is line 4$'
+err_like '^infer: 2 lines are not tasks and were skipped; the first is line 4$'
 sed -n 's/^infer: task [0-9]*: choice \([0-9]\) (\(.*\)),.*/\1 \2/p' "$work/err" >"$work/scores"
 i=1
 for want in -4.839 -1.628 -2.855 -3.222; do # (reference): its own roundings of activations differ
@@ -192,9 +192,9 @@ if [ -s "$work/bytes" ]; then
     size=$(wc -c <"$work/bytes")
     for n in 1 8 40 $((size - 5)); do
         head -c "$n" "$work/bytes" >"$work/cut"
-        usage 'cut: (task [12] of 2 is damaged|is no file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
+        usage 'cut: (task [12] of 2 is damaged|is not a file of tasks|has no task)' perplexity --multiple-choice -f "$work/cut"
     done
 fi
-usage 'lines: (is no file of tasks, or a damaged one|task 1 of)' perplexity --multiple-choice -f "$work/lines"
+usage 'lines: (is not a file of tasks, or is damaged|task 1 of)' perplexity --multiple-choice -f "$work/lines"
 
 finish

@@ -1,4 +1,4 @@
-# run --plan: what a run would need, from the header alone.
+# run --plan: the needs of a run, computed from the header alone.
 . test/cli/lib.sh
 
 begin plan_contradicts_streams
@@ -53,10 +53,10 @@ err ''
 out_like '"weights":96576768,'
 [ "$(sed 's/"program".*//; s/.*"prompt_tokens"/"prompt_tokens"/' "$work/out")" = "$whole" ] ||
     bad 'another plan than for the whole file'
-infer -p x -n 1 -m "$work/begun.gguf" # which is still no model to run
+infer -p x -n 1 -m "$work/begun.gguf" # which is not enough to run
 status 3
 out ''
-err_line 'damaged or cut short'
+err_line 'damaged or truncated'
 head -c 100000 "$MODEL" >"$work/begun.gguf"
 infer --plan -m "$work/begun.gguf" # not even the header
 status 3
@@ -81,7 +81,7 @@ p = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.D
 _, status, used = os.wait4(p.pid, 0)
 print(used.ru_maxrss * 1024 if status == 0 else 0)' "$INFER" $case --ignore-eos \
             -p 'The capital of France is')
-        # Of the cache only what was filled is resident.
+        # Only the filled part of the cache is resident.
         low=$(((plan - cache) * 85 / 100 - 8000000)) high=$((plan * 115 / 100 + 8000000))
         { [ "$got" -ge "$low" ] && [ "$got" -le "$high" ]; } ||
             bad "infer $case: $got bytes at most, planned $plan"

@@ -1,5 +1,5 @@
-# `infer pull` against a hub of this machine with every fault (hub.py): what is fetched, resumed, checked
-# and refused, and what is left behind. Needs no model.
+# `infer pull` from a local hub with every fault (hub.py): what is fetched, resumed, checked and
+# refused, and which files remain. Needs no model.
 . test/cli/lib.sh
 
 infer pull u/r --hub http://127.0.0.1:1
@@ -53,7 +53,7 @@ refused() { # STATUS REGEX LEFT..
     shift 2
     holds "$@"
 }
-asked() { # REGEX: some request was
+asked() { # REGEX: some request matches
     grep -Eq "$1" "$work/hub/log" || bad "infer $last: no request is $1: $(head -c 600 "$work/hub/log")"
 }
 
@@ -64,7 +64,7 @@ out "$models/m-Q4_K_M.gguf\n"
 asked '^main GET /api/models/u/plain/tree/main\?recursive=1 range=None .*token=no$'
 asked '^main GET /u/plain/resolve/main/m-Q4_K_M.gguf range=bytes=0-0 '
 [ "$(grep -c 'range=bytes=[1-9]' "$work/hub/log")" -eq 3 ] || bad "not four pieces: $(cat "$work/hub/log")"
-infer inspect m-q4_k_m # by its name, as all commands find it
+infer inspect m-q4_k_m # all commands find it by name
 status 0
 
 begin one_that_is_there_is_not_fetched_again
@@ -129,11 +129,11 @@ got m-Q4_K_M.gguf model
 pull u/restless --retries 2
 refused 1 'the file changed while it was fetched'
 pull u/short --retries 0 --connections 1
-echo 'infer pull 1' >"$models/m-Q4_K_M.gguf.part.state" # a state that is none
+echo 'infer pull 1' >"$models/m-Q4_K_M.gguf.part.state" # an invalid state
 infer pull u/plain
 got m-Q4_K_M.gguf model
 pull u/short --retries 0 --connections 1
-printf 'xxxx' | dd of="$models/m-Q4_K_M.gguf.part" bs=1 seek=50 conv=notrunc 2>/dev/null # bytes that are others
+printf 'xxxx' | dd of="$models/m-Q4_K_M.gguf.part" bs=1 seek=50 conv=notrunc 2>/dev/null # other bytes
 infer pull u/plain
 refused 3 'm-Q4_K_M.gguf.part: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}: it was removed'
 infer pull u/plain
@@ -160,11 +160,11 @@ refused 3 'its sha256 is [0-9a-f]{64}, not 0{64}: it was removed'
 pull u/page
 refused 3 'm-Q4_K_M.gguf: not a GGUF file: it begins with "<!DO"'
 pull u/broken
-refused 3 'm-Q4_K_M.gguf.part: .*damaged or cut short'
+refused 3 'm-Q4_K_M.gguf.part: .*damaged or truncated'
 pull u/nojson
-refused 1 'list of files is no JSON: line 1, column 1'
+refused 1 'list of files is not JSON: line 1, column 1'
 pull u/object
-refused 1 "the hub's answer is no list of files"
+refused 1 "the hub's answer is not a list of files"
 pull u/deep
 refused 1 'nested more than'
 pull u/flood
@@ -192,7 +192,7 @@ asked '^other GET /cdn/plain/m-Q4_K_M.gguf\?secret=1 '
 pull u/loop
 refused 1 '127.0.0.1: more than 10 redirects'
 pull u/tofile
-refused 1 'it redirects to what is no http or https address'
+refused 1 'it redirects to what is not an http or https address'
 pull u/tohttp
 refused 1 '192.0.2.1: http to another machine can be read and changed on its way'
 pull u/nowhere
@@ -294,11 +294,11 @@ pull u/hostile
 refused 3 'u/hostile: the repository has no GGUF file'
 for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2%80%aex.gguf' model.bin .gguf ''; do
     pull "$here/x/$name"
-    refused 2 'is no name of a model.s file: give one that ends in .gguf \(--as NAME\)'
+    refused 2 'is not the name of a model file: give one that ends in .gguf \(--as NAME\)'
 done
 for name in ../x.gguf /tmp/x.gguf x x.bin ''; do
     pull u/plain --as "$name"
-    refused 2 'is no name of a model.s file'
+    refused 2 'is not the name of a model file'
 done
 for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x'; do
     pull "$name"
@@ -309,7 +309,7 @@ begin addresses_are_fetched_with_a_sum
 sum=$(sha256sum "$work/hub/model.gguf" | cut -d ' ' -f 1)
 pull "$here/cdn/plain/file.gguf?key=secret" --sha256 "$sum"
 got file.gguf model
-infer pull "$here/cdn/plain/file.gguf" --sha256 "$sum" # it is there
+infer pull "$here/cdn/plain/file.gguf" --sha256 "$sum" # already present
 got file.gguf model
 infer pull "$here/cdn/plain/file.gguf"
 refused 1 'file.gguf: is there already: ' file.gguf
@@ -324,13 +324,13 @@ refused 2 '--sha256: is no sum'
 pull u/plain --sha256 "$sum"
 refused 2 '--sha256: is for addresses'
 pull file:///etc/passwd.gguf
-refused 2 'file:///etc/passwd.gguf is no http or https address'
+refused 2 'file:///etc/passwd.gguf is not an http or https address'
 pull http://192.0.2.1/x.gguf
 refused 2 '192.0.2.1: http to another machine can be read'
 pull http://127.evil.test/x.gguf
 refused 2 '127.evil.test: http to another machine'
 pull u/plain --hub nonsense://x
-refused 2 'is no http or https address'
+refused 2 'is not an http or https address'
 
 begin two_pulls_of_one_file_are_refused
 rm -rf "$models"
@@ -375,10 +375,10 @@ if [ -r "$library" ]; then
         rm -rf "$models"
         FAIL_ALLOC_AT=$at LD_PRELOAD=$library "$INFER" pull u/several:q6_k >"$work/out" 2>"$work/err"
         code=$? last="pull (FAIL_ALLOC_AT=$at)"
-        if [ $code -eq 0 ]; then # a library of libcurl may say on stderr that it does without
+        if [ $code -eq 0 ]; then # a library of libcurl may report a failure on stderr and continue
             cmp -s "$models/m-q6_k.gguf" "$work/hub/small.gguf" || bad "infer $last: another file, status 0"
         else
-            [ $code -eq 1 ] || status 4 # libcurl gives some of them another name
+            [ $code -eq 1 ] || status 4 # libcurl reports some failures as other errors
             out ''
             tail -n 1 "$work/err" | grep -q '^infer: .' || bad "infer $last: status $code without a line"
         fi

@@ -1,4 +1,4 @@
-# quantize with models of random weights: which type a name gives to each tensor, and what is said.
+# quantize with models of random weights: the type of each tensor in a mix, and the messages.
 . test/cli/lib.sh
 
 m=$work/m.gguf
@@ -69,7 +69,7 @@ cmp -s "$work/q.gguf" "$work/copy.gguf" || bad 'a copy has other bytes'
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --pure
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --tensor-type a=Q8_0
 
-# sums FILE TENSOR: its sums, then its counts, one number a line, as %.6g.
+# sums FILE TENSOR: its sums, then its counts, one number per line, as %.6g.
 sums() {
     python3 - "$1" "$2" <<'PYTHON'
 import struct, sys
@@ -136,7 +136,7 @@ if command -v python3 >/dev/null 2>&1; then
     [ "$(wc -l <"$work/q")" -eq 257 ] || bad "$(wc -l <"$work/q") values"
     [ "$(tail -n 1 "$work/q")" = 16 ] || bad "count $(tail -n 1 "$work/q")"
     cmp -s "$work/q" "$work/k" || bad 'Q and K have one input and other sums'
-    # Inputs of a layer are RMS-normalized: with norms of 1 the squares would add up to 256 a token.
+    # Inputs of a layer are RMS-normalized: with norms of 1 the squares would add up to 256 per token.
     awk 'NR < 257 && !($1 > 0) { exit 1 }' "$work/q" || bad 'a sum is not positive'
 fi
 usage 'output: needs a file' imatrix -m "$m" --ids "$work/ids"
@@ -153,7 +153,7 @@ if command -v python3 >/dev/null 2>&1; then
     [ "$n" = 32 ] || bad "$n inputs of experts, not 2 for each of 16 tokens"
 fi
 
-# like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: what llama-imatrix adds up for a tensor, within 1e-4.
+# like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: the sums of llama-imatrix for a tensor, within 1e-4.
 like_reference() {
     sums "$work/r.out" "$1" | awk -v counts="$2" -v want="$3 $4 $5" -v all="$(shift 5; echo "$*")" '
         { value[NR] = $1 }
@@ -166,7 +166,7 @@ like_reference() {
         }' || bad "$1: other sums than those of llama-imatrix"
 }
 
-# Both programs in floats throughout, with F32 caches; 8 chunks of 64 tokens.
+# Both programs compute in floats, with F32 caches; 8 chunks of 64 tokens.
 begin imatrix_has_the_sums_of_llama_imatrix
 if command -v python3 >/dev/null 2>&1; then
     i=0

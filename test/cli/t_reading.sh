@@ -1,4 +1,5 @@
-# Files that are read whole: limits while reading, what is no text is named. Made-up models.
+# Files that are read whole: limits while reading, errors for files that are not text. Models with
+# random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
@@ -26,7 +27,7 @@ yes '# a comment' | head -c 70000000 >"$work/large"
 usage 'large: is larger than 64 MiB' check --grammar "$work/large" -p x
 
 begin a_text_without_end_is_refused
-# (A sanitizer's shadow memory is an address space of terabytes: no limit there.)
+# (A sanitizer's shadow memory reserves terabytes of address space: no limit then.)
 (case $INFER in */san-*) ;; *) ulimit -v 4000000 ;; esac; "$INFER" tokenize -m "$work/m.gguf" -f /dev/zero) >"$work/out" 2>"$work/err" </dev/null
 code=$? last='tokenize -f /dev/zero'
 status 5
@@ -65,7 +66,7 @@ while sent < len(text):
     sent += os.write(write, text[sent:sent + 30000])
     time.sleep(0.01)
 os.close(write)
-time.sleep(0.2) # its output is more than a pipe holds
+time.sleep(0.2) # its output exceeds the capacity of a pipe
 got = b""
 while piece := os.read(back, 65536):
     got += piece
@@ -85,7 +86,7 @@ usage '--prompt: given twice' -m "$work/m.gguf" -p a -p b
 begin a_pipe_in_the_cache_is_no_entry
 mkdir -p "$work/cache"
 touch -d '1 hour ago' "$work/m.gguf"
-sleep 3 # what changed just now may change again, and is not remembered
+sleep 3 # a file that changed recently may change again, and is not remembered
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 infer run -m "$work/m.gguf" -p x -n 1 --json --hash

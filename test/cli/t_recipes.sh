@@ -1,5 +1,4 @@
-# The recipes of docs/scripting.md, each as it stands there, run by bash in a folder with the files
-# that it names.
+# The recipes of docs/scripting.md, unchanged, run by bash in a folder with the files that they name.
 . test/cli/lib.sh
 if [ -z "$MODEL" ] || ! command -v bash >/dev/null || ! command -v jq >/dev/null; then
     echo 'skip t_recipes.sh: no model, no bash or no jq here'
@@ -14,7 +13,7 @@ ln -s "$INFER" "$work/bin/infer"
 PATH=$work/bin:$PATH
 export PATH
 
-recipe() { # BEGINNING OF ITS COMMENT: what stands below it up to an empty line
+recipe() { # START OF ITS COMMENT: the lines after it up to an empty line
     awk -v title="    # $1" 'index($0, title) == 1 { on = 1; next } on && !NF { exit } on { print substr($0, 5) }' \
         "$page" >"$work/recipe"
     [ -s "$work/recipe" ] || bad "docs/scripting.md has no recipe '$1'"
@@ -62,7 +61,7 @@ out_like '^"No, never again",(positive|negative)$'
 
 begin many_prompts
 in_folder countries.txt 'France\nItaly\nJapan\n'
-for again in 1 2; do # the second time all answers are there
+for again in 1 2; do # the second time all answers exist
     recipe 'a hundred prompts'
     status 0
     err ''

@@ -1,4 +1,4 @@
-# infer run with a small model: what goes to which stream, and why it ended.
+# infer run with a small model: the contents of each stream, and the reason of the end.
 . test/cli/lib.sh
 [ -n "$MODEL" ] || { echo 'skip t_run.sh: no model'; finish; exit; }
 INFER_MODEL=$MODEL
@@ -17,7 +17,7 @@ status 0
 out ' Paris.\n\nThe answer is:'
 
 begin one_completion_whatever_the_template_says
-# The model file has a chat template; -p stays the whole text, and the program ends by itself.
+# The model file has a chat template; -p is still the whole text, and the program ends by itself.
 infer logits -p 'Hello' --top 1
 out_like '"ids":1,'
 infer -p 'Hello' -n 1 --json
@@ -38,7 +38,7 @@ input=$work/prompt
 infer -f - -n 2 --temp 0
 out ' Paris.'
 
-begin piped_input_comes_before_the_text # as a question follows what it is about
+begin piped_input_comes_before_the_text # as a question follows its subject
 printf 'The capital\n' >"$work/rest"
 input=$work/rest
 infer -p 'of France is' -n 2 --temp 0 --echo
@@ -46,7 +46,7 @@ out 'The capital\nof France is Paris.'
 printf 'The capital' >"$work/rest"
 infer -p 'of France is' -n 0 --echo # a line end between them
 out 'The capital\nof France is'
-infer -p '' -n 0 --echo # an empty text and a piped one
+infer -p '' -n 0 --echo # an empty text, and a piped text
 out 'The capital'
 infer -e -p '\nof' -n 0 --echo
 out 'The capital\nof'
@@ -61,7 +61,7 @@ out 'The capital\nof France is'
 input=$work/rest
 infer check --regex 'The capital\nof France is' -f "$work/prompt" # every command that reads a text
 status 0
-for same in - /dev/stdin "$work/rest"; do # standard input by another name is read once
+for same in - /dev/stdin "$work/rest"; do # another name of standard input is read once
     infer -f "$same" -n 0 --echo
     out 'The capital'
 done
@@ -96,7 +96,7 @@ begin no_escape_codes_or_spinners
 "$INFER" -p "$france" -n 8 --temp 0 >"$work/out" 2>&1 </dev/null
 if grep -q "$(printf '\033\|\r')" "$work/out"; then bad 'escape codes or carriage returns'; fi
 
-begin any_bytes_are_a_text # where each of them has a token: 0xff has none
+begin any_bytes_are_a_text # if each byte has a token: 0xff has none
 printf '\200\000\001 \303' >"$work/binary"
 infer -f "$work/binary" -n 2
 status 0
@@ -221,9 +221,9 @@ begin a_closed_pipe_ends_quietly
 case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
 
 begin ctrl_c_ends_the_text
-# A shell starts background jobs with SIGINT ignored; env restores it where it can.
+# A shell starts background jobs with SIGINT ignored; env restores it if it has the option.
 if env --default-signal=INT true 2>/dev/null; then
-    : >"$work/out" # emptied here: the job may be slower to do it than the loop is to look
+    : >"$work/out" # the loop may read the file before the job truncates it
     env --default-signal=INT "$INFER" -p "$france" -n 100000 -c 8192 --ignore-eos --temp 0 \
         >"$work/out" 2>"$work/err" </dev/null &
     pid=$!

@@ -1,10 +1,10 @@
-# The sampling options: refused when they cannot be meant, honoured when they can.
+# The sampling options: invalid ones are refused, valid ones take effect.
 . test/cli/lib.sh
 
 begin unknown_and_repeated_samplers_are_named
-usage "--samplers: 'best' is no sampler: the samplers are penalties, dry" run -p x --samplers 'top_k;best'
+usage "--samplers: 'best' is not a sampler: the samplers are penalties, dry" run -p x --samplers 'top_k;best'
 usage "'topk' is named twice" run -p x --samplers 'top_k,topk'
-usage "'' is no sampler" run -p x --samplers 'top_k;'
+usage "'' is not a sampler" run -p x --samplers 'top_k;'
 
 begin what_could_not_act_is_refused
 usage '--samplers: does not name xtc, which --xtc-probability switches on' \

@@ -1,5 +1,5 @@
-# The sandbox is on, in all threads, and gives way to --no-sandbox. What it refuses is in
-# test/test_sandbox.c. Made-up models.
+# The sandbox is on in all threads, and off with --no-sandbox. test/test_sandbox.c tests what it
+# refuses. Models with random weights.
 . test/cli/lib.sh
 
 [ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
@@ -17,8 +17,8 @@ while [ $i -lt 2000 ]; do
 done >"$work/tasks"
 before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
 
-# modes ARGS...: starts the program and says the seccomp modes of its threads once they are 2, or
-# what they are after a while.
+# modes ARGS...: starts the program and prints the seccomp modes of its threads when they are 2, or
+# after a timeout.
 modes() {
     last="$*"
     "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
@@ -68,7 +68,7 @@ begin no_sandbox_keeps_all_rights
 modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox
 [ "$seen" = "$before" ] || bad "infer $last: seccomp mode '$seen', not '$before'"
 
-# The same bytes with and without, and all that a command does at its end.
+# The same bytes with and without the sandbox, including all final steps of a command.
 begin the_sandbox_changes_nothing
 mkdir "$work/sub"
 ln -s sub/real "$work/link"

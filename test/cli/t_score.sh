@@ -102,13 +102,13 @@ status 1
 err_line '11 of 12 lines failed: their answers have an "error"'
 [ "$(grep -c '"status":2,"error":' "$work/out")" -eq 11 ] || bad "$(cat "$work/out")"
 out_like '^\{"line":1,"status":2,"error":"JSON: '
-out_like '^\{"line":2,"status":2,"error":"the line is no JSON object"\}$'
+out_like '^\{"line":2,"status":2,"error":"the line is not a JSON object"\}$'
 out_like '^\{"line":3,"status":2,"error":"the line has neither a prompt nor messages"\}$'
 out_like '^\{"line":4,"status":2,"error":"prompt: is no text"\}$'
 out_like '^\{"line":5,"status":2,"error":"continuations: is not a list of texts"\}$'
 out_like '^\{"line":8,"id":5,"status":2,"error":"continuation 2 is empty"\}$'
 out_like '^\{"line":9,"status":2,"error":"the prompt is empty and this model'
-out_like '^\{"line":10,"status":2,"error":"temp: is no member of a line'
+out_like '^\{"line":10,"status":2,"error":"temp: is not a member of a line'
 out_like '^\{"line":12,"prompt_tokens":1,"continuations":'
 awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 40; i++) printf "a b "; print "\",\"continuations\":[\"c\"]}" }' >"$lines"
 score -c 30
@@ -125,7 +125,7 @@ infer score -p 'The capital of Italy is' --continuation ' Paris.' --continuation
 [ "{$(sed -n '2s/^{"line":2,//p' "$work/first")" = "$(cat "$work/out")" ] || bad "$(cat "$work/first")"
 infer score -f "$lines" -e --each 'The\x20capital of {} is' --continuation '\x20Paris.' --continuation ' Rome.'
 cmp -s "$work/out" "$work/first" || bad 'other bytes from a file with escapes'
-usage '--each: has no .. where' score --each x --continuation y
+usage '--each: has no .. for' score --each x --continuation y
 usage '--each: needs --continuation' score --each '{}'
 
 begin usage_of_score

@@ -6,7 +6,7 @@ m=$work/m.gguf
     { echo 'FAIL t_split.sh: no model'; finish; exit; }
 n=$("$INFER" inspect "$m" --tensors --json | grep -c '^{"name":')
 
-# parts PREFIX COUNT: exactly these files are there.
+# parts PREFIX COUNT: exactly these files exist.
 parts() {
     i=0
     for file in "$1"-0*.gguf; do
@@ -53,7 +53,7 @@ infer logits -m "$last_part" --ids '1 2 3' -o "$work/parts"
 cmp -s "$work/one" "$work/parts" || bad 'other logits'
 nothing_left
 
-begin parts_say_what_they_are # with the types by which llama.cpp reads them
+begin parts_say_what_they_are # with the types that llama.cpp reads
 if command -v python3 >/dev/null 2>&1; then
     has "$last_part" split.no "2 $((count - 1))"
     has "$last_part" split.count "2 $count"
@@ -77,7 +77,7 @@ for file in "$work"/s-0*.gguf; do
 done
 infer merge "$file" "$work/b.gguf"
 cmp -s "$work/l.gguf" "$work/b.gguf" || bad 'other bytes'
-infer split "$work/l.gguf" "$work/t" --max-size 1M # less than the largest tensors: alone in a part
+infer split "$work/l.gguf" "$work/t" --max-size 1M # below the size of the largest tensors, which get their own parts
 status 0
 infer merge "$work"/t-00001-of-*.gguf "$work/b.gguf"
 cmp -s "$work/l.gguf" "$work/b.gguf" || bad 'other bytes of small parts'
@@ -143,7 +143,7 @@ cp "$work/o-00001-of-00002.gguf" "$work/o-00002-of-00002.gguf"
 infer merge "$work/o-00001-of-00002.gguf" "$work/b.gguf"
 status 3
 err_line 'the name says part 1, the file says part 0'
-usage 'm.gguf: is no part of a split model' merge "$m" "$work/b.gguf"
+usage 'm.gguf: is not a part of a split model' merge "$m" "$work/b.gguf"
 
 begin what_cannot_be_written_leaves_nothing
 mkdir "$work/full"
@@ -152,7 +152,7 @@ code=$? last='split with a limit'
 status 1
 err_line 'p-000[0-9]*-of-[0-9]*.gguf: cannot write: File too large'
 [ -z "$(ls "$work/full")" ] || bad "left $(ls "$work/full")"
-for i in 1 2; do # parts of before stay until all new ones are complete
+for i in 1 2; do # old parts remain until all new ones are complete
     printf old >"$work/full/p-0000$i-of-00002.gguf"
 done
 (ulimit -f 200; exec "$INFER" split "$m" "$work/full/p" --max-tensors 30) </dev/null >"$work/out" 2>"$work/err"

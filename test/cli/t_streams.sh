@@ -1,4 +1,4 @@
-# Standard streams that misbehave, and errors that must not get lost. Needs no model.
+# Failing standard streams, and errors that must be reported. Needs no model.
 . test/cli/lib.sh
 
 begin the_error_line_is_never_lost
@@ -41,7 +41,7 @@ status 1
 err_line 'standard output: cannot write: '
 
 begin a_closed_pipe_ends_quietly
-# More than a pipe holds, so that the reader's end is noticed.
+# More than a pipe holds, so that the program detects the end of the reader.
 {
     "$INFER" help run 2>"$work/err"
     echo $? >"$work/code"

@@ -1,4 +1,4 @@
-# infer chat: turns, commands, the cache, a full context; then a person at a terminal.
+# infer chat: turns, commands, the cache, a full context; then input at a terminal.
 . test/cli/lib.sh
 tiny=$work/tiny.gguf
 "${INFER%/*}/test/tool_make_model" "$tiny" arch=llama tokens=bpe 2>/dev/null ||
@@ -6,7 +6,7 @@ tiny=$work/tiny.gguf
 INFER_MODEL=$tiny XDG_STATE_HOME=
 export INFER_MODEL XDG_STATE_HOME
 
-# Roles are all that its user messages say, so that a prompt has few tokens of a random vocabulary.
+# The template renders only the roles of messages, so that a prompt has few tokens.
 cat >"$work/plain.jinja" <<'END'
 {%- for m in messages -%}
 {%- if m.content == 'refuse' %}{{ raise_exception('refused') }}{% endif -%}
@@ -24,10 +24,10 @@ talk() { # LINES OPTIONS...: a conversation through a pipe
     input=$work/lines
     infer chat --commands "$@"
 }
-answers() { # how many there must be
+answers() { # the expected number
     [ "$(wc -l <"$work/json")" -eq "$1" ] || bad "infer $last: $(wc -l <"$work/json") answers, not $1"
 }
-talk_json() { # the same with one object a line
+talk_json() { # the same with one object per line
     talk "$@" --json
     cp "$work/out" "$work/json"
 }
@@ -99,7 +99,7 @@ talk 'refuse\n'
 status 2
 err_line 'line 2: .*refused'
 
-begin a_prompt_without_a_token # a letter is missing in the vocabulary, and nothing is added
+begin a_prompt_without_a_token # a letter is missing in the vocabulary, and no special token is added
 LC_ALL=C sed 's/\(\x01\x00\x00\x00\x00\x00\x00\x00\)x/\1\x02/' "$tiny" >"$work/hole.gguf"
 printf 'x{{ messages[-1].content }}' >"$work/x.jinja"
 talk 'x\n' -m "$work/hole.gguf" --template "$work/x.jinja"
@@ -112,7 +112,7 @@ status 2
 out ''
 err_line .
 
-begin lines_of_a_pipe_are_no_commands # what comes from elsewhere must not write files
+begin lines_of_a_pipe_are_no_commands # piped text must not write files
 for text in "/save $work/kept" '/exit' '//x' 'exit'; do
     printf '%s\n%s\n' "$text" two >"$work/lines"
     input=$work/lines
@@ -150,7 +150,7 @@ begin marks_that_the_file_calls_ordinary
 LC_ALL=C sed 's/\(\x03\x00\x00\x00\)\{3\}/\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00/' "$tiny" >"$work/normal.gguf"
 talk 'one\n' -n 1 -m "$work/normal.gguf"
 status 0
-err_line "the chat template's '<.im_start.>' is no special token in this file"
+err_line "the chat template's '<.im_start.>' is not a special token in this file"
 
 begin each_turn_reads_only_what_is_new
 talk 'one\ntwo\nthree\n' -n 4 -v
@@ -222,9 +222,9 @@ begin no_history_without_a_terminal
 talk 'one\n' -n 1
 [ ! -e "$work/.local/state/infer" ] || bad 'a history was written'
 
-# ---- A person at a terminal ----
-# Ctrl-D comes a little after the prompt: what is typed before the editor listens is a line of the
-# terminal, and an end of one is no key.
+# ---- Input at a terminal ----
+# Ctrl-D is sent shortly after the prompt: before the editor reads keys, the terminal's line
+# discipline interprets it.
 
 unset NO_COLOR
 TERM=xterm
@@ -258,7 +258,7 @@ if terminals; then
     person 'wait:random; /help lists commands' 'wait:>' 'send:?\r' 'wait:/undo' 'wait:>' 'send:quit\r' --
     status 0
 
-    begin terminal_pasted_lines_are_one_message # a terminal marks what is pasted where it is told to
+    begin terminal_pasted_lines_are_one_message # terminals mark pasted text on request
     person 'wait:>' 'sleep:0.3' 'send:see \x1b[200~one\r\ttwo\x1b[31m\r/save no\r\r\x1b[201~' 'wait:no' 'send:!\r' 'wait:\n' 'wait:>' 'sleep:0.3' \
         'send:\x1b[200~"""\ra\rb\r"""\x1b[201~\r' 'wait:\n' 'wait:>' 'sleep:0.3' \
         'send:/save '"$work"'/typed.json\r' 'wait:infer: 4 messages written' 'wait:>' 'sleep:0.3' 'send:\x04' --
@@ -336,7 +336,7 @@ if terminals; then
     status 0
     grep -q '"user","content":"ab"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
 
-    begin terminal_stdout_elsewhere # prompts must not get into the file
+    begin terminal_stdout_elsewhere # prompts must not be written to the file
     TERMINAL_STDOUT=$work/answers
     export TERMINAL_STDOUT
     person 'wait:>' 'send:one\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --

@@ -1,5 +1,5 @@
-# What a terminal gets: text of others (model names, prompts, what a model writes) without anything
-# that it would act on; in pipes the bytes as they are.
+# Output to a terminal: untrusted text (model names, prompts, generated text) without control
+# sequences; pipes get the bytes unchanged.
 . test/cli/lib.sh
 if ! terminals || ! "$make_model" "$work/plain.gguf" arch=llama tokens=bpe 2>/dev/null; then
     echo 'skip t_terminal.sh: no pseudo-terminal, python3 or tool_make_model here'
@@ -8,8 +8,8 @@ if ! terminals || ! "$make_model" "$work/plain.gguf" arch=llama tokens=bpe 2>/de
 fi
 mkdir "$work/models"
 hostile=$work/models/hostile.gguf
-# ESC, OSC 52 with BEL (the clipboard), a C1 CSI, a bidi override: 38 bytes for 6, so that what is
-# aligned to 32 stays so.
+# ESC, OSC 52 with BEL (the clipboard), a C1 CSI, a bidi override: 38 bytes for 6, which
+# keeps the alignment to 32.
 python3 - "$work/plain.gguf" "$hostile" <<'PYTHON'
 import struct
 import sys
@@ -25,7 +25,7 @@ PYTHON
 INFER_MODEL=$hostile XDG_STATE_HOME= NO_COLOR=1 TERM=xterm
 export INFER_MODEL XDG_STATE_HOME NO_COLOR TERM
 
-screen() { # ARGS...: runs with all streams at a terminal; $work/screen is what it got
+screen() { # ARGS...: runs with all streams at a terminal; $work/screen is the output
     python3 test/cli/terminal.py "$work/screen" -- "$INFER" "$@" 2>"$work/err" >"$work/out"
     code=$? last="$* (at a terminal)"
     tr -d '\r' <"$work/screen" >"$work/out"

@@ -93,7 +93,7 @@ err_line 'no/folder: cannot write: '
 begin perplexity_counts_each_token
 i=0
 lines=40
-[ -z "$quick" ] || lines=10 # sanitizers: the same from less text
+[ -z "$quick" ] || lines=10 # sanitizers: less text
 while [ $i -lt $lines ]; do
     echo "Line $i: the quick brown fox jumps over the lazy dog, and the dog sleeps on."
     i=$((i + 1))
@@ -109,7 +109,7 @@ infer perplexity --ids "$work/ids" --chunk 64 -b 7 -t 1
 cmp -s "$work/out" "$work/first" || bad 'other bytes from ids in batches of 7'
 infer perplexity -f /dev/null
 status 2
-err_line 'has 0 tokens; it takes 4 at least'
+err_line 'has 0 tokens; at least 4 are needed'
 
 begin kl_divergence_of_a_model_to_itself_is_zero
 head -n 8 "$work/corpus" >"$work/short"
@@ -213,10 +213,10 @@ if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/chart.svg" ||
         bad 'not XML'
 fi
-infer bench -p 8 -n 0 -r 1 --svg - # the picture alone
+infer bench -p 8 -n 0 -r 1 --svg - # only the picture
 status 0
 [ "$(head -c 4 "$work/out")" = '<svg' ] || bad "begins with $(head -c 20 "$work/out")"
-infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg" # before anything is measured
+infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg" # fails before measuring
 status 1
 out ''
 

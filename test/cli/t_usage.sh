@@ -11,7 +11,7 @@ for form in version --version; do
     err ''
 done
 
-begin version_among_other_options # and what follows from them is not looked at
+begin version_among_other_options # whose values are not checked
 infer -p x --version
 status 0
 out 'infer 0.1.0\n'
@@ -20,12 +20,12 @@ export INFER_VERSION INFER_TEMP
 infer bench --version
 out 'infer 0.1.0\n'
 unset INFER_TEMP
-infer models "$work" # that variable means nothing
+infer models "$work" # that variable has no meaning here
 status 0
 out ''
 unset INFER_VERSION
 
-begin short_help_is_a_screen # of 24 lines, with the prompt of the shell; --help has the rest
+begin short_help_is_a_screen # of 24 lines, including the shell prompt; --help has the rest
 for command in '' $commands; do
     # shellcheck disable=SC2086
     infer $command -h
@@ -45,7 +45,7 @@ out_like '^  -r, --repetitions N '
 
 begin every_command_stands_in_the_readme
 for command in $commands; do
-    case $command in completion | man | version | help) continue ;; esac # what the program says of itself
+    case $command in completion | man | version | help) continue ;; esac # about the program
     grep -q "^| commands |.* \`$command\`" README.md || bad "README.md lacks $command"
 done
 
@@ -96,7 +96,7 @@ usage '--special: goes with --decode' tokenize --special -p x
 usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
-begin spellings_of_other_programs_are_named # each with what it is called here, or why it is not
+begin spellings_of_other_programs_are_named # each with its name here, or why it does not exist
 usage '^infer: -ngl: unknown option; not needed: everything runs on the processor$' -ngl 99 -p x
 usage '^infer: --reverse-prompt: unknown option; here it is --stop TEXT' --reverse-prompt=x -p x
 usage '^infer: -r: unknown option; here it is --stop TEXT' -r x -p x # although bench has an -r
@@ -114,7 +114,7 @@ while read -r word; do
     *) usage "^infer: $word: unknown command; (here it is|not here:) " "$word" ;; esac
 done <"$work/words"
 
-begin short_names_are_not_guessed # each is near to some other
+begin short_names_are_not_guessed # each is similar to another
 for word in -xy -ct --xyz -q; do
     usage "^infer: $word: unknown option; see infer run --help$" $word
 done
@@ -180,7 +180,7 @@ begin a_bench_of_nothing_is_refused
 usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 
-begin no_text_at_a_terminal # a surprise prompt would wait for ever
+begin no_text_at_a_terminal # an unexpected prompt would block
 if terminals && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     script -qec "'$INFER' -m x; echo status \$?" /dev/null </dev/null >"$work/out" 2>&1
     last='-m x (on a terminal)'
@@ -212,16 +212,16 @@ infer -p x -m "$work/from_line.gguf"
 err_line 'from_line.gguf: '
 INFER_FILE=$work/nothing.txt
 export INFER_FILE
-infer -p x # a variable yields to what contradicts it on the line
+infer -p x # options override contradicting variables
 status 3
 unset INFER_MODEL INFER_FILE
 INFER_TOP_K=
 export INFER_TOP_K
-infer -p x -m "$work/none.gguf" # an empty variable is an absent one
+infer -p x -m "$work/none.gguf" # an empty variable counts as unset
 status 3
 unset INFER_TOP_K
 
-begin environment_is_named_where_it_is_wrong # also when the mistake shows later than in parsing
+begin environment_is_named_where_it_is_wrong # also if the error occurs after parsing
 with() { # VARIABLE VALUE REGEX ARGS...
     export "$1=$2"
     name=$1
@@ -236,7 +236,7 @@ with INFER_SAMPLERS nonsense '^infer: INFER_SAMPLERS: ' -p x
 with INFER_PLOT 1 '^infer: INFER_PLOT: goes with --format md' bench --format json
 with INFER_GRAMMAR 'root ::= "a"' '^infer: --choices: choice 1 is empty' -p x --choices ,
 
-begin a_variable_without_what_it_needs_says_nothing # it is a habit, not a mistake of this call
+begin a_variable_without_what_it_needs_says_nothing # variables are defaults, not part of this call
 INFER_LOGPROBS=3 INFER_SYSTEM=x INFER_SCHEMA_LENIENT=format
 export INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
 infer -p x -m "$work/none.gguf"

@@ -1,10 +1,10 @@
-# verify: structure, values and hashes of models of random weights.
+# verify: structure, values and hashes of models with random weights.
 . test/cli/lib.sh
 
 m=$work/m.gguf
 "$make_model" "$m" type=F32 layers=1 embd=256 heads=4 kv_heads=2 head_dim=64 ff=256 vocab=320 tied=0 >/dev/null ||
     { echo 'FAIL t_verify.sh: no model'; finish; exit; }
-at() { # FILE TENSOR: where its data begins
+at() { # FILE TENSOR: the offset of its data
     "$INFER" inspect "$1" --tensors --json | sed -n "s/^{\"name\":\"$2\".*\"offset\":\([0-9]*\).*/\1/p"
 }
 poke() { # FILE OFFSET BYTES: a printf format
@@ -36,7 +36,7 @@ for type in F32 F16 BF16 Q1_0 Q2_0 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K 
     infer verify "$work/q.gguf"
     status 0
     place=$(at "$work/q.gguf" blk.0.attn_output.weight)
-    # A whole block of ones: its scale is NaN or infinite, wherever in the block it is.
+    # A block of ones: its scale, wherever it is, is NaN or infinite.
     i=0
     while [ $i -lt 216 ]; do
         poke "$work/q.gguf" $((place + i)) "$poison"
@@ -80,7 +80,7 @@ out_like '^\{"what":"padding",.*"bytes":1,"at":[0-9]*\}\],$'
 head -c 100000 "$m" >"$work/q.gguf"
 infer verify "$work/q.gguf"
 status 3
-err_line 'damaged or cut short'
+err_line 'damaged or truncated'
 infer verify "$work/none.gguf"
 status 3
 err_line 'none.gguf: cannot open'

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""test/cli/terminal.py: a person at a terminal: runs a program in a pseudo-terminal and plays a script.
+"""test/cli/terminal.py: runs a program in a pseudo-terminal and plays a script of input.
 
     terminal.py TRANSCRIPT STEP... -- PROGRAM ARGS...
 
 Steps, in order: send:TEXT (Python escapes: \\r is Enter, \\x03 Ctrl-C, \\x04 Ctrl-D), wait:TEXT (until
-it appears in what is new of the output), sleep:SECONDS, stop (pauses it, waits until
-it is paused, then lets it go on), size:COLUMNS. Standard error goes to the terminal too,
-unless $TERMINAL_STDERR names a file, and so for $TERMINAL_STDOUT. The raw output is written to
+it appears in new output), sleep:SECONDS, stop (suspends the program, waits until it is suspended,
+then continues it), size:COLUMNS. Standard error also goes to the terminal, unless
+$TERMINAL_STDERR names a file; likewise $TERMINAL_STDOUT. The raw output is written to
 TRANSCRIPT. Returns the program's status (128 + signal), 125 when a wait took too long.
 """
 import codecs

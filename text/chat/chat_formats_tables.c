@@ -6,7 +6,7 @@
 #include "text/chat/chat_formats.h"
 #include <string.h>
 
-/* Roles that a format does not have are errors, never silently left out. */
+/* A role that a format lacks is an error; its messages are never omitted. */
 #define ROLES                                                                                      \
     "{%- for m in messages if m.role not in ['system', 'user', 'assistant'] -%}"                   \
     "{{- raise_exception('the built-in template has no role ' ~ m.role) -}}"                       \

@@ -1,4 +1,4 @@
-/* text/chat/json_load.c: jansson with memory set aside. See text/chat/json_load.h. */
+/* text/chat/json_load.c: jansson with a memory reserve. See text/chat/json_load.h. */
 #include "text/chat/json_load.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -8,10 +8,10 @@
 
 enum {
     ALIGN = 16,
-    STEP = 256, /* bytes of input at once: what is read after a failure */
-    /* Set aside for each byte of the text, and beside: a text that grows becomes at most twice as
-     * long as the input, a list or a table takes 8 bytes for each byte of it, and what STEP bytes
-     * make takes less than the rest. */
+    STEP = 256, /* bytes per read: the most that is parsed after a failure */
+    /* The reserve per byte of the text, and in addition: a growing string becomes at most twice as
+     * long as the input, a list or a hash table takes 8 bytes per byte of input, and the values of
+     * STEP bytes take less than the rest. */
     SPARE_PER_BYTE = 12,
     SPARE = 1 << 16
 };
@@ -73,8 +73,7 @@ json_t *text_json_load(const char *text, size_t size, size_t flags, json_error_t
     text_json_memory.room = room;
     text_json_memory.used = 0;
     text_json_memory.failed = false;
-    json_set_alloc_funcs(take,
-                         give_back); /* outside of this function the same as malloc and free */
+    json_set_alloc_funcs(take, give_back); /* malloc and free while no text is being read */
     json_t *value = json_load_callback(read_some, &in, flags, error);
     const bool failed = text_json_memory.failed;
     if (failed) json_decref(value);

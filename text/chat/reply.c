@@ -57,7 +57,7 @@ struct text_reply {
     bool no_memory;
 };
 
-/* ---- Giving out ---- */
+/* ---- Returning parts ---- */
 
 static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
@@ -78,7 +78,7 @@ static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, si
     return item;
 }
 
-/* Returns the next `size` held bytes, joined to the part before if it is of the same kind. */
+/* Returns the next `size` held bytes, joined to the previous part if it is of the same kind. */
 static void give(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
     struct item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
@@ -109,7 +109,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
     r->after_part = true;
 }
 
-/* ---- Looking ---- */
+/* ---- Searching ---- */
 
 static const char *waiting(const struct text_reply *r, size_t *size)
 {
@@ -117,7 +117,7 @@ static const char *waiting(const struct text_reply *r, size_t *size)
     return *size ? r->in.data + r->at : "";
 }
 
-/* How many bytes of `mark` are at s: all, 0, or a part that the end of s cuts. */
+/* The number of bytes of `mark` at s: all, 0, or fewer if s ends within the mark. */
 static size_t match(const char *s, size_t n, const char *mark)
 {
     const size_t all = strlen(mark), here = n < all ? n : all;
@@ -131,15 +131,15 @@ static size_t space_size(const char *s, size_t n)
     return size;
 }
 
-/* The end of s[0..n) without the space there. */
+/* The length of s[0..n) without space at its end. */
 static size_t text_size(const char *s, size_t n)
 {
     while (n && memchr(" \t\r\n", s[n - 1], 4)) n--;
     return n;
 }
 
-/* The place in s[0..n) where one of the marks may begin, or n. *hit gets the mark if it is
- * complete, or NULL when it is cut. */
+/* The offset in s[0..n) where one of the marks may begin, or n. *hit is the mark if it is complete,
+ * else NULL. */
 static size_t find_mark(const struct text_reply *r, const char *const marks[], size_t n_marks,
                         size_t *hit)
 {
@@ -171,7 +171,7 @@ static void to_answer(struct text_reply *r)
     r->seen = r->at;
 }
 
-/* The collected bytes are not a call: they become text. */
+/* Treats the collected bytes as text, because they are not a call. */
 static void give_up(struct text_reply *r)
 {
     size_t n;
@@ -188,7 +188,7 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
     const char *s = waiting(r, &n);
     const size_t first = r->row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
     const size_t last = r->row->flags & TEXT_REPLY_WHOLE ? size : size - close;
-    errno = 0; /* jansson reports a failed allocation as wrong JSON */
+    errno = 0; /* jansson reports a failed allocation as invalid JSON */
     json_t *calls = json_array();
     bool ok = calls && text_reply_read_calls(s + first, last - first, r->tools, calls);
     if (!ok && r->row->role == TEXT_REPLY_TOOL && r->row->flags & TEXT_REPLY_TO_END)
@@ -202,7 +202,7 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
     return ok;
 }
 
-/* Scans to the end of the JSON (or of a list of calls); true when it is reached. */
+/* Scans to the end of the JSON (or of a list of calls); true if the end is reached. */
 static bool scan_brackets(struct text_reply *r)
 {
     for (; r->seen < r->in.size; r->seen++) {
@@ -216,7 +216,7 @@ static bool scan_brackets(struct text_reply *r)
         } else if (r->depth && (c == '"' || (c == '\'' && r->row->role == TEXT_REPLY_BARE))) {
             r->quote = c;
         } else if (c == '{' || c == '[' || c == '(') {
-            /* Marks before the arguments are not a list. */
+            /* Marks before the arguments do not begin a list. */
             if (r->depth || c != '[' ||
                 (!match(here, left, "[ARGS]") && !match(here, left, "[CALL_ID]")))
                 r->depth++;
@@ -274,14 +274,14 @@ static void begin_call(struct text_reply *r, const struct text_reply_row *row, s
     r->quote = 0;
     r->escaped = false;
     r->seen = r->at + opened;
-    /* A bracket of the mark itself counts. */
+    /* A bracket in the mark itself counts. */
     if (!row->close && row->flags & TEXT_REPLY_WHOLE) r->depth = 1;
     if (row->role == TEXT_REPLY_BARE) r->seen = r->at;
 }
 
 /* ---- Headers ---- */
 
-/* The word after `mark` in the header, up to what cannot be in a name. */
+/* The word after `mark` in the header, up to the first character that a name cannot have. */
 static size_t word_behind(const char *header, const char *mark, char out[MAX_HEADER + 1])
 {
     const char *at = strstr(header, mark);
@@ -293,14 +293,14 @@ static size_t word_behind(const char *header, const char *mark, char out[MAX_HEA
     return n;
 }
 
-/* Decides from a whole header what its content is. */
+/* Determines the kind of content from a complete header. */
 static void read_header(struct text_reply *r)
 {
     const char *text = r->header.data ? r->header.data : "";
     char channel[MAX_HEADER + 1], tool[MAX_HEADER + 1];
     r->what = TEXT_REPLY_TEXT;
     r->tool[0] = '\0';
-    if (r->row->close[0] == '\n') { /* a name alone */
+    if (r->row->close[0] == '\n') { /* only a name */
         if (word_behind(text, r->row->open, tool) && strcmp(tool, "all") != 0)
             r->what = TEXT_REPLY_CALL;
     } else {
@@ -360,7 +360,7 @@ static void give_named(struct text_reply *r, size_t size)
 static bool step_content(struct text_reply *r)
 {
     const struct text_reply_row *row = r->row;
-    /* A header may follow without a stop. */
+    /* A header may follow without a stop mark. */
     const char *const stops[] = {row->stop[0], row->stop[1], row->stop[2], row->open};
     size_t n, hit;
     const size_t i = find_mark(r, stops, 4, &hit);
@@ -563,7 +563,7 @@ static bool run(struct text_reply *r, struct base_error *err)
     if (r->no_memory || r->in.failed || r->texts.failed || r->header.failed) {
         r->no_memory = true;
         r->n_items = r->given = 0;
-        return base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+        return base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
     }
     return true;
 }
@@ -596,7 +596,7 @@ bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
     return true;
 }
 
-/* ---- Making one ---- */
+/* ---- Creation ---- */
 
 /* Records the rows whose mark is a token. */
 static void find_tokens(const struct text_tokenizer *t, bool *found)
@@ -613,7 +613,7 @@ static void find_tokens(const struct text_tokenizer *t, bool *found)
     }
 }
 
-/* The last place of `mark` in s[0..n), or NULL. */
+/* The last occurrence of `mark` in s[0..n), or NULL. */
 static const char *find_last(const char *s, size_t n, const char *mark)
 {
     const size_t size = strlen(mark);
@@ -668,7 +668,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     struct text_reply *r = calloc(1, sizeof *r);
     if (!r || !(r->calls = json_array())) {
         free(r);
-        base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+        base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
         return NULL;
     }
     r->tools = options->tools;
@@ -689,7 +689,7 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
-    base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+    base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
     return NULL;
 }
 

@@ -37,33 +37,35 @@ struct text_reply_options {
     const struct text_tokenizer *tokenizer; /* or NULL */
     const char *prompt;                     /* the text before the reply, or NULL: */
     size_t prompt_size;                     /*   it may have opened the reasoning */
-    const json_t *tools;                    /* those the model was given; NULL: none. Types of
-                                             * parameters decide how values without quotes read */
-    size_t max_call;                        /* bytes of one call; longer ones are text. 0: 1 MiB */
+    const json_t *tools; /* given to the model; NULL: none. Parameter types decide how unquoted
+                            values are read */
+    size_t max_call;     /* bytes of one call; longer ones are text. 0: 1 MiB */
 };
 
-struct text_reply; /* opaque; it keeps none of the options but `tools` */
+struct text_reply; /* opaque; of the options it keeps `tools` only */
 
 /* NULL and BASE_NO_MEMORY without memory. */
 struct text_reply *text_reply_new(const struct text_reply_options *options, struct base_error *err);
 void text_reply_free(struct text_reply *r); /* NULL is fine */
 
-/* The marks around thoughts in this reply: those that the prompt opened, else the model's most
- * likely ones. */
+/* The marks of reasoning in this reply: those that the prompt opened, else the most likely ones of
+ * the model. */
 struct text_reply_marks {
     const char *open, *close;
     bool opened; /* by the prompt */
 };
-/* Before the first byte; false when this model is not known to think. The marks are static. */
+/* To be called before the first byte. False if no reasoning format of the model is known. The marks
+ * are static. */
 bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks);
 
 /* Adds bytes of the reply. text_reply_next returns the parts whose kind is certain; the rest is
- * held back. Linear in time. BASE_NO_MEMORY: no further part is returned. */
+ * held. Linear in time. BASE_NO_MEMORY: no further part is returned. */
 bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err);
-/* Ends the reply: text_reply_next returns everything that was held back. */
+/* Ends the reply: text_reply_next then returns all held bytes. */
 bool text_reply_end(struct text_reply *r, struct base_error *err);
 
-/* The next part; false when none is available. Pointers are valid until the next feed or end. */
+/* Returns the next part; false if none is available. Pointers are valid until the next feed or
+ * end. */
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part);
 
 #endif

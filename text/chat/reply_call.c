@@ -1,5 +1,5 @@
-/* text/chat/reply_call.c: reads the calls of one piece of markup, in any of the notations that
- * published models were trained on. See text/chat/reply_rows.h. */
+/* text/chat/reply_call.c: reads the calls of one piece of markup in the notations of published
+ * models. See text/chat/reply_rows.h. */
 #include "text/chat/json_load.h"
 #include "text/chat/reply_rows.h"
 #include <errno.h>
@@ -66,7 +66,7 @@ static bool is_name(struct span x)
 
 /* ---- Adding ---- */
 
-/* Takes `arguments`, which may be NULL: no call. */
+/* Appends a call and releases `arguments`; false if they are not an object (NULL included). */
 static bool add(json_t *calls, struct span name, json_t *arguments, struct span id)
 {
     if (!is_name(name) || !json_is_object(arguments)) {
@@ -83,7 +83,7 @@ static bool add(json_t *calls, struct span name, json_t *arguments, struct span 
     return ok;
 }
 
-/* Leaves errno ENOMEM once it is: try_call in reply.c looks at it. */
+/* errno stays ENOMEM once set: try_call in reply.c tests it. */
 static json_t *load(struct span x, size_t flags)
 {
     const int before = errno;
@@ -106,7 +106,7 @@ static json_t *parse_json(struct span x)
     return value;
 }
 
-/* An object of arguments: empty text is an empty object, a string may contain it. */
+/* An object of arguments: empty text is an empty object, and a string may contain the object. */
 static json_t *parse_arguments(struct span x)
 {
     x = strip(x);
@@ -217,13 +217,13 @@ static const char *type_of(const json_t *tools, struct span tool, struct span pa
     return NULL;
 }
 
-/* A value without quotes: a string if the tool's type is string, otherwise the value that it parses
- * as. */
+/* An unquoted value: a string if its type in the tools is string, otherwise the value that it
+ * parses as. */
 static json_t *plain_value(struct span value, const char *type)
 {
     json_t *json = NULL;
     if (!type || strcmp(type, "string") != 0) json = load(value, JSON_DECODE_ANY);
-    if (json_is_string(json)) { /* quotes that belong to the text */
+    if (json_is_string(json)) { /* the quotes belong to the text */
         json_decref(json);
         json = NULL;
     }
@@ -263,7 +263,7 @@ static bool read_function(struct span x, const json_t *tools, json_t *calls)
             if (!set(args, key, plain_value(value, type_of(tools, name, key)))) break;
             body = strip(span_of(close + strlen("</parameter>"), end_of(body)));
         }
-        if (starts(body, "<")) { /* not parameters */
+        if (starts(body, "<")) { /* no parameters */
             json_decref(args);
             return false;
         }

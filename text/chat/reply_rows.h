@@ -36,8 +36,8 @@ extern const struct text_reply_row text_reply_rows[];
 extern const size_t text_reply_n_rows;
 
 /* Reads the calls of one piece of markup and appends objects {"name", "arguments", "id"} to
- * `calls`; false (and nothing appended) when it is none or memory is short. The notation is
- * recognised by the text itself. `tools` may be NULL. */
+ * `calls`; false (and nothing appended) if there is no call or memory is short. The text itself
+ * determines the notation. `tools` may be NULL. */
 bool text_reply_read_calls(const char *body, size_t size, const json_t *tools, json_t *calls);
 /* A call whose name is separate: the body is its arguments, or code for the tool. */
 bool text_reply_read_named(const char *name, size_t name_size, const char *body, size_t size,
@@ -46,8 +46,8 @@ bool text_reply_read_named(const char *name, size_t name_size, const char *body,
 /* Adds `value`, whose reference it takes, to an object; false without memory, or for a key with a
  * NUL byte, which Jansson writes and refuses to read. */
 bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value);
-/* Reads one value in the notations of JSON, Python or their mixtures from at[0] on; NULL if it is
- * none. *used gets the bytes. */
+/* Reads one value in the notations of JSON, Python or their mixtures from at[0] on; NULL if there
+ * is none. *used is its size in bytes. */
 json_t *text_reply_read_value(const char *at, size_t size, size_t *used);
 /* Reads NAME(key=value, ...) at the start; the arguments are a new object, or NULL. */
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used);

@@ -1,5 +1,5 @@
 /* text/chat/reply_value.c: values in the notations that models use for arguments: JSON, Python
- * literals, and mixtures with bare keys; and JSON out of them. See text/chat/reply_rows.h. */
+ * literals, and mixtures with bare keys; and writes values as JSON. See text/chat/reply_rows.h. */
 #include "base/utf8.h"
 #include "text/chat/reply_rows.h"
 #include <math.h>
@@ -146,7 +146,7 @@ static json_t *read_list(struct reader *x, char close)
         }
         if (!first && !take(x, ",")) break;
         skip_space(x);
-        if (!first && x->at < x->n && x->s[x->at] == close) continue; /* a comma at the end */
+        if (!first && x->at < x->n && x->s[x->at] == close) continue; /* trailing comma */
         json_t *item = read_any(x);
         if (!item || json_array_append_new(list, item)) break;
     }

@@ -187,7 +187,7 @@ struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node
                                        bool start_inline);
 bool jinja_parse_body(struct jinja_parser *p, struct jinja_list *body); /* the whole template */
 
-/* After parsing: unknown filters and tests, hidden names, what macros use. */
+/* After parsing: checks filters and tests, finds hidden names and variables that macros use. */
 bool jinja_check(struct jinja_parser *p);
 
 #endif

@@ -1,10 +1,10 @@
-/* text/jinja/jinja_call.c: what may be called, and the global functions. See
+/* text/jinja/jinja_call.c: calls of values, and the global functions. See
  * text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is called ---- */
+/* ---- Calls ---- */
 
 bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct jinja_call *c,
                 struct jinja_value *out)

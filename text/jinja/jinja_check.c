@@ -1,4 +1,4 @@
-/* text/jinja/jinja_check.c: checks that jinja2 does when it compiles: names that a scope hides,
+/* text/jinja/jinja_check.c: checks that jinja2 performs at compile time: names that a scope hides,
  * variables that a macro uses, and unknown filters and tests. See text/jinja/jinja_ast.h.
  *
  * jinja2 turns names into variables of Python functions, and a variable that a scope sets before it
@@ -172,7 +172,7 @@ static bool note_hidden(struct checker *k, const struct symbols *s, struct jinja
     return true;
 }
 
-/* ---- What macros use ---- */
+/* ---- Variables that macros use ---- */
 
 static bool list_uses(const struct jinja_list *list, const char *name);
 

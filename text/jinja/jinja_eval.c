@@ -215,7 +215,7 @@ static bool eval_concat(struct jinja_run *r, struct jinja_scope *scope,
     struct jinja_text text = {0};
     struct jinja_value *part = jinja_take(&r->pool, node->list.n * sizeof *part, r->err);
     if (!part) return false;
-    for (size_t i = 0; i < node->list.n; i++) /* all before joining: the pool grows in place */
+    for (size_t i = 0; i < node->list.n; i++) /* before joining, so that the text grows in place */
         if (!jinja_eval(r, scope, node->list.node[i], &part[i])) return false;
     r->line = node->line;
     for (size_t i = 0; i < node->list.n; i++)

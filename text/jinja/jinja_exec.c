@@ -55,7 +55,7 @@ static bool set_attribute(struct jinja_run *r, struct jinja_scope *scope,
     name.kind = JINJA_N_NAME;
     if (!jinja_eval(r, scope, &name, &object)) return false;
     if (object.kind != JINJA_NAMESPACE)
-        return jinja_fail(r, "'%.*s' is no namespace: its attribute cannot be set",
+        return jinja_fail(r, "'%.*s' is not a namespace: its attribute cannot be set",
                           (int)target->text.n, target->text.s);
     const struct jinja_str attr = target->b->text;
     return jinja_dict_set(r, object.dict, jinja_string(attr.s, attr.n), *value);
@@ -147,7 +147,7 @@ static const char *macro_name(const struct jinja_macro *m, int *n)
     return named ? m->node->text.s : "caller";
 }
 
-/* The arguments that no parameter takes: to varargs and kwargs, or an error. */
+/* Binds surplus arguments to varargs and kwargs; an error if the macro lacks these. */
 static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
                       const struct jinja_call *c, struct jinja_dict *kw)
 {
@@ -251,8 +251,8 @@ static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
     return check_output(r);
 }
 
-/* {% set x %} or {% filter f %}: the body's text, through the filters node->b if there are any, is
- * assigned or printed. */
+/* {% set x %} or {% filter f %}: assigns or prints the body's text, passed through the filters
+ * node->b if any. */
 static enum jinja_flow exec_text_block(struct jinja_run *r, struct jinja_scope *scope,
                                        const struct jinja_node *node)
 {

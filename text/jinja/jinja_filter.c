@@ -1,6 +1,6 @@
 /* text/jinja/jinja_filter.c: filters of one value (strings, numbers, JSON), those that apply
- * another filter or a test to each item (map, select and similar), and finding a filter by name.
- * See text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c. */
+ * another filter or a test to each item (map, select and similar), and filter look-up by name. See
+ * text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <math.h>
@@ -279,7 +279,8 @@ static bool f_map(struct jinja_run *r, struct jinja_call *c, struct jinja_value 
            jinja_generator(r, mapped, "generator", out);
 }
 
-/* Whether an item passes the test that the arguments from `from` on name; none: its truth. */
+/* Whether an item passes the test that the arguments from `from` on give; without a test, whether
+ * it is true. */
 static bool passes(struct jinja_run *r, struct jinja_call *c, size_t from,
                    const struct jinja_value *v, bool *out)
 {
@@ -296,7 +297,7 @@ static bool choose(struct jinja_run *r, struct jinja_call *c, bool by_attribute,
     struct jinja_seq *items, *kept = jinja_seq(r, 0);
     bool any;
     if (!kept || !jinja_truth(r, c->self, &any)) return false;
-    /* All false values count as empty, none and 0 too. */
+    /* A false value of any type counts as empty. */
     if (!any) return jinja_generator(r, kept, "generator", out);
     if (by_attribute && !c->n_pos) return jinja_fail(r, "%s: needs an attribute", c->name);
     if (!jinja_items(r, c->self, &items)) return false;
@@ -331,7 +332,7 @@ static bool f_rejectattr(struct jinja_run *r, struct jinja_call *c, struct jinja
     return choose(r, c, true, false, out);
 }
 
-/* ---- Finding ---- */
+/* ---- Look-up ---- */
 
 static const struct jinja_func rows[] = {
     {"tojson", f_tojson, "ensure_ascii indent separators sort_keys", 0},

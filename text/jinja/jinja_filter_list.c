@@ -189,7 +189,7 @@ static bool f_dictsort(struct jinja_run *r, struct jinja_call *c, struct jinja_v
     return f_items(r, &none, &pairs) && sort_into(r, pairs.iter->seq, &g, reverse, out);
 }
 
-/* ---- One value out of many ---- */
+/* ---- Reductions ---- */
 
 static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
                     struct jinja_value *out)

@@ -1,5 +1,5 @@
-/* text/jinja/jinja_lex.c: template text to tokens, with jinja2's rules for whitespace around tags
- * (trim_blocks and lstrip_blocks on). See text/jinja/jinja_ast.h. */
+/* text/jinja/jinja_lex.c: splits template text into tokens, by jinja2's rules for whitespace around
+ * tags (trim_blocks and lstrip_blocks on). See text/jinja/jinja_ast.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_ast.h"
 #include <errno.h>

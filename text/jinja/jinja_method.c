@@ -1,4 +1,4 @@
-/* text/jinja/jinja_method.c: methods of mappings, and finding a method. See text/jinja/jinja_run.h;
+/* text/jinja/jinja_method.c: methods of mappings, and method look-up. See text/jinja/jinja_run.h;
  * strings are in jinja_string.c. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
@@ -11,7 +11,7 @@ static bool dict_get(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return true;
 }
 
-/* A view is a sequence made at once: mappings never change after it. */
+/* A view is a sequence computed once, because mappings are immutable. */
 static bool dict_view(struct jinja_run *r, const struct jinja_dict *d, const char *type,
                       struct jinja_value *out)
 {

@@ -25,7 +25,7 @@ static bool int_power(struct jinja_run *r, int64_t a, int64_t b, struct jinja_va
         *out = jinja_float(pow((double)a, (double)b));
         return true;
     }
-    if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would be long */
+    if (a == 0 || a == 1) b = b != 0; /* never overflows, so the loop would be long */
     if (a == -1) b = b % 2 ? 1 : 2;
     for (; b > 0 && !over; b--) over = __builtin_mul_overflow(result, a, &result);
     if (over) return jinja_fail(r, "'**' gives more than 64 bits");
@@ -302,7 +302,7 @@ static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
     return true;
 }
 
-/* An attribute proper, not an item; `out` is missing when there is none. */
+/* An attribute that is not an item; `out` is missing if there is none. */
 static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
                      struct jinja_value *out)
 {

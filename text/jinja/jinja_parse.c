@@ -113,7 +113,7 @@ static bool assigns_loop(const struct jinja_node *target)
     return false;
 }
 
-/* A target of set or for. */
+/* Refuses assignments to `loop` in a for loop. */
 static bool check_loop(struct jinja_parser *p, const struct jinja_node *target)
 {
     return !p->for_tags || !assigns_loop(target) ||
@@ -191,7 +191,7 @@ static bool parse_signature(struct jinja_parser *p, struct jinja_node *node)
         name->id = jinja_name_id(p, name->text);
         for (size_t i = 0; i < node->list.n; i++)
             if (node->list.node[i]->id == name->id)
-                return jinja_syntax(p, name->line, "the parameter '%.*s' stands twice",
+                return jinja_syntax(p, name->line, "the parameter '%.*s' occurs twice",
                                     (int)name->text.n, name->text.s);
         if (name->id < 0 || !jinja_list_add(p, &node->list, name)) return false;
         if (jinja_skip(p, JINJA_T_OP, "=")) {

@@ -12,7 +12,7 @@
 void jinja_float_repr(double f, char *out)
 {
     char digits[40];
-    /* Shorter digits of a normal number are its 15 without the zeros at their end. */
+    /* If fewer digits identify a normal number, they are its 15 digits without trailing zeros. */
     int precision = fabs(f) < DBL_MIN ? 0 : DBL_DIG - 1;
     if (isnan(f) || isinf(f)) {
         strcpy(out, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
@@ -276,7 +276,8 @@ static bool put_json_key(struct jinja_run *r, struct jinja_text *out, const stru
            jinja_add_char(r, out, '"', 1);
 }
 
-/* The entries' places in the order of their keys. A merge sort, because comparing can fail. */
+/* The indices of the entries in the order of their keys. A merge sort, because comparing can
+ * fail. */
 static bool sort_keys(struct jinja_run *r, const struct jinja_dict *d, uint32_t *order,
                       uint32_t *spare, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* text/jinja/jinja_render.c: the caller's variables as values, and a rendering from start to end.
- * See text/jinja/jinja.h. */
+/* text/jinja/jinja_render.c: converts the caller's variables and renders a template. See
+ * text/jinja/jinja.h. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 

@@ -102,7 +102,7 @@ bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
 bool jinja_apply_test(struct jinja_run *r, struct jinja_str name, const struct jinja_value *subject,
                       struct jinja_call *c, bool *out);
 
-/* Finds a row by name; NULL when there is none. */
+/* Finds a row by name; NULL if there is none. */
 const struct jinja_func *jinja_find_filter(struct jinja_str name);
 const struct jinja_func *jinja_find_test(struct jinja_str name);
 const struct jinja_func *jinja_find_global(struct jinja_str name);
@@ -120,7 +120,7 @@ static inline bool jinja_given(const struct jinja_value *v)
 {
     return v->kind != JINJA_MISSING;
 }
-/* The argument as a string, an integer or a truth value; `by_default` where it was not given. */
+/* The argument as a string, an integer or a truth value; `by_default` if it was not given. */
 bool jinja_arg_str(struct jinja_run *r, const struct jinja_call *c, int i, struct jinja_str *out);
 bool jinja_arg_int(struct jinja_run *r, const struct jinja_call *c, int i, int64_t by_default,
                    int64_t *out);
@@ -129,8 +129,8 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-/* The steps (jinja_step) of a jinja_strip: it compares each stripped code point with all of
- * `chars`. */
+/* The work of a jinja_strip in steps of jinja_step: each stripped code point is compared with all
+ * of `chars`. */
 uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
                           const struct jinja_str *chars);
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
@@ -141,7 +141,7 @@ bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq
 bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case to,
                        struct jinja_value *out);
 bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out);
-/* A decimal number in all of s; false when there is none. */
+/* Parses all of s as a decimal number; false if it is not one. */
 bool jinja_parse_int(struct jinja_str s, int64_t *out, bool *too_large);
 bool jinja_parse_float(struct jinja_str s, double *out);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* ---- Pieces that filters use too ---- */
+/* ---- Functions shared with filters ---- */
 
 static bool has_code(const struct jinja_str *chars, int32_t code)
 {
@@ -222,7 +222,7 @@ static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t
     while (rest.n) {
         size_t n = 0, used;
         int32_t code;
-        if (max_splits-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* as it is */
+        if (max_splits-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* the rest, unsplit */
         for (; n < rest.n; n += used) {
             used = base_utf8_decode(rest.s + n, rest.n - n, &code);
             if (jinja_is_space(code)) break;

@@ -47,7 +47,7 @@ bool jinja_is_word(int32_t code)
            (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO);
 }
 
-/* The letters whose other case has several code points, as far as they occur in ordinary text. */
+/* Letters of ordinary text whose other case has several code points. */
 static const struct {
     int32_t code;
     const char *upper, *title;

@@ -502,7 +502,7 @@ static bool same_key(const struct jinja_value *a, const struct jinja_value *b)
     return true;
 }
 
-/* The slot of the key, or the free one where it belongs; *probes counts the slots looked at. */
+/* The slot of the key, or the free slot for it; *probes counts the slots visited. */
 static uint32_t find_slot(const struct jinja_dict *d, const struct jinja_value *key, uint64_t hash,
                           uint64_t *probes)
 {

@@ -21,11 +21,11 @@ struct jinja_pool {
 
 /* Zeroed bytes, or NULL with an error: BASE_USAGE at the limit, BASE_NO_MEMORY without memory. */
 void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err);
-/* Makes the piece at p larger, in place where it is the last one. Old bytes are kept. */
+/* Enlarges the block at p, in place if it is the last one; old bytes are kept. */
 void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
                  struct base_error *err);
 void jinja_pool_free(struct jinja_pool *pool);
-/* The marks of the bytes from p on; NULL when p is not in the pool, or the pool has no marks. */
+/* The marks of the bytes from p on; NULL if p is not in the pool or the pool has no marks. */
 char *jinja_pool_marks(const struct jinja_pool *pool, const char *p);
 bool jinja_pool_holds(const struct jinja_pool *pool, const char *p);
 
@@ -158,7 +158,7 @@ struct jinja_value jinja_text_value(const struct jinja_text *text);
  * which they were computed. Adding copied bytes also copies their marks; this is for computed
  * bytes. */
 void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, const char *source);
-/* A copy of the string that counts as the template's own. */
+/* Copies the string and marks the copy as the template's own. */
 bool jinja_own(struct jinja_run *r, struct jinja_value *string);
 
 static inline struct jinja_value jinja_none(void)
@@ -255,7 +255,7 @@ bool jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 
 bool jinja_str(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
 bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
-/* str() as a value; strings come back as they are. */
+/* str() as a value; strings are unchanged. */
 bool jinja_to_str(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
 /* Python's repr of a float in out[40]. */
 void jinja_float_repr(double f, char *out);

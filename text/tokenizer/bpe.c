@@ -3,10 +3,10 @@
  *
  * The pre-tokenizer cuts a text into pieces, each byte of a piece becomes GPT-2's letter for it,
  * and adjacent symbols are merged in the order of the file's list. Merges are looked up by the
- * texts of their halves, so a half need not be a token and opening looks up none. Models marked
- * TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as <0xNN>.
- * "whitespace" drops white space, which ends every piece; "hybriddna" has tokens of their own for
- * bases between <dna> and </dna>. */
+ * texts of their halves, so a half need not be a token, and opening a file looks up no halves.
+ * Models marked TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as
+ * <0xNN>. "whitespace" drops white space, which ends every piece; "hybriddna" has tokens of their
+ * own for bases between <dna> and </dna>. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static bool load_merges(struct text_tokenizer *t, struct base_error *err)
     struct bpe *b = t->state;
     b->merges = gguf_kv_find(t->file, merges_key);
     if (!b->merges) {
-        /* Kimi's files may lack the list: their pieces are looked up whole. */
+        /* Kimi's files may lack the list: only whole pieces are looked up. */
         if (!strcmp(t->pre->name, "kimi-k2")) return text_table_init(&b->by_pair, 0, err);
         return base_fail_at(err, BASE_MODEL, merges_key, -1,
                             "the vocabulary has no list of merges");
@@ -164,7 +164,7 @@ static bool merge_rank(const struct text_tokenizer *t, const char *text, size_t 
     return rank >= 0;
 }
 
-/* A file without the key predates it, and means "default". */
+/* A file without the key is older than the key, and means "default". */
 static bool find_pre(struct text_tokenizer *t, struct base_error *err)
 {
     static const char key[] = "tokenizer.ggml.pre";
@@ -248,7 +248,7 @@ static void close_bpe(void *state)
 
 /* ---- Encoding ---- */
 
-/* Letters of text[0..size) into w->word, one symbol each. */
+/* Appends the letters of text[0..size) to w->word, one symbol each. */
 static bool add_letters(const struct text_tokenizer *t, struct text_work *w, const char *text,
                         size_t size)
 {
@@ -270,7 +270,7 @@ static size_t count_letters(const char *word, size_t size)
     return count;
 }
 
-/* The characters of text[0..size) into w->word, one symbol each; an invalid byte is one too. */
+/* Appends the characters of text[0..size) to w->word, one symbol each; so is an invalid byte. */
 static bool add_characters(struct text_work *w, const char *text, size_t size)
 {
     for (size_t i = 0, n; i < size; i += n) {
@@ -288,7 +288,7 @@ struct piece {
     size_t size, place;
 };
 
-/* The symbol of w->word at `start` that is no token: letter by letter, or byte by byte. */
+/* Emits the symbol of w->word at `start`, which is not a token, by letters or by bytes. */
 static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const struct piece *p,
                        const struct text_symbol *s)
 {

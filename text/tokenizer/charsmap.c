@@ -1,5 +1,4 @@
-/* text/tokenizer/charsmap.c: reading SentencePiece's character map. See text/tokenizer/charsmap.h.
- */
+/* text/tokenizer/charsmap.c: reads SentencePiece's character map. See text/tokenizer/charsmap.h. */
 #include "text/tokenizer/charsmap.h"
 #include <string.h>
 

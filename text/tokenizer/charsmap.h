@@ -25,12 +25,12 @@ struct text_charsmap {
 /* A file without the key has an empty map. The slices belong to the file. */
 bool text_charsmap_load(struct text_charsmap *map, const struct gguf_file *file,
                         struct base_error *err);
-/* The replacement of the longest source at the start of bytes[0..size): *used gets the size of the
+/* The replacement of the longest source at the start of bytes[0..size): *used is the size of the
  * source, 0: none. False: the map is damaged. */
 bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size_t size,
                         struct gguf_str *replacement, size_t *used, struct base_error *err);
 
-/* Whether the map leaves this ASCII byte as it is before other ASCII bytes. */
+/* Whether the map leaves this ASCII byte unchanged before other ASCII bytes. */
 bool text_charsmap_keeps(const struct text_charsmap *map, unsigned char byte);
 
 #endif

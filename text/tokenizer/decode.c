@@ -1,4 +1,4 @@
-/* text/tokenizer/decode.c: from ids back to bytes. See text/tokenizer/tokenizer.h. */
+/* text/tokenizer/decode.c: converts ids to bytes. See text/tokenizer/tokenizer.h. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* text/tokenizer/merge.c: merging neighbouring symbols in order of their rank. See
+/* text/tokenizer/merge.c: merges adjacent symbols in order of their rank. See
  * text/tokenizer/vocab.h.
  *
  * A binary heap holds every pair that could be merged, a linked list holds the symbols. A pair is
@@ -10,7 +10,7 @@
 struct text_candidate {
     uint64_t key;   /* the pair's key << 32 | left: the leftmost wins a tie */
     uint32_t right; /* symbol */
-    uint32_t size;  /* of both when the pair was seen */
+    uint32_t size;  /* of both when the pair was recorded */
 };
 
 bool text_merger_add(struct text_merger *m, size_t start, size_t size, struct base_error *err)

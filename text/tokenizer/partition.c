@@ -1,4 +1,4 @@
-/* text/tokenizer/partition.c: cutting special tokens out of a text. See text/tokenizer/vocab.h.
+/* text/tokenizer/partition.c: cuts special tokens out of a text. See text/tokenizer/vocab.h.
  *
  * The rule (that of llama.cpp and of the files made for it): the longest token first, each token
  * leftmost first, in the text that earlier tokens have left. One pass of an automaton over the text
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Which tokens ---- */
+/* ---- The special tokens of a vocabulary ---- */
 
 static bool is_special(enum text_token_kind kind)
 {
@@ -142,7 +142,8 @@ static bool is_blank(struct gguf_str text)
     return i == text.size;
 }
 
-/* Whether the file itself calls it a control token: some that are shown count as user-defined. */
+/* Whether the file marks it as a control token; the tokenizer has some of those as user-defined,
+ * because they are shown. */
 static bool is_control(const struct text_tokenizer *t, int32_t id)
 {
     return t->kind[id] == TEXT_TOKEN_CONTROL || t->kind[id] == TEXT_TOKEN_UNKNOWN ||
@@ -173,7 +174,7 @@ struct partition {
 
 /* ---- Finding: one walk of the automaton ---- */
 
-/* The first node from `node` on along `out` whose token may stand in this text; 0: none. */
+/* The first node from `node` on along `out` whose token may occur in this text; 0: none. */
 static uint32_t first_usable(const struct partition *p, uint32_t node)
 {
     const struct text_specials *s = &p->t->specials;
@@ -184,8 +185,8 @@ static uint32_t first_usable(const struct partition *p, uint32_t node)
     return node;
 }
 
-/* Records the tokens that end here and consist of the frame's own bytes. All shorter ones were
- * recorded with each, so the time is linear. */
+/* Records the tokens that end here and consist of the frame's own bytes. With each token all
+ * shorter ones are recorded, so the walk stops at a recorded one and the time is linear. */
 static void note_frame(const struct partition *p, const struct match *m)
 {
     const struct text_specials *s = &p->t->specials;

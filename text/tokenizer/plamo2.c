@@ -1,8 +1,8 @@
 /* text/tokenizer/plamo2.c: PLaMo-2's tokenizer. See text/tokenizer/vocab.h.
  *
- * Of all divisions of a text into tokens the cheapest one is used. A token costs -score, in units
- * of 1/10,000; a character in byte tokens costs UNKNOWN. Costs are summed from the end of the text;
- * among equal ones the longest first token wins, and byte tokens come last. */
+ * A text becomes the tokens with the lowest total cost. A token costs -score, in units of 1/10,000;
+ * a character in byte tokens costs UNKNOWN. Costs are summed from the end of the text; among equal
+ * ones the longest first token wins, and byte tokens come last. */
 #include "text/tokenizer/vocab.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* text/tokenizer/pre.c: compiling and running the pre-tokenizer patterns. See text/tokenizer/pre.h.
+/* text/tokenizer/pre.c: compiles and runs the pre-tokenizer patterns. See text/tokenizer/pre.h.
  *
- * PCRE2 runs in UTF mode with Unicode properties, compiled by its JIT where there is one. Every
- * match has limits, and any result of PCRE2 other than "no match" is an error: a failed pattern
- * never cuts a text. */
+ * PCRE2 runs in UTF mode with Unicode properties, compiled by its JIT if available. Every match has
+ * limits, and any result of PCRE2 other than "no match" is an error: a failed pattern never cuts a
+ * text. */
 #include "text/tokenizer/pre.h"
 #include "base/interrupt.h"
 #include "base/utf8.h"
@@ -13,15 +13,15 @@
 #include <utf8proc.h>
 
 enum {
-    MATCH_LIMIT = 200 * 1000 * 1000, /* of backtracking; our patterns stay near one per byte */
-    HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, when there is no JIT */
+    MATCH_LIMIT = 200 * 1000 * 1000, /* backtracking; the patterns need about one step per byte */
+    HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, without JIT */
     JIT_STACK_FIRST = 64 * 1024,
     JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; used only as far as needed */
 };
 
 struct text_splitter {
     const struct text_step *steps;
-    pcre2_code *code[TEXT_PRE_MAX_STEPS]; /* NULL where the step is not a pattern */
+    pcre2_code *code[TEXT_PRE_MAX_STEPS]; /* NULL if the step is not a pattern */
     bool by_code[TEXT_PRE_MAX_STEPS];     /* the pattern lists characters, without classes */
 };
 
@@ -82,7 +82,7 @@ static pcre2_code *compile(const char *pattern, struct base_error *err)
         fail_pcre2(code, "compiling", err);
         return NULL;
     }
-    /* Where the JIT is absent or forbidden the interpreter gives the same matches. */
+    /* Without a JIT the interpreter gives the same matches. */
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
     return compiled;
 }
@@ -122,7 +122,7 @@ void text_cuts_free(struct text_cuts *cuts)
     *cuts = (struct text_cuts){0};
 }
 
-/* A cut at the place of the last one, or at the start, is ignored. */
+/* A cut at the previous one, or at the start, is ignored. */
 static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 {
     if (end == (cuts->count ? cuts->end[cuts->count - 1] : 0)) return true;

@@ -1,5 +1,5 @@
-/* text/tokenizer/pre.h: pre-tokenizers: cutting text into the pieces inside which byte-level BPE
- * merges.
+/* text/tokenizer/pre.h: pre-tokenizers: they cut text into pieces; byte-level BPE merges inside a
+ * piece only.
  *
  * Private to text/. Owns: the table of pre-tokenizer names with their patterns and flags
  * (pre_tables.c), the compiled patterns and their run. Refuses: vocabularies, ids. */
@@ -19,8 +19,8 @@ enum { TEXT_PRE_MAX_STEPS = 7 };
 enum text_step_kind {
     TEXT_STEP_END,
     TEXT_STEP_REGEX,
-    /* Digits in threes from the right end of their run. With regular expressions these would look
-     * ahead to the end of the run at every digit, which is quadratic. */
+    /* Digits in threes from the right end of their run. Regular expressions would look ahead to the
+     * end of the run at every digit, in quadratic time. */
     TEXT_STEP_DIGITS_LED,  /* number characters; text before the run stays with its first group */
     TEXT_STEP_DIGITS_WORD, /* \d{1,3}(?=(?:\d{3})*\b): only a run that ends at a word boundary */
     TEXT_STEP_DIGITS_AHEAD /* (?=(\d{3})+(?!\d)): cuts only before a group of three */
@@ -47,7 +47,7 @@ struct text_pre {
     unsigned flags;
 };
 
-/* NULL: no such name. */
+/* NULL if there is no such name. */
 const struct text_pre *text_pre_find(struct gguf_str name);
 /* For tests: the table's rows; NULL past its end. */
 const struct text_pre *text_pre_at(size_t index);

@@ -1,8 +1,8 @@
-/* text/tokenizer/recall.c: the ids of pieces that came before in the same text. See
+/* text/tokenizer/recall.c: reuses the ids of earlier pieces of the same text. See
  * text/tokenizer/vocab.h.
  *
  * Words repeat: in prose nine of ten pieces were encoded shortly before, and their ids are in the
- * output. A direct-mapped table of places finds them; a lost entry only costs time. */
+ * output. A direct-mapped table has their places; an overwritten entry only costs time. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 #include <string.h>

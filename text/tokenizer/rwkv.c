@@ -64,8 +64,8 @@ static void close_rwkv(void *state)
     free(r);
 }
 
-/* What the first LEAD bytes of a text decide: most tokens of a longer text begin with bytes that
- * others have begun with, and a table of them saves the first steps through the trie. */
+/* A table of the results for the first LEAD bytes of a text: most tokens of a longer text begin
+ * with LEAD bytes that occurred before, and the table saves their steps through the trie. */
 enum { LEAD = 4, LEAD_BITS = 12, MIN_TEXT = 16 << 10 /* bytes; the table pays for longer ones */ };
 
 struct lead {
@@ -96,7 +96,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
                    size_t size, bool first)
 {
     const struct rwkv *r = t->state;
-    /* Without memory for the table the ids are the same. */
+    /* Ids do not depend on the table, so a failed allocation is no error. */
     struct lead *leads = size < MIN_TEXT ? NULL : calloc(1 << LEAD_BITS, sizeof *leads);
     bool ok = true;
     (void)first;

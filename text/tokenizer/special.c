@@ -1,11 +1,11 @@
-/* text/tokenizer/special.c: special ids, the tokens that end a text, and kinds that a token's text
- * decides. See text/tokenizer/vocab.h. The lists of texts are those of llama.cpp, because files do
- * not have this information. */
+/* text/tokenizer/special.c: special ids, the tokens that end a text, and kinds that depend on a
+ * token's text. See text/tokenizer/vocab.h. The lists of texts are those of llama.cpp, because
+ * files do not have this information. */
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Reads an id. -1 and 2^32-1 say "none"; any other id beyond the vocabulary is an error. Absent:
- * the default, if the vocabulary has it. */
+/* Reads an id. -1 and 2^32-1 mean "none"; any other id beyond the vocabulary is an error. If the
+ * key is absent, the id is the default, if the vocabulary has it. */
 static bool read_id(const struct text_tokenizer *t, const char *key, int32_t by_default,
                     int32_t *out, struct base_error *err)
 {
@@ -31,7 +31,7 @@ static int32_t find(const struct text_tokenizer *t, const char *text)
     return text_find_token(t, text, strlen(text));
 }
 
-/* A token that is a control token by its text, with any kind in the file. */
+/* Makes a token a control token because of its text, whatever its kind in the file. */
 static void make_control(struct text_tokenizer *t, int32_t id)
 {
     if (id >= 0) t->kind[id] = TEXT_TOKEN_CONTROL;
@@ -55,7 +55,7 @@ static int32_t find_first(struct text_tokenizer *t, const char *const *texts, si
 
 struct fim {
     const char *key, *old_key;
-    bool ends; /* a text stops at it */
+    bool ends; /* a text stops at the token */
     const char *text[9];
 };
 

@@ -8,7 +8,7 @@
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Keys ascend as scores descend: the bits of a float, made to sort like an integer, inverted. */
+/* Keys ascend as scores descend: the bits of a float, mapped to sort as an integer, inverted. */
 static bool score_key(const struct text_tokenizer *t, const char *text, size_t n_left,
                       size_t n_right, uint32_t *key)
 {
@@ -22,8 +22,8 @@ static bool score_key(const struct text_tokenizer *t, const char *text, size_t n
     return true;
 }
 
-/* A symbol of w->text that is no token: its bytes as byte tokens, else as tokens of that one byte,
- * else as the unknown token. */
+/* Emits a symbol of w->text that is not a token: its bytes as byte tokens, else as tokens of one
+ * byte, else as the unknown token. */
 static bool emit_bytes(const struct text_tokenizer *t, struct text_work *w,
                        const struct text_symbol *s)
 {

@@ -32,10 +32,10 @@ bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err);
 void text_ids_free(struct text_ids *ids);
 
 enum text_encode_flags {
-    TEXT_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) where the file declares them */
+    TEXT_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) if the file declares them */
     TEXT_PARSE_SPECIAL = 2, /* "<|im_end|>" in the text becomes that token */
-    TEXT_LOSSY = 4,         /* a byte that the vocabulary has no token for is left out */
-    TEXT_CONTINUES = 8      /* the text continues another: no space is put before it */
+    TEXT_LOSSY = 4,         /* a byte that has no token is left out */
+    TEXT_CONTINUES = 8      /* the text continues another: no space is added before it */
 };
 
 /* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid
@@ -74,9 +74,9 @@ int32_t text_token_eot(const struct text_tokenizer *t);
 bool text_adds_bos(const struct text_tokenizer *t);
 bool text_adds_eos(const struct text_tokenizer *t);
 
-/* Appends the bytes of one token as it reads inside a text: control tokens give nothing unless
- * `show_special`. Ids outside the vocabulary give nothing. (The caller handles the first space of a
- * SentencePiece text: text_decode does.) */
+/* Appends the bytes of one token within a text: control tokens give no bytes unless `show_special`,
+ * ids outside the vocabulary none. (text_decode handles the first space of a SentencePiece
+ * text.) */
 void text_token_bytes(const struct text_tokenizer *t, int32_t id, bool show_special,
                       struct base_buffer *out);
 
@@ -89,10 +89,10 @@ struct text_decoder {
     size_t n_held;
 };
 
-/* `continues` says that the tokens follow a prompt, so that no leading space is dropped. */
+/* `continues`: the tokens follow a prompt, so no leading space is dropped. */
 void text_decoder_init(struct text_decoder *d, const struct text_tokenizer *t, bool continues,
                        bool show_special);
-/* Appends the text that can be shown after this token. */
+/* Appends the text that is complete after this token. */
 void text_decoder_add(struct text_decoder *d, int32_t id, struct base_buffer *out);
 /* Appends the rest; an incomplete sequence becomes U+FFFD. */
 void text_decoder_end(struct text_decoder *d, struct base_buffer *out);

@@ -1,4 +1,4 @@
-/* text/tokenizer/trie.c: building a trie depth first. See text/tokenizer/trie.h. */
+/* text/tokenizer/trie.c: builds a trie depth first. See text/tokenizer/trie.h. */
 #include "text/tokenizer/trie.h"
 #include "base/interrupt.h"
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static bool push(struct builder *b, struct pending p)
     return true;
 }
 
-/* Notes the children of `node` that were added last. */
+/* Records the children of `node`, which were added last. */
 static bool set_edges(struct builder *b, uint32_t node, uint32_t first)
 {
     struct text_trie *t = b->trie;
@@ -116,7 +116,7 @@ static bool set_edges(struct builder *b, uint32_t node, uint32_t first)
     return true;
 }
 
-/* Gives a node its value and its children, which go on the stack. */
+/* Sets the node's value and pushes its children onto the stack. */
 static bool split(struct builder *b, struct pending p)
 {
     const uint32_t n = p.high - p.low, first = b->trie->count;
@@ -164,8 +164,8 @@ void text_trie_free(struct text_trie *t)
 
 /* ---- Links ---- */
 
-/* Goes through the nodes in order of depth, so the links of shorter texts are there when they are
- * needed. `queue`: [count]. */
+/* Visits the nodes in order of depth, because links depend on those of shorter texts. `queue`:
+ * [count]. */
 static void link(struct text_trie *t, uint32_t *queue)
 {
     uint32_t n_queue = 0;

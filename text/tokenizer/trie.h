@@ -1,15 +1,15 @@
 /* text/tokenizer/trie.h: tokens by their texts, one byte after another.
  *
  * Private to text/tokenizer/. Node 0 is the root. The children of a node are consecutive, sorted
- * by byte, and what is below one of them is consecutive too: a text that only one key continues is
- * read from a few cache lines.
+ * by byte, and so is the subtree of each: a text that only one key continues is read from a few
+ * cache lines.
  *
  *     byte[i]              the byte on the edge into node i
  *     node[i].child        the first child of node i, 0: none; TEXT_TRIE_MANY is set where there are
  *                          more than 8
  *     node[i].edges        up to 8 children: their bytes, the first one in the low byte and again in
- *                          the bytes that are left over; more: which row of `many` has for each
- *                          byte how far its child is from the first one, if it has one
+ *                          the unused bytes; more: the row of `many` that has, for each byte with a
+ *                          child, the distance of that child from the first one
  *     node[i].value        the value of the text that ends here, or TEXT_NO_VALUE
  *     fail[i]              the node of the longest proper suffix of i's text that the trie has
  *     out[i]               the next node along fail that ends a text, 0: none
@@ -73,9 +73,9 @@ static inline uint32_t text_trie_step(const struct text_trie *t, uint32_t node, 
     return node ? text_trie_child(t, node, byte) : t->root[byte];
 }
 
-/* Goes on from *node, the node of bytes[0..from), or the root at 0: *node gets the node of
- * bytes[0..size), 0: none. The value of the longest text on the way, and its size in *used;
- * `longest`, and *used as it is, where there is none. */
+/* Continues from *node, the node of bytes[0..from) (at 0 the root), and sets *node to the node of
+ * bytes[0..size), 0: none. Returns the value of the longest text on the way, with its size in
+ * *used; if there is none, returns `longest` and leaves *used unchanged. */
 static inline int32_t text_trie_go(const struct text_trie *t, uint32_t *node, const char *bytes,
                                    size_t from, size_t size, int32_t longest, size_t *used)
 {
@@ -89,8 +89,8 @@ static inline int32_t text_trie_go(const struct text_trie *t, uint32_t *node, co
     return longest;
 }
 
-/* The longest text at the start of bytes[0..size): its value, and its size in *used; TEXT_NO_VALUE:
- * none. */
+/* The value of the longest text at the start of bytes[0..size), with its size in *used;
+ * TEXT_NO_VALUE if there is none. */
 static inline int32_t text_trie_longest(const struct text_trie *t, const char *bytes, size_t size,
                                         size_t *used)
 {

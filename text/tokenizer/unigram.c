@@ -15,7 +15,7 @@
 enum {
     MAX_SCORE = 1 << 20, /* of a word that is recalled */
     MAX_SUM = 1 << 30,   /* before it */
-    MARGIN = 1024        /* 1 / MARGIN: by how much each of its decisions is made */
+    MARGIN = 1024        /* 1 / MARGIN: the least difference of two sums that decides */
 };
 
 struct unigram {
@@ -25,8 +25,8 @@ struct unigram {
     float *score;            /* [n_tokens] */
     float unknown_score;
     bool merge_spaces;
-    bool recalls;    /* all scores are small enough for it: see struct lattice */
-    bool plain[256]; /* ASCII that normalizing leaves as it is before other ASCII */
+    bool recalls;    /* all scores are small enough to recall parts: see struct lattice */
+    bool plain[256]; /* ASCII that normalizing leaves unchanged before other ASCII */
 };
 
 static bool is_kind(const struct text_tokenizer *t, uint32_t id, bool user_only)
@@ -120,7 +120,7 @@ static void add_normal(struct normalizer *n, const char *bytes, size_t size)
     }
 }
 
-/* The bytes at the start that normalizing leaves as they are, apart from spaces. */
+/* The bytes at the start that normalizing leaves unchanged, not counting spaces. */
 static size_t plain_size(const struct unigram *u, const char *text, size_t size)
 {
     enum { AT_ONCE = 4096 };
@@ -130,8 +130,8 @@ static size_t plain_size(const struct unigram *u, const char *text, size_t size)
     return n && n < size && (unsigned char)text[n] >= 0x80 ? n - 1 : n;
 }
 
-/* How far the text follows the beginning of any user-defined token: these bytes stay as they
- * are. */
+/* The size of the longest beginning of any user-defined token at the start of the text; these bytes
+ * are not normalized. */
 static size_t follow_user(const struct unigram *u, const char *text, size_t size)
 {
     size_t i = 0;
@@ -178,16 +178,16 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
 
 /* ---- Viterbi ---- */
 
-/* The best way to write the part up to here: its last token, and where that begins. */
+/* The best division of the part up to here: its last token, and where that begins. */
 struct best {
     double score;
     int32_t id;
     uint32_t start;
 };
 
-/* A text is encoded in parts that no token joins. Scores are summed over all of them, so the place
- * of a part decides between its divisions where the sums are close. A part is recalled if none is:
- * the 128 additions of a part, each of which errs by 2^-22 at most below MAX_SUM + 128 MAX_SCORE,
+/* A text is encoded in parts; no token extends over two. Scores are summed over all parts, so
+ * rounding may decide between divisions whose sums are close. A part without close sums is
+ * recalled: its 128 additions, each with an error of at most 2^-22 below MAX_SUM + 128 MAX_SCORE,
  * do not change the order of sums that differ by 1 / MARGIN. */
 struct lattice {
     struct best *best; /* [room] */
@@ -219,7 +219,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     l->best[0].score = l->sum;
     for (size_t start = 0, n; start < size; start += n) {
         const double sum = l->best[start].score;
-        bool has_token = false; /* the character at `start` alone */
+        bool has_token = false; /* for the character at `start` alone */
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
         if (n > size - start) n = size - start;
@@ -251,7 +251,7 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
         *unknown |= id == t->unk;
         const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
-        if (id == t->unk && before_unknown) continue; /* of consecutive ones, the first remains */
+        if (id == t->unk && before_unknown) continue; /* of consecutive ones the first remains */
         if (!text_ids_add(out, id, err)) return false;
     }
     for (size_t i = first, k = out->count; i + 1 < k; i++) {
@@ -262,8 +262,8 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
     return true;
 }
 
-/* The end of the part that begins at `start`: the next U+2581 that no token joins to what precedes
- * it, and where a character begins. */
+/* The end of the part that begins at `start`: the next U+2581 at the beginning of a character that
+ * no token joins to the byte before it. */
 static size_t part_end(const bool joins[256], const char *text, size_t size, size_t start)
 {
     size_t i = start;

@@ -67,7 +67,7 @@ bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool
     return !out->failed || base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size);
 }
 
-/* The place in the fragment of the byte at `escaped` of w->text. */
+/* The place in the fragment of the byte `escaped` of w->text. */
 static size_t unescaped_place(const struct text_work *w, size_t escaped)
 {
     size_t place = 0;
@@ -135,7 +135,7 @@ struct gguf_str text_token(const struct text_tokenizer *t, uint32_t id)
     return gguf_array_str(t->file, t->tokens, id);
 }
 
-/* The token of this text, or -1; *at is then where it belongs in the table. */
+/* The token of this text, or -1 with *at the place for it in the table. */
 static int64_t find_token(const struct text_tokenizer *t, const char *bytes, size_t size,
                           uint64_t hash, uint32_t *at)
 {
@@ -173,7 +173,7 @@ static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_err
     for (uint32_t i = 0; i < count; i++) {
         struct gguf_str text = text_token(t, first + i);
         uint32_t at;
-        if (text.size == 0) continue; /* a place without a token */
+        if (text.size == 0) continue; /* an id without a token */
         if (find_token(t, text.data, text.size, hash[i], &at) >= 0) {
             text_table_replace(&t->by_text, hash[i], at, first + i); /* the last of equals counts */
         } else if (!text_table_put(&t->by_text, hash[i], at, first + i, err)) {
@@ -263,9 +263,9 @@ bool text_vocab_load(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
-/* The texts lie in the file one after another, each after its length, so one search visits all of
- * them. Before a text that begins with U+2581 is the last byte of a length, 0: a text is then not
- * parted between the two either, which gives the same ids. */
+/* In the file the texts are consecutive, each after its length, so one search covers them all.
+ * Before a text that begins with U+2581 it finds the last byte of the length, 0, so texts are not
+ * cut between these two either; the ids are the same. */
 bool text_find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)
 {
     const struct gguf_str first = text_token(t, 0), last = text_token(t, t->n_tokens - 1);

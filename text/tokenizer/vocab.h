@@ -1,4 +1,4 @@
-/* text/tokenizer/vocab.h: the parts of a tokenizer, which the encoders share. Private to text/.
+/* text/tokenizer/vocab.h: the parts of a tokenizer that encoders share. Private to text/.
  *
  * Strings are in the mapped file; the tables here have numbers only. */
 #ifndef TEXT_TOKENIZER_VOCAB_H
@@ -12,7 +12,7 @@
 
 enum {
     TEXT_MAX_TOKEN_SIZE = 65535,     /* bytes of one token's text; real ones stay below 1,000 */
-    TEXT_MAX_TOKENS = (1 << 24) - 2, /* and merges: what a slot holds; real ones: 500,000 */
+    TEXT_MAX_TOKENS = (1 << 24) - 2, /* and merges: limit of a slot; real ones: 500,000 */
     TEXT_BATCH = 32                  /* entries whose slots are fetched ahead while opening */
 };
 
@@ -31,7 +31,8 @@ void text_table_free(struct text_table *t);
  * itself). Returns TEXT_NO_VALUE at the end of the chain, and *at is then a free slot for
  * text_table_put. */
 int64_t text_table_next(const struct text_table *t, uint64_t hash, uint32_t *at);
-/* Puts a value where text_table_next ended, or in place of the one it returned last. */
+/* Puts a value at the end of text_table_next's chain, or in place of the value that it returned
+ * last. */
 bool text_table_put(struct text_table *t, uint64_t hash, uint32_t at, uint32_t value,
                     struct base_error *err);
 void text_table_replace(struct text_table *t, uint64_t hash, uint32_t at, uint32_t value);
@@ -85,7 +86,7 @@ enum text_drops { TEXT_DROPS_NEVER, TEXT_DROPS_DECLARED, TEXT_DROPS_ALWAYS };
 
 struct text_algorithm {
     const char *name; /* tokenizer.ggml.model */
-    const char *pre;  /* BPE: the pre-tokenizer that the name implies; NULL: the file's */
+    const char *pre;  /* BPE: the pre-tokenizer that the name implies; NULL: given by the file */
     struct text_defaults defaults; /* open may change the tokenizer's copy */
     bool byte_kinds;               /* "<0xNN>" is a byte token in a file without a list of kinds */
     enum text_drops drops_space;   /* whether decoding drops the space at the start of a text */
@@ -113,7 +114,7 @@ struct text_tokenizer {
     const struct gguf_kv *tokens, *scores;
     const struct gguf_kv *kinds; /* as the file has them, or NULL */
     uint32_t n_tokens;
-    uint32_t longest; /* bytes of the longest token */
+    uint32_t longest; /* bytes of the longest token's text */
     uint8_t *kind;    /* [n_tokens] enum text_token_kind */
     uint8_t *is_end;  /* [n_tokens] */
     struct text_table by_text;
@@ -141,10 +142,10 @@ int32_t text_find_token(const struct text_tokenizer *t, const char *bytes, size_
 /* Strict: "<0x", two hexadecimal digits, ">". Returns the byte or -1. */
 int text_parse_byte(struct gguf_str text);
 
-/* Special ids, end tokens and kinds that follow from a token's text (special.c). */
+/* Reads special ids and sets end tokens and kinds that depend on a token's text (special.c). */
 bool text_load_special_ids(struct text_tokenizer *t, struct base_error *err);
 
-/* ---- Merging neighbours (merge.c), for both kinds of BPE ---- */
+/* ---- Merging adjacent symbols (merge.c), for both kinds of BPE ---- */
 
 struct text_symbol {
     uint32_t start, size;  /* bytes of the text; size 0: merged into the one before */
@@ -160,8 +161,8 @@ struct text_merger {
     size_t n_heap, heap_room;
 };
 
-/* Whether text[0..n_left) and the n_right bytes after it may be merged; the lowest key goes first,
- * and among equal keys the leftmost pair. */
+/* Whether text[0..n_left) and the n_right bytes after it may be merged; the lowest key is merged
+ * first, among equal keys the leftmost pair. */
 typedef bool text_pair_fn(const struct text_tokenizer *t, const char *text, size_t n_left,
                           size_t n_right, uint32_t *key);
 
@@ -194,12 +195,13 @@ struct text_work {
     struct text_ids *out;
     struct base_error *err;
 };
-/* Handles a byte without a token: true when it is left out, else the error of text_encode. `at`:
- * its place in the fragment, or in w->text if that is read instead. */
+/* Handles a byte without a token: true if it is left out, else the error of text_encode. `at`: its
+ * place in the fragment, or in w->text if that is being read. */
 bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
 
-/* Call before the pieces of a text of `size` bytes, which must not move until the next call. */
+/* To be called before the pieces of a text of `size` bytes, which must not move until the next
+ * call. */
 bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
 void text_recall_free(struct text_recall *r);
 /* Appends the ids of the piece if they are recorded; *place is for text_remember, may be NULL. */
@@ -209,13 +211,13 @@ bool text_recall(struct text_work *w, const char *piece, size_t size, struct tex
 void text_remember(const struct text_work *w, struct text_recalled *place, const char *piece,
                    size_t size, size_t first);
 
-/* For `ends`: BOS and EOS as the file specifies; nothing. */
+/* For `ends`: BOS and EOS as the file declares them; no tokens. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 /* ---- SentencePiece: U+2581 for spaces ---- */
 
-/* Bytes of an escaped text that are encoded as a whole; a longer text is cut into parts, which pays
- * for a search through the vocabulary. */
+/* Texts up to this many bytes, escaped, are encoded as a whole; a longer one is cut into parts,
+ * which is worth a search through the vocabulary. */
 enum { TEXT_WHOLE = 16 << 10 };
 
 static inline bool text_is_mark(const char *text, size_t size)
@@ -223,7 +225,8 @@ static inline bool text_is_mark(const char *text, size_t size)
     return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
 }
 
-/* Notes which bytes a token joins to a U+2581 after them: the text may be parted between others. */
+/* Sets joins[b] if a token has byte b before a U+2581: a text may be cut before a U+2581 after any
+ * other byte. */
 bool text_find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err);
 /* The text with every space as U+2581, in w->text. */
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space);

@@ -124,7 +124,7 @@ static bool is_plain(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* Adds ASCII letters and digits, which need nothing but lower case. */
+/* Adds ASCII letters and digits, which only need lower case. */
 static void add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
                       size_t size)
 {
@@ -140,8 +140,8 @@ static bool ends_word(char c)
     return (c >= ' ' && c < 0x7f && !is_plain(c)) || (c >= '\t' && c <= '\r');
 }
 
-/* Reads the run of ASCII letters and digits at the start; *n gets its size. Where it is a whole
- * word that was encoded before, its ids are copied. */
+/* Reads the run of ASCII letters and digits at the start; *n is its size. If it is a complete word
+ * that was encoded before, its ids are copied. */
 static bool read_ascii(const struct text_tokenizer *t, struct text_work *w, const char *text,
                        size_t size, size_t *n)
 {
@@ -188,7 +188,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     return end_word(t, w);
 }
 
-/* CLS and SEP are added even if the file says otherwise, as in the reference. */
+/* CLS and SEP are added whatever the file declares, as in the reference. */
 static void ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
 {
     *before = t->bos;
