@@ -641,8 +641,7 @@ static void whitespace_ends_words_and_is_dropped(void **state)
     assert_non_null(v.tokenizer);
     CHECK_IDS(v.tokenizer, "\nab  a\u3000b \u00e9aA\xc2\x85", 0, 2, 0, 1, 3, 0, 4);
     support_vocab_free(&v);
-    /* Capitals become small unless the pre-tokenizer is "whitespace" or the file says no. */
-    v = support_vocab_make(build_whitespace_in_letters);
+    v = support_vocab_make(build_whitespace_in_letters); /* lower case is the default here */
     assert_non_null(v.tokenizer);
     CHECK_IDS(v.tokenizer, " AB a\u00c9", 0, 2, 0, 3, 4);
     support_vocab_free(&v);
