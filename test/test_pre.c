@@ -1,6 +1,8 @@
 /* test/test_pre.c: the pre-tokenizers: every name opens, and known families split a text as their
  * references do. The expected pieces come from the patterns of each family's tokenizer.json, run by
  * the Hugging Face tokenizers library 0.23. */
+#include "base/buffer.h"
+#include "base/utf8.h"
 #include "test/support.h"
 #include "text/tokenizer/pre.h"
 #include <stdlib.h>
@@ -150,6 +152,74 @@ static void white_space_is_that_of_unicode(void **state)
            "a|\xc2\x85|b");
 }
 
+/* ---- Classes ---- */
+
+/* Every code point, each after U+0001, which is in no class that a pattern names. */
+static struct base_buffer make_all_characters(void)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    for (int32_t code = 0; code <= 0x10ffff; code++) {
+        char bytes[4];
+        if (code >= 0xd800 && code <= 0xdfff) continue;
+        base_buffer_add(&text, "\1", 1);
+        base_buffer_add(&text, bytes, base_utf8_encode(code, bytes));
+    }
+    assert_false(text.failed);
+    return text;
+}
+
+/* Number and FNV-1a (over code points) of the characters of each class in Unicode 15.1, by another
+ * implementation (llama.cpp's table). */
+static void classes_are_those_of_one_version_of_unicode(void **state)
+{
+    static const struct {
+        const char *pattern;
+        size_t count;
+        uint64_t hash;
+    } class[] = {
+        {"\\p{L}", 136726, 0xd48c26e1c59c9b26u}, {"\\p{N}", 1831, 0xf907fd5a29046af0u},
+        {"\\p{M}", 2450, 0x21ce5644b8624f80u},   {"\\p{P}", 842, 0x471cef440d124e56u},
+        {"\\p{S}", 7775, 0x970cc677ee93541bu},   {"\\p{Z}", 19, 0x836ce65e972de2b9u},
+    };
+    struct base_buffer text = make_all_characters();
+    (void)state;
+    for (size_t i = 0; i < sizeof class / sizeof class[0]; i++) {
+        const struct text_step steps[] = {{TEXT_STEP_REGEX, class[i].pattern},
+                                          {TEXT_STEP_END, NULL}};
+        struct base_error err = BASE_ERROR_INIT;
+        struct text_splitter *s = text_splitter_open(steps, &err);
+        struct text_cuts cuts = {0};
+        uint64_t hash = 0xcbf29ce484222325u;
+        size_t count = 0;
+        assert_non_null(s);
+        assert_true(text_split(s, text.data, text.size, &cuts, &err));
+        for (size_t k = 0, start = 0; k < cuts.count; start = cuts.end[k++]) {
+            int32_t code;
+            base_utf8_decode(text.data + start, cuts.end[k] - start, &code);
+            if (code == 1) continue; /* between two matches */
+            hash = (hash ^ (uint32_t)code) * 0x100000001b3u;
+            count++;
+        }
+        if (count != class[i].count || hash != class[i].hash)
+            fail_msg("%s: %zu characters, hash %016llx", class[i].pattern, count,
+                     (unsigned long long)hash);
+        text_cuts_free(&cuts);
+        text_splitter_close(s);
+    }
+    base_buffer_free(&text);
+}
+
+/* A pattern that names a character itself takes it, whatever version it is of: U+31350 of Unicode
+ * 15 is a Chinese character to kimi-k2; U+20C1 of Unicode 17 is no letter and no symbol, but lies
+ * between U+0800 and U+4E00, which deepseek-llm cuts out. */
+static void listed_characters_do_not_depend_on_classes(void **state)
+{
+    (void)state;
+    expect("kimi-k2", "a\U00031350\u4e2db", "a|\U00031350\u4e2d|b");
+    expect("deepseek-llm", "a\u20c1", "a|\u20c1");
+    expect("deepseek-v3", "$\u20c1$", "$|\u20c1|$");
+}
+
 /* Every invalid byte counts as one symbol, and all bytes are kept. */
 static void every_invalid_byte_is_one_symbol(void **state)
 {
@@ -197,6 +267,8 @@ int main(void)
         cmocka_unit_test(digits_are_cut_as_each_family_does),
         cmocka_unit_test(other_names_mean_the_same_patterns),
         cmocka_unit_test(white_space_is_that_of_unicode),
+        cmocka_unit_test(classes_are_those_of_one_version_of_unicode),
+        cmocka_unit_test(listed_characters_do_not_depend_on_classes),
         cmocka_unit_test(every_invalid_byte_is_one_symbol),
         cmocka_unit_test(every_name_cuts_long_texts_and_loses_no_byte),
     };

@@ -612,6 +612,77 @@ static void plamo2_takes_the_cheapest_way(void **state)
     support_vocab_free(&v);
 }
 
+static void put_merging(struct gguf_writer *w, const char *model, const char *pre,
+                        const char *const *texts, uint64_t count)
+{
+    static const struct gguf_str merges[] = {{"a b", 3}};
+    support_put_text(w, "tokenizer.ggml.model", model);
+    support_put_text(w, "tokenizer.ggml.pre", pre);
+    support_put_tokens(w, texts, NULL, count);
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", merges, 1);
+}
+
+static void build_whitespace(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"a", "b", "ab", "\u00e9", "A"};
+    put_merging(w, "whitespace", "whitespace", texts, 5);
+}
+
+static void build_whitespace_in_letters(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"a", "b", "ab", "\u00c3", "\u00a9"}; /* for bytes c3, a9 */
+    put_merging(w, "whitespace", "gpt-2", texts, 5);
+}
+
+static void whitespace_ends_words_and_is_dropped(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_whitespace);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "\nab  a\u3000b \u00e9aA\xc2\x85", 0, 2, 0, 1, 3, 0, 4);
+    support_vocab_free(&v);
+    v = support_vocab_make(build_whitespace_in_letters); /* lower case is the default here */
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, " AB a\u00c9", 0, 2, 0, 3, 4);
+    support_vocab_free(&v);
+}
+
+static const char *const dna_texts[] = {
+    "a", "b", "ab", "C", "<dna>", "</dna>", "ACGTAC\ue000", "GAAAAA\ue000", "<oov>"};
+
+static void build_hybriddna(struct gguf_writer *w)
+{
+    put_merging(w, "hybriddna", "gpt-2", dna_texts, 9);
+}
+
+static void build_without_oov(struct gguf_writer *w)
+{
+    put_merging(w, "hybriddna", "gpt-2", dna_texts, 8);
+}
+
+static void dna_is_cut_into_six_bases(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_hybriddna);
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "ab<dna>acgtACNNNNNNg</dna>b<dna></dna><dna>C", 0, 2, 4, 6, 8, 7, 5, 1,
+              4, 5, 4, 8);
+    assert_false(text_encode(v.tokenizer, "a<dna>C</dna>bx", 15, 0, &ids, &err));
+    assert_int_equal(err.offset, 14);
+    text_token_bytes(v.tokenizer, 6, false, &out);
+    assert_string_equal(out.data, "ACGTAC");
+    base_buffer_free(&out);
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+    v = support_vocab_make(build_without_oov); /* a text like any other */
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "<dna>ab</dna>C", TEXT_LOSSY, 0, 2, 0, 3);
+    support_vocab_free(&v);
+}
+
 /* The reported position of a byte without a token is that in the original text. */
 static void build_few_letters(struct gguf_writer *w)
 {
@@ -718,6 +789,8 @@ int main(void)
         cmocka_unit_test(a_damaged_character_map_is_an_error),
         cmocka_unit_test(rwkv_takes_the_longest_token),
         cmocka_unit_test(plamo2_takes_the_cheapest_way),
+        cmocka_unit_test(whitespace_ends_words_and_is_dropped),
+        cmocka_unit_test(dna_is_cut_into_six_bases),
         cmocka_unit_test(the_place_of_a_lost_byte_counts_in_the_text),
         cmocka_unit_test(ends_of_messages_and_answers_are_told_apart),
         cmocka_unit_test(the_decoder_gives_whole_characters),

@@ -5,7 +5,8 @@
  * and adjacent symbols are merged in the order of the file's list. Merges are looked up by the
  * texts of their halves, so a half need not be a token, and opening a file looks up no halves.
  * Models marked TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as
- * <0xNN>. */
+ * <0xNN>. "whitespace" drops white space, which ends every piece; "hybriddna" has tokens of their
+ * own for bases between <dna> and </dna>. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -18,6 +19,11 @@ struct bpe {
     uint32_t longest_merge;     /* bytes of both halves */
     uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
     int16_t letter_byte[0x144]; /* and back; -1: represents no byte */
+    /* "whitespace" */
+    struct text_step steps[TEXT_PRE_MAX_STEPS + 1]; /* words, then the pre-tokenizer's */
+    bool drops_spaces, lowercase;
+    /* "hybriddna"; -1: not in the vocabulary */
+    int32_t dna_begin, dna_end, dna_unknown;
 };
 
 /* ---- GPT-2's letters for bytes ---- */
@@ -188,15 +194,48 @@ static struct text_defaults defaults_of(unsigned pre_flags)
                                   .add_bos = (pre_flags & TEXT_PRE_ADD_BOS) != 0};
 }
 
-static bool open_bpe(struct text_tokenizer *t, struct base_error *err)
+/* Reads all but the steps of the pre-tokenizer. */
+static bool open_merges(struct text_tokenizer *t, struct base_error *err)
 {
     struct bpe *b = t->state = calloc(1, sizeof *b);
     if (!b) return base_fail(err, BASE_NO_MEMORY, "no memory for the tokenizer");
     if (!find_pre(t, err)) return false;
     t->defaults = defaults_of(t->pre->flags);
     make_letters(b);
-    b->splitter = text_splitter_open(t->pre->steps, err);
-    return b->splitter && load_merges(t, err);
+    return load_merges(t, err);
+}
+
+static bool open_steps(struct bpe *b, const struct text_step *steps, struct base_error *err)
+{
+    b->splitter = text_splitter_open(steps, err);
+    return b->splitter != NULL;
+}
+
+static bool open_bpe(struct text_tokenizer *t, struct base_error *err)
+{
+    return open_merges(t, err) && open_steps(t->state, t->pre->steps, err);
+}
+
+static bool open_whitespace(struct text_tokenizer *t, struct base_error *err)
+{
+    if (!open_merges(t, err)) return false;
+    struct bpe *b = t->state;
+    b->drops_spaces = true;
+    b->lowercase = strcmp(t->pre->name, "whitespace") != 0;
+    b->steps[0] = (struct text_step){TEXT_STEP_REGEX, "\\S+"};
+    for (int i = 0; t->pre->steps[i].kind != TEXT_STEP_END; i++) b->steps[i + 1] = t->pre->steps[i];
+    return gguf_get_bool(t->file, "tokenizer.ggml.normalizer.lowercase", &b->lowercase, err) &&
+           open_steps(b, b->steps, err);
+}
+
+static bool open_hybriddna(struct text_tokenizer *t, struct base_error *err)
+{
+    if (!open_bpe(t, err)) return false;
+    struct bpe *b = t->state;
+    b->dna_begin = text_find_token(t, "<dna>", 5);
+    b->dna_end = text_find_token(t, "</dna>", 6);
+    b->dna_unknown = text_find_token(t, "<oov>", 5);
+    return true;
 }
 
 static void close_bpe(void *state)
@@ -301,6 +340,14 @@ static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, co
     return true;
 }
 
+/* Whether a piece of "whitespace" is white space: its first character is. */
+static bool is_space(const char *piece, size_t size)
+{
+    int32_t code;
+    base_utf8_decode(piece, size, &code);
+    return text_is_space(code);
+}
+
 static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
                    size_t size, bool first)
 {
@@ -318,10 +365,94 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
         const size_t n_before = w->out->count;
         struct text_recalled *place;
         bool found;
+        if (b->drops_spaces && is_space(p.text, p.size)) continue;
         if (!base_goes_on(w->err) || !text_recall(w, p.text, p.size, &place, &found)) return false;
         if (found) continue;
         if (!encode_piece(t, w, &p)) return false;
         text_remember(w, place, p.text, p.size, n_before);
+    }
+    return true;
+}
+
+/* "whitespace": the place of a lost byte counts in the text in lower case. */
+static bool encode_whitespace(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                              size_t size, bool first)
+{
+    const struct bpe *b = t->state;
+    struct base_buffer lower = BASE_BUFFER_INIT;
+    if (!b->lowercase) return encode(t, w, text, size, first);
+    for (size_t i = 0, n; i < size; i += n) {
+        int32_t code;
+        char bytes[4];
+        n = base_utf8_decode(text + i, size - i, &code);
+        if (code < 0)
+            base_buffer_add(&lower, text + i, n);
+        else
+            base_buffer_add(&lower, bytes, base_utf8_encode(text_lower(code), bytes));
+    }
+    w->source = lower.data;
+    w->source_size = lower.size;
+    const bool ok = lower.failed
+                        ? base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size)
+                        : encode(t, w, lower.data, lower.size, first);
+    base_buffer_free(&lower);
+    return ok;
+}
+
+/* ---- DNA ---- */
+
+enum { BASES = 6 };                      /* of a token */
+static const char dna_mark[] = "\ue000"; /* ends the text of such a token in the file */
+
+/* Bases in either case, the last token filled up with A; other letters make it unknown. */
+static bool encode_dna(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                       size_t size)
+{
+    const struct bpe *b = t->state;
+    for (size_t at = 0; at < size; at += BASES) {
+        char token[] = "AAAAAA\ue000";
+        for (size_t i = 0; i < BASES && at + i < size; i++) {
+            const char c = text[at + i];
+            token[i] = c >= 'a' && c <= 'z' ? (char)(c - 32) : c;
+        }
+        const int32_t id = text_find_token(t, token, sizeof token - 1);
+        if (!text_ids_add(w->out, id < 0 ? b->dna_unknown : id, w->err)) return false;
+    }
+    return true;
+}
+
+/* The bytes before `part` in text[0..size), or all. */
+static size_t before(const char *text, size_t size, const char *part)
+{
+    const char *found = memmem(text, size, part, strlen(part));
+    return found ? (size_t)(found - text) : size;
+}
+
+static bool encode_hybriddna(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                             size_t size, bool first)
+{
+    static const char begin[] = "<dna>", end[] = "</dna>";
+    const struct bpe *b = t->state;
+    if (b->dna_begin < 0 || b->dna_end < 0 || b->dna_unknown < 0)
+        return encode(t, w, text, size, first);
+    for (const char *const stop = text + size; text < stop;) {
+        const size_t n = before(text, (size_t)(stop - text), begin);
+        w->source = text;
+        w->source_size = n;
+        if (n && !encode(t, w, text, n, first)) return false;
+        w->source_place += n;
+        text += n;
+        if (text == stop) break;
+        text += sizeof begin - 1;
+        const size_t bases = before(text, (size_t)(stop - text), end);
+        if (!text_ids_add(w->out, b->dna_begin, w->err) || !encode_dna(t, w, text, bases))
+            return false;
+        w->source_place += sizeof begin - 1 + bases;
+        text += bases;
+        if (text == stop) break;
+        if (!text_ids_add(w->out, b->dna_end, w->err)) return false;
+        w->source_place += sizeof end - 1;
+        text += sizeof end - 1;
     }
     return true;
 }
@@ -337,10 +468,24 @@ static void decode(const struct text_tokenizer *t, struct gguf_str text, struct 
     }
 }
 
-#define BPE(model, implied)                                                                        \
+static void decode_hybriddna(const struct text_tokenizer *t, struct gguf_str text,
+                             struct base_buffer *out)
+{
+    const size_t mark = sizeof dna_mark - 1;
+    if (text.size > mark && !memcmp(text.data + text.size - mark, dna_mark, mark))
+        text.size -= mark;
+    decode(t, text, out);
+}
+
+#define BPE(model, ...)                                                                            \
     {                                                                                              \
-        .name = (model), .pre = (implied), .open = open_bpe, .close = close_bpe, .encode = encode, \
-        .ends = text_declared_ends, .decode = decode                                               \
+        .name = (model), .close = close_bpe, .ends = text_declared_ends, __VA_ARGS__               \
     }
-const struct text_algorithm text_bpe = BPE("gpt2", NULL);
-const struct text_algorithm text_bpe_gemma4 = BPE("gemma4", "gemma4");
+const struct text_algorithm text_bpe =
+    BPE("gpt2", .open = open_bpe, .encode = encode, .decode = decode);
+const struct text_algorithm text_bpe_gemma4 =
+    BPE("gemma4", .pre = "gemma4", .open = open_bpe, .encode = encode, .decode = decode);
+const struct text_algorithm text_bpe_whitespace =
+    BPE("whitespace", .open = open_whitespace, .encode = encode_whitespace, .decode = decode);
+const struct text_algorithm text_bpe_hybriddna = BPE(
+    "hybriddna", .open = open_hybriddna, .encode = encode_hybriddna, .decode = decode_hybriddna);

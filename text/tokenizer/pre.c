@@ -22,6 +22,7 @@ enum {
 struct text_splitter {
     const struct text_step *steps;
     pcre2_code *code[TEXT_PRE_MAX_STEPS]; /* NULL if the step is not a pattern */
+    bool by_code[TEXT_PRE_MAX_STEPS];     /* the pattern lists characters, without classes */
 };
 
 /* ---- Compiling ---- */
@@ -97,6 +98,7 @@ struct text_splitter *text_splitter_open(const struct text_step *steps, struct b
     for (int i = 0; i < TEXT_PRE_MAX_STEPS && steps[i].kind != TEXT_STEP_END; i++) {
         if (steps[i].kind != TEXT_STEP_REGEX) continue;
         s->code[i] = compile(steps[i].pattern, err);
+        s->by_code[i] = !strstr(steps[i].pattern, "\\p{");
         if (!s->code[i]) {
             text_splitter_close(s);
             return NULL;
@@ -140,7 +142,8 @@ static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 /* The state of one call of text_split. */
 struct run {
     const struct text_splitter *splitter;
-    const char *text; /* valid UTF-8 */
+    const char *text;    /* valid UTF-8 */
+    const char *classes; /* the same length, each character as text_pin_unicode has it */
     pcre2_match_context *context;
     pcre2_match_data *match;
     pcre2_jit_stack *jit_stack;
@@ -148,9 +151,10 @@ struct run {
     struct base_error *err;
 };
 
-static bool split_by_regex(struct run *r, const pcre2_code *code, size_t start, size_t end)
+static bool split_by_regex(struct run *r, int step, size_t start, size_t end)
 {
-    const char *piece = r->text + start;
+    const pcre2_code *code = r->splitter->code[step];
+    const char *piece = (r->splitter->by_code[step] ? r->text : r->classes) + start;
     size_t size = end - start, at = 0, jit_size = 0;
     pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &jit_size);
     /* pcre2_jit_match takes no options: the text is already checked. */
@@ -206,7 +210,7 @@ static bool cut_digits(struct run *r, enum text_step_kind kind, size_t start, si
         bool led = at_start && kind != TEXT_STEP_DIGITS_AHEAD;
         if (left % 3 == 0 && !led && !cut(r->out, at, r->err)) return false;
         int32_t code;
-        at += base_utf8_decode(r->text + at, end - at, &code);
+        at += base_utf8_decode(r->classes + at, end - at, &code);
     }
     return !cuts_end || cut(r->out, end, r->err);
 }
@@ -216,7 +220,7 @@ static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t star
     size_t run_start = start, count = 0;
     for (size_t at = start; at < end;) {
         int32_t code;
-        size_t used = base_utf8_decode(r->text + at, end - at, &code);
+        size_t used = base_utf8_decode(r->classes + at, end - at, &code);
         utf8proc_category_t category = utf8proc_category(code);
         if (is_digit(kind, category)) {
             if (count++ == 0) run_start = at;
@@ -244,7 +248,7 @@ static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
         next.count = 0;
         for (size_t k = 0, start = 0; ok && k < cuts->count; start = cuts->end[k++])
             ok = r->splitter->code[i]
-                     ? split_by_regex(r, r->splitter->code[i], start, cuts->end[k])
+                     ? split_by_regex(r, i, start, cuts->end[k])
                      : split_by_digits(r, r->splitter->steps[i].kind, start, cuts->end[k]);
         struct text_cuts swap = *cuts;
         *cuts = next;
@@ -274,33 +278,30 @@ static void run_close(struct run *r)
     pcre2_jit_stack_free(r->jit_stack);
 }
 
-/* ---- Invalid bytes ---- */
+/* ---- Invalid bytes, and characters of other versions of Unicode ---- */
 
-static size_t count_invalid(const char *text, size_t size)
+/* *pinned: whether text_pin_unicode changes the text. */
+static size_t count_invalid(const char *text, size_t size, bool *pinned)
 {
     size_t count = 0;
+    *pinned = false;
     for (size_t at = 0; at < size;) {
         int32_t code;
         at += base_utf8_decode(text + at, size - at, &code);
         count += code < 0;
+        *pinned |= code >= 0x800 && text_pin_unicode(code) != code;
     }
     return count;
 }
 
 /* Writes the text with U+FFFD for every invalid byte to out. */
-static void replace_invalid(const char *text, size_t size, char *out)
+static void replace_invalid(const char *text, size_t size, bool pin, char *out)
 {
     for (size_t at = 0; at < size;) {
         int32_t code;
-        size_t used = base_utf8_decode(text + at, size - at, &code);
-        if (code < 0) {
-            memcpy(out, "\xef\xbf\xbd", 3);
-            out += 3;
-        } else {
-            memcpy(out, text + at, used);
-            out += used;
-        }
-        at += used;
+        at += base_utf8_decode(text + at, size - at, &code);
+        if (code < 0) code = 0xfffd;
+        out += base_utf8_encode(pin ? text_pin_unicode(code) : code, out);
     }
 }
 
@@ -320,27 +321,32 @@ static void restore_cuts(const char *text, size_t size, struct text_cuts *cuts)
 bool text_split(const struct text_splitter *s, const char *text, size_t size,
                 struct text_cuts *cuts, struct base_error *err)
 {
-    struct run r = {.splitter = s, .text = text, .err = err};
-    size_t invalid = count_invalid(text, size), valid_size = size + 2 * invalid;
-    char *valid = NULL;
+    struct run r = {.splitter = s, .text = text, .classes = text, .err = err};
+    bool pinned;
+    const size_t invalid = count_invalid(text, size, &pinned), valid_size = size + 2 * invalid;
+    char *valid = NULL, *classes = NULL;
     bool ok = false;
     if (valid_size > UINT32_MAX) {
         base_fail(err, BASE_TOO_LONG, "a text of %zu bytes is too long to cut into words", size);
         goto done;
     }
-    if (invalid) {
+    if (invalid || pinned) {
         valid = malloc(valid_size);
-        if (!valid) {
+        classes = malloc(valid_size);
+        if (!valid || !classes) {
             base_fail(err, BASE_NO_MEMORY, "no memory for a text of %zu bytes", size);
             goto done;
         }
-        replace_invalid(text, size, valid);
+        replace_invalid(text, size, false, valid);
+        replace_invalid(text, size, true, classes);
         r.text = valid;
+        r.classes = classes;
     }
     ok = run_open(&r) && run_steps(&r, valid_size, cuts);
     if (ok && invalid) restore_cuts(text, size, cuts);
 done:
     run_close(&r);
     free(valid);
+    free(classes);
     return ok;
 }

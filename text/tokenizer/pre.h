@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TEXT_PRE_MAX_STEPS = 6 };
+enum { TEXT_PRE_MAX_STEPS = 7 };
 
 /* One step cuts every piece of the step before it: each match becomes a piece, and so does the text
  * between two matches. A step reads its piece alone, without context to the left or right. */
@@ -66,8 +66,15 @@ struct text_cuts {
 void text_cuts_free(struct text_cuts *cuts);
 
 /* Replaces *cuts by the pieces of text[0..size), which may hold any bytes: each byte that is not
- * part of valid UTF-8 is taken for U+FFFD, a symbol. size <= INT32_MAX. */
+ * part of valid UTF-8 is taken for U+FFFD, a symbol. Classes are those of Unicode 15.1. size <=
+ * INT32_MAX. */
 bool text_split(const struct text_splitter *s, const char *text, size_t size,
                 struct text_cuts *cuts, struct base_error *err);
+
+/* A character of the class that `code` has in Unicode 15.1, as long in UTF-8, about whose class all
+ * versions of the libraries agree: `code` itself, if it was assigned before Unicode 15. */
+int32_t text_pin_unicode(int32_t code);
+int32_t text_lower(int32_t code);
+bool text_is_space(int32_t code); /* White_Space */
 
 #endif

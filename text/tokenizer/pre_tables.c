@@ -95,15 +95,11 @@ static const struct text_step jais2[] = {
           "\\s{16}(?!\\S)|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}"),
     END};
 static const struct text_step deepseek_llm[] = {
-    REGEX("[\\r\\n]"),
-    REGEX("\\s?[" CASED_LETTERS "]+"),
+    REGEX("[\\r\\n]"), REGEX("\\s?[" CASED_LETTERS "]+"),
     REGEX("\\s?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}"
           "\\x{3000}-\\x{3002}]+"),
     /* "\s+$": only the start of a run can match, and the look-behind keeps it linear. */
-    REGEX("(?<!\\s)\\s+\\z"),
-    REGEX(CJK_HANGUL),
-    REGEX("\\p{N}+"),
-};
+    REGEX("(?<!\\s)\\s+\\z"), REGEX(CJK_HANGUL), REGEX("\\p{N}+"), END};
 static const struct text_step deepseek_coder[] = {REGEX("[\\r\\n]"),    REGEX("\\s?\\p{L}+"),
                                                   REGEX("\\s?\\p{P}+"), REGEX(CJK_HANGUL),
                                                   REGEX("\\p{N}"),      END};
@@ -133,10 +129,13 @@ static const struct text_step tiny_aya[] = {
     {TEXT_STEP_DIGITS_WORD, NULL},
     REGEX(CASED(CONTRACTION "?") "|\\p{N}{1,3}|" SYMBOLS_SLASH "|" SPACES),
     END};
-static const struct text_step chameleon[] = {
-    REGEX("<sentinel:[0-9]+>"),      REGEX("(?:IMGIMG)(?:[A-I]{1,4})Z"),
-    REGEX("[\\t\\n]|    |  "),       REGEX("\\p{N}"),
-    REGEX("[\\p{P}!-/:-@\\[-`{-~]"), REGEX(GPT2)};
+static const struct text_step chameleon[] = {REGEX("<sentinel:[0-9]+>"),
+                                             REGEX("(?:IMGIMG)(?:[A-I]{1,4})Z"),
+                                             REGEX("[\\t\\n]|    |  "),
+                                             REGEX("\\p{N}"),
+                                             REGEX("[\\p{P}!-/:-@\\[-`{-~]"),
+                                             REGEX(GPT2),
+                                             END};
 static const struct text_step kimi_k2[] = {
     REGEX("[" HAN "]+|" KIMI_CASED "|\\p{N}{1,3}|" SYMBOLS "|" SPACES), END};
 static const struct text_step superbpe[] = {REGEX("\\p{N}+"), {TEXT_STEP_DIGITS_AHEAD, NULL}, END};

@@ -9,8 +9,8 @@
 /* ---- Opening ---- */
 
 static const struct text_algorithm *const algorithms[] = {
-    &text_bpe,     &text_bpe_gemma4, &text_spm,    &text_wordpiece,
-    &text_unigram, &text_rwkv,       &text_plamo2,
+    &text_bpe,       &text_bpe_gemma4, &text_bpe_whitespace, &text_bpe_hybriddna, &text_spm,
+    &text_wordpiece, &text_unigram,    &text_rwkv,           &text_plamo2,
 };
 
 static const struct text_algorithm *find_algorithm(const struct gguf_file *file,

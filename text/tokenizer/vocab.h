@@ -244,7 +244,7 @@ static inline size_t text_lead_size(unsigned char byte)
     return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_spm, text_wordpiece,
-    text_unigram, text_rwkv, text_plamo2;
+extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_bpe_whitespace,
+    text_bpe_hybriddna, text_spm, text_wordpiece, text_unigram, text_rwkv, text_plamo2;
 
 #endif

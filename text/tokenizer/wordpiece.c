@@ -81,12 +81,6 @@ static bool end_word(const struct text_tokenizer *t, struct text_work *w)
 
 /* ---- Characters ---- */
 
-static bool is_space(int32_t code, utf8proc_category_t category)
-{
-    return (code >= '\t' && code <= '\r') || code == 0x85 || category == UTF8PROC_CATEGORY_ZS ||
-           category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
-}
-
 static bool is_control(int32_t code, utf8proc_category_t category)
 {
     return code == 0 || code == 0xfffd ||
@@ -113,15 +107,15 @@ static bool is_cjk(int32_t code)
 static bool add_character(const struct text_tokenizer *t, struct text_work *w, int32_t code)
 {
     const struct wordpiece *p = t->state;
-    utf8proc_category_t category = utf8proc_category(code);
+    const utf8proc_category_t category = utf8proc_category(text_pin_unicode(code));
     char bytes[4];
-    if (is_space(code, category)) return end_word(t, w);
+    if (text_is_space(code)) return end_word(t, w);
     if (is_control(code, category)) return true;
     if (p->strip_accents && category == UTF8PROC_CATEGORY_MN) return true;
     bool alone = is_punctuation(code, category) || is_cjk(code);
     if (alone && !end_word(t, w)) return false;
     base_buffer_add(&w->word, bytes,
-                    base_utf8_encode(p->lowercase ? utf8proc_tolower(code) : code, bytes));
+                    base_utf8_encode(p->lowercase ? text_lower(code) : code, bytes));
     return !alone || end_word(t, w);
 }
 
@@ -183,7 +177,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
         i += base_utf8_decode(text + i, size - i, &code);
         if (code < 0) continue; /* U+FFFD, which is dropped */
         parts[0] = code;
-        if (p->strip_accents && code >= 0x80)
+        if (p->strip_accents && code >= 0x80 && text_pin_unicode(code) == code)
             n = utf8proc_decompose_char(code, parts, MAX_DECOMPOSED, UTF8PROC_DECOMPOSE, NULL);
         if (n < 0 || n > MAX_DECOMPOSED)
             return base_fail(w->err, BASE_FAILED, "decomposing U+%04X: %s", (unsigned)code,
