@@ -173,6 +173,39 @@ static void encoding_stays_within_its_bound(void **state)
     }
 }
 
+/* `infer quantize` converts several rows of a matrix as one: rows of 3 blocks, where encoders that
+ * take more at once meet the end of a row inside. */
+static void rows_encoded_together_are_each_what_they_are_alone(void **state)
+{
+    (void)state;
+    enum { MAX_ROW = 3 * 256, ROWS = 5 };
+    static float x[ROWS * MAX_ROW], by[ROWS * MAX_ROW];
+    static uint8_t alone[sizeof x], together[sizeof x];
+    uint64_t rng = 3;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->encode) continue;
+        const int64_t k = 3 * type->block_len;
+        const size_t row_bytes = (size_t)quant_row_size(type, k);
+        for (int i = 0; i < ROWS * k; i++) {
+            x[i] = support_random_gauss(&rng);
+            by[i] = i < k ? fabsf(support_random_gauss(&rng)) : by[i - k];
+        }
+        for (int weighted = 0; weighted < (type->encode_by ? 2 : 1); weighted++) {
+            for (int r = 0; r < ROWS; r++)
+                if (weighted)
+                    type->encode_by(k, x + r * k, by, alone + (size_t)r * row_bytes);
+                else
+                    type->encode(k, x + r * k, alone + (size_t)r * row_bytes);
+            if (weighted)
+                type->encode_by(ROWS * k, x, by, together);
+            else
+                type->encode(ROWS * k, x, together);
+            assert_memory_equal(alone, together, ROWS * row_bytes);
+        }
+    }
+}
+
 /* Elements that are not finite make the whole block NaN, and only that. */
 static void what_is_not_finite_shows_in_its_block(void **state)
 {
@@ -359,6 +392,7 @@ int main(void)
         cmocka_unit_test(every_level_has_every_kernel),
         cmocka_unit_test(decoding_follows_the_drawings),
         cmocka_unit_test(encoding_stays_within_its_bound),
+        cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
         cmocka_unit_test(what_is_not_finite_shows_in_its_block),
         cmocka_unit_test(extremes_of_small_blocks_come_back),
         cmocka_unit_test(activations_round_as_specified),

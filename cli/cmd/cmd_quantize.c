@@ -1,7 +1,8 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
  *
- * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, one slab at
- * a time, so memory does not grow with the model. */
+ * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, a slab at a
+ * time, so memory does not grow with the model. Short rows are converted several at a time, as one
+ * long row: encoders take up to 512 elements at once. */
 #include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SLAB_BYTES = 16 << 20 };
+enum { SLAB_BYTES = 16 << 20, RUN_LEN = 1 << 14 };
 
 struct quantize {
     const struct cli_values *values;
@@ -31,7 +32,8 @@ struct quantize {
     const char *out;              /* NULL: --dry-run */
     struct base_buffer prefix;    /* of the parts: --keep-split */
     const struct quant_type **to; /* [tensors], chosen before the data is written */
-    float *row;                   /* [threads][longest row] */
+    float *row;                   /* [threads][longest row, RUN_LEN at least] */
+    float *importance;            /* of a tensor, repeated for the rows of a run */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -42,7 +44,7 @@ struct rows_job {
     const struct quant_type *from, *to;
     const char *in;
     uint64_t in_row, out_row;   /* bytes */
-    uint64_t len;               /* elements of a row */
+    uint64_t len;               /* elements of a row, which is a run of the tensor's rows */
     const float *importance;    /* of the tensor: [matrices][len]; NULL: none */
     uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
@@ -89,24 +91,52 @@ static void convert_rows(const struct engine_worker *w, void *user)
     }
 }
 
+/* The number of consecutive rows of a matrix that are converted as one. */
+static uint64_t rows_of_run(const struct gguf_tensor *t, const struct quant_type *to)
+{
+    uint64_t n = 1;
+    if (t->type->header_bytes || to->header_bytes) return 1;
+    while (t->ne[1] % (2 * n) == 0 && t->ne[0] <= RUN_LEN / (2 * n)) n *= 2;
+    return n;
+}
+
+/* Repeats the importance of each matrix `times` times. */
+static bool repeat_importance(struct quantize *q, const struct cli_imatrix_entry *entry,
+                              uint64_t len, uint64_t times, struct base_error *err)
+{
+    uint64_t bytes;
+    float *all = base_mul(entry->count, times * sizeof *all, &bytes) ? malloc(bytes) : NULL;
+    if (!all) return base_fail(err, BASE_NO_MEMORY, "not enough memory for an importance matrix");
+    free(q->importance);
+    q->importance = all;
+    for (uint64_t at = 0; at < entry->count; at += len)
+        for (uint64_t i = 0; i < times; i++, all += len)
+            memcpy(all, entry->mean + at, len * sizeof *all);
+    return true;
+}
+
 /* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors, because they
  * make a model useless. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {
     atomic_bool broken = false;
+    const uint64_t run = rows_of_run(t, to ? to : t->type);
     struct rows_job job = {.q = q,
                            .from = t->type,
                            .to = to,
                            .in = t->data,
-                           .len = t->ne[0],
-                           .per_matrix = t->ne[1],
+                           .len = t->ne[0] * run,
+                           .per_matrix = t->ne[1] / run,
                            .broken = &broken};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
-    if (to && entry) job.importance = entry->mean;  /* choose_types checked its size */
-    uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader checked the product */
-    if (!quant_row_bytes(t->type, t->ne[0], &job.in_row) ||
-        !quant_row_bytes(to ? to : t->type, t->ne[0], &job.out_row))
+    if (to && entry) { /* choose_types checked its size */
+        if (!repeat_importance(q, entry, t->ne[0], run, err)) return false;
+        job.importance = q->importance;
+    }
+    uint64_t rows = job.per_matrix * t->ne[2] * t->ne[3]; /* the reader checked the product */
+    if (!quant_row_bytes(t->type, job.len, &job.in_row) ||
+        !quant_row_bytes(to ? to : t->type, job.len, &job.out_row))
         return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted", (int)t->name.size,
                          t->name.data);
     const uint64_t most = q->slab_bytes / job.out_row;
@@ -178,6 +208,7 @@ static void begin_parts(struct quantize *q, int count)
 static bool announce(struct quantize *q, struct base_error *err)
 {
     q->slab_bytes = SLAB_BYTES;
+    q->longest = RUN_LEN;
     for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         const struct quant_type *to = q->to[i];
@@ -305,6 +336,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
     cli_imatrix_free(&q.imatrix);
     base_buffer_free(&q.prefix);
     free(q.row);
+    free(q.importance);
     free(q.slab);
     free(q.to);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);

@@ -11,9 +11,26 @@
 #include "quant/types.h"
 #include <math.h>
 
-/* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
- * range of binary16 is clamped. */
-uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
+/* x ~ d * code, the largest element at 127 or -127; returns d, NaN with an element that is not
+ * finite; a scale above the range of binary16 is clamped. */
+QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
+{
+    uint32_t largest = 0;
+    float at[32];
+    for (int i = 0; i < 32; i++) {
+        const uint32_t bits = quant_bits_of(x[i]) & 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    memset(code, 0, 32);
+    if (largest >= 0x7f800000) return FIT_NAN;
+    const uint16_t half = quant_fit_half(quant_float_of(largest) / 127.0f);
+    const float d = quant_f16_to_f32(half);
+    if (d == 0.0f) return half;
+    /* The nearest under the scale of the file. */
+    for (int i = 0; i < 32; i++) at[i] = quant_fit_integer(x[i] / d, -127.0f, 127.0f);
+    for (int i = 0; i < 32; i++) code[i] = (int8_t)(int)at[i];
+    return half;
+}
 
 /* ---- The form of a type ---- */
 
@@ -115,13 +132,15 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
     }
 }
 
-/* Writes n blocks, at most 8, of a type without `write`. */
+enum { QUANT_BLOCKS_AT_ONCE = QUANT_FIT_AT_ONCE / 32 };
+
+/* Writes n blocks, at most QUANT_BLOCKS_AT_ONCE, of a type without `write`. */
 QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 form, int n,
                                 const float *in, const float *importance, uint8_t *at)
 {
-    struct quant_scales with_min[8];
-    uint16_t d[8];
-    uint8_t code[FIT_LEN];
+    struct quant_scales with_min[QUANT_BLOCKS_AT_ONCE];
+    uint16_t d[QUANT_BLOCKS_AT_ONCE];
+    uint8_t code[QUANT_FIT_AT_ONCE];
     if (form.has_min)
         to->blocks_with_min(form.with_min, n, in, importance, with_min, code);
     else
@@ -140,7 +159,7 @@ QUANT_INLINE void quant_encode32(const struct quant_fit *to, struct quant_form32
                                  const float *in, const float *importance, void *row)
 {
     uint8_t *at = row;
-    const int64_t step = form.write ? 1 : 8;
+    const int64_t step = form.write ? 1 : QUANT_BLOCKS_AT_ONCE;
     for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes) {
         const float *weights = importance ? importance + 32 * b : NULL;
         if (form.write)

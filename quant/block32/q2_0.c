@@ -54,10 +54,10 @@ QUANT_INLINE void q2_0_encode_at(const struct quant_fit *to, int64_t k, const fl
                                  const float *importance, void *row)
 {
     uint8_t *out = row;
-    for (int64_t at = 0; at < k; at += FIT_LEN) {
-        const int n = (int)(k - at < FIT_LEN ? k - at : FIT_LEN) / LEN;
-        uint16_t d[FIT_LEN / LEN];
-        uint8_t code[FIT_LEN];
+    for (int64_t at = 0; at < k; at += QUANT_FIT_AT_ONCE) {
+        const int n = (int)(k - at < QUANT_FIT_AT_ONCE ? k - at : QUANT_FIT_AT_ONCE) / LEN;
+        uint16_t d[QUANT_FIT_AT_ONCE / LEN];
+        uint8_t code[QUANT_FIT_AT_ONCE];
         to->blocks(&q2_0_grid, LEN, true, n, in + at, importance ? importance + at : NULL, d, code);
         for (int b = 0; b < n; b++, out += BYTES) {
             const uint8_t *c = code + b * LEN;

@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct block) == 22, "Q5_0 block");
 enum { OFFSET = 16, MAX_CODE = 31 };
 
 static const struct quant_fit_grid grid = {
-    .low = -OFFSET, .high = OFFSET - 1, .n_trials = 6, .first = -1.0f, .step = 0.4f};
+    .low = -OFFSET, .high = OFFSET - 1, .n_trials = 4, .first = -1.0f, .step = 0.6f};
 
 static const struct quant_form32 q5_0_form = {
     .block_bytes = sizeof(struct block),

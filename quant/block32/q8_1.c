@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct block) == 36, "Q8_1 block");
 
 enum { OFFSET = 128, MAX_CODE = 255 };
 
-static void q8_1_write(const float x[32], const float *importance, uint8_t *at)
+QUANT_INLINE void q8_1_write(const float x[32], const float *importance, uint8_t *at)
 {
     (void)importance; /* the scale is that of the largest element */
     struct block block;

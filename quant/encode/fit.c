@@ -6,29 +6,30 @@
  * the best of the adjacent integers, and d and dmin are solved for again, as long as the error
  * decreases.
  *
- * 256 elements are processed at once in 16 lanes: a lane is a sub-block or a fraction of a block.
- * Nearly all time is spent in fit_sums, the sums of the codes for given scales, which each level
- * implements; the rest is compiled for each level. */
+ * A super-block or 512 elements of blocks are processed at once in 16 lanes: a lane is a block, a
+ * sub-block or a part of one. Nearly all time is spent in add_sums, the sums of the codes for given
+ * scales, which each level implements; the rest is compiled for each level. */
 #define FIT_TARGET
 #define FIT_BYTES 16
 #include "quant/encode/fit_lanes.inc"
 
-static void fit_sums(const struct quant_fit_grid *grid, const struct group *g, const lanes *inverse,
-                     const lanes *from, struct sums *out)
+FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *g, bool weighted,
+                         const int8_t *codebook, const lanes *inverse, const lanes *from,
+                         struct sums *out)
 {
     struct sums s = {0};
-    for (int i = 0; i < WIDTH; i++) {
-        const lanes at = (g->x[i] + *from) * *inverse;
-        lanes value;
+    for (int i = 0; i < g->depth; i++) {
+        lanes at = g->x[i], value;
+        if (from) at += *from;
+        at *= *inverse;
         for (int l = 0; l < WIDTH; l++) {
             value[l] = (float)grid->low;
-            if (!grid->codebook)
-                value[l] = quant_fit_integer(at[l], (float)grid->low, (float)grid->high);
-            for (int j = 1; grid->codebook && j < 16 && at[l] > middle_of(grid, j); j++)
-                value[l] = grid->codebook[j];
+            if (!codebook) value[l] = quant_fit_integer(at[l], (float)grid->low, (float)grid->high);
+            for (int j = 1; codebook && j < 16 && at[l] > middle_of(grid, j); j++)
+                value[l] = codebook[j];
         }
-        const lanes wv = g->w[i] * value;
-        s.v += wv;
+        const lanes wv = weighted ? g->w[i] * value : value;
+        if (from) s.v += wv;
         s.vv += wv * value;
         s.vx += wv * g->x[i];
     }

@@ -11,7 +11,7 @@
 #include "quant/types.h"
 #include <math.h>
 
-enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
+enum { FIT_LEN = 256, QUANT_FIT_AT_ONCE = 512, FIT_NAN = 0x7e00 };
 
 /* The values of a code before it is scaled: the integers low .. high, or a codebook of 16 in
  * ascending order (low and high then are its ends). Code 0 is low. */
@@ -50,12 +50,12 @@ static const struct quant_fit_trial quant_fit_bounded[19] = {
 /* First ranges that end at the ends of the data, or up to a step and a half inside. Then ranges
  * that use fewer codes than there are: elements already on a grid (from a file of four or five
  * bits) are represented exactly by multiples of their own codes. */
-static const struct quant_fit_trial quant_fit_free[22] = {
-    {0, 0},  {0, 0.5f}, {0, 1},  {0, 1.5f}, {0.5f, 0.5f}, {0.5f, 1}, {0.5f, 1.5f}, {0.5f, 2},
-    {1, 1},  {1, 1.5f}, {1, 2},  {1, 2.5f}, {1.5f, 1.5f}, {1.5f, 2}, {1.5f, 2.5f}, {1.5f, 3},
-    {0, -1}, {0, -2},   {0, -3}, {0, -4},   {0, -5},      {0, -6}};
+static const struct quant_fit_trial quant_fit_free[15] = {
+    {0, 0},         {0, 0.75f},   {0, 1.5f},     {0.75f, 0.75f}, {0.75f, 1.5f},
+    {0.75f, 2.25f}, {1.5f, 1.5f}, {1.5f, 2.25f}, {1.5f, 3},      {0, -1},
+    {0, -2},        {0, -3},      {0, -4},       {0, -5},        {0, -6}};
 #define QUANT_FIT_BOUNDED .bounded = true, .n_trials = 19, .trial = quant_fit_bounded
-#define QUANT_FIT_FREE    .n_trials = 22, .trial = quant_fit_free
+#define QUANT_FIT_FREE    .n_trials = 15, .trial = quant_fit_free
 
 /* Copies n elements to x and their weights as described above, times importance[n] unless that is
  * NULL, to w; false when an element is not finite. Clamps elements that no half-precision scale can
@@ -123,12 +123,12 @@ struct quant_scales {
 
 /* The searches at one level; the result is the same at all levels. */
 struct quant_fit {
-    /* n blocks of `len` (256 elements at most): x ~ d * value. The error is weighted as described
-     * above, or by the importance alone without by_size. A block with an element that is not finite
-     * gets d = NaN. */
+    /* n blocks of `len` (at most QUANT_FIT_AT_ONCE elements): x ~ d * value. The error is weighted
+     * as described above, or by the importance alone without by_size. A block with an element that
+     * is not finite gets d = NaN. */
     void (*blocks)(const struct quant_fit_grid *grid, int len, bool by_size, int n, const float *in,
                    const float *importance, uint16_t *d, uint8_t *code);
-    /* n blocks of 32, at most 8: x ~ d * code + m, weighted by the importance alone. */
+    /* n blocks of 32, at most 16: x ~ d * code + m, weighted by the importance alone. */
     void (*blocks_with_min)(const struct quant_fit_min_form *form, int n, const float *in,
                             const float *importance, struct quant_scales *scales, uint8_t *code);
     /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */

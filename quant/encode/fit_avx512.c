@@ -31,26 +31,29 @@ CPU_TARGET_AVX512 static inline __m512 nearest_of(const struct book *book, __m51
     return _mm512_permutexvar_ps(number, book->value);
 }
 
-CPU_TARGET_AVX512 static void fit_sums(const struct quant_fit_grid *grid, const struct group *g,
-                                       const lanes *inverse, const lanes *from, struct sums *out)
+FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *g, bool weighted,
+                         const int8_t *codebook, const lanes *inverse, const lanes *from,
+                         struct sums *out)
 {
     const __m512 low = _mm512_set1_ps((float)grid->low), high = _mm512_set1_ps((float)grid->high);
     const __m512 shift = _mm512_set1_ps(QUANT_FIT_SHIFT);
-    const __m512 times = _mm512_load_ps(inverse), more = _mm512_load_ps(from);
+    const __m512 times = _mm512_load_ps(inverse);
+    const __m512 more = from ? _mm512_load_ps(from) : _mm512_setzero_ps();
     struct book book = {low, low};
-    if (grid->codebook) book = book_of(grid->codebook);
+    if (codebook) book = book_of(codebook);
     __m512 v = _mm512_setzero_ps(), vv = v, vx = v;
-    for (int i = 0; i < WIDTH; i++) {
+    for (int i = 0; i < g->depth; i++) {
         const __m512 x = _mm512_load_ps(&g->x[i]);
-        const __m512 at = _mm512_mul_ps(_mm512_add_ps(x, more), times);
+        const __m512 at = _mm512_mul_ps(from ? _mm512_add_ps(x, more) : x, times);
         __m512 value = low;
-        if (!grid->codebook) {
+        if (!codebook) {
             value = _mm512_min_ps(_mm512_max_ps(at, low), high);
             value = _mm512_sub_ps(_mm512_add_ps(value, shift), shift);
         }
-        if (grid->codebook) value = nearest_of(&book, at);
-        const __m512 wv = _mm512_mul_ps(_mm512_load_ps(&g->w[i]), value);
-        v = _mm512_add_ps(v, wv);
+        if (codebook) value = nearest_of(&book, at);
+        __m512 wv = value;
+        if (weighted) wv = _mm512_mul_ps(_mm512_load_ps(&g->w[i]), value);
+        if (from) v = _mm512_add_ps(v, wv);
         vv = _mm512_add_ps(vv, _mm512_mul_ps(wv, value));
         vx = _mm512_add_ps(vx, _mm512_mul_ps(wv, x));
     }

@@ -28,7 +28,7 @@ static inline uint8_t digit_of(uint8_t byte, int n)
 }
 
 /* The smallest byte that holds n digits, given by codes `stride` elements apart. */
-static uint8_t byte_of(const uint8_t *code, int n, int stride)
+QUANT_INLINE uint8_t byte_of(const uint8_t *code, int n, int stride)
 {
     int number = 0;
     for (int i = 0; i < 5; i++) number = 3 * number + (i < n ? code[i * stride] : 0);
@@ -55,16 +55,20 @@ QUANT_INLINE void tq1_0_encode_at(const struct quant_fit *to, int64_t k, const f
                                   const float *importance, void *row)
 {
     struct tq1_0_block *out = row;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        uint8_t code[SUPER_LEN];
-        uint16_t d;
-        memset(out, 0, sizeof *out);
-        to->blocks(&tq1_0_grid, SUPER_LEN, true, 1, in + SUPER_LEN * b,
-                   super_importance(importance, b), &d, code);
-        out->d = d;
-        for (int i = 0; i < 32; i++) out->q[i] = byte_of(code + i, 5, 32);
-        for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(code + 160 + i, 5, 16);
-        for (int i = 0; i < 4; i++) out->high[i] = byte_of(code + 240 + i, 4, 4);
+    const int64_t n_blocks = k / SUPER_LEN;
+    for (int64_t b = 0; b < n_blocks; b += 2) {
+        uint8_t code[2 * SUPER_LEN];
+        uint16_t d[2];
+        const int n = n_blocks - b < 2 ? 1 : 2;
+        to->blocks(&tq1_0_grid, SUPER_LEN, true, n, in + SUPER_LEN * b,
+                   super_importance(importance, b), d, code);
+        for (int j = 0; j < n; j++, out++) {
+            const uint8_t *c = code + j * SUPER_LEN;
+            for (int i = 0; i < 32; i++) out->q[i] = byte_of(c + i, 5, 32);
+            for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(c + 160 + i, 5, 16);
+            for (int i = 0; i < 4; i++) out->high[i] = byte_of(c + 240 + i, 4, 4);
+            out->d = d[j];
+        }
     }
 }
 

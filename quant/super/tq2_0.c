@@ -30,15 +30,19 @@ QUANT_INLINE void tq2_0_encode_at(const struct quant_fit *to, int64_t k, const f
                                   const float *importance, void *row)
 {
     struct tq2_0_block *out = row;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        uint8_t code[SUPER_LEN];
-        uint16_t d;
-        memset(out, 0, sizeof *out);
-        to->blocks(&tq2_0_grid, SUPER_LEN, true, 1, in + SUPER_LEN * b,
-                   super_importance(importance, b), &d, code);
-        out->d = d;
-        for (int i = 0; i < SUPER_LEN; i++)
-            out->q[i / 128 * 32 + i % 32] |= (uint8_t)(code[i] << i / 32 % 4 * 2);
+    const int64_t n_blocks = k / SUPER_LEN;
+    for (int64_t b = 0; b < n_blocks; b += 2) {
+        uint8_t code[2 * SUPER_LEN];
+        uint16_t d[2];
+        const int n = n_blocks - b < 2 ? 1 : 2;
+        to->blocks(&tq2_0_grid, SUPER_LEN, true, n, in + SUPER_LEN * b,
+                   super_importance(importance, b), d, code);
+        for (int j = 0; j < n; j++, out++) {
+            const uint8_t *c = code + j * SUPER_LEN;
+            for (int i = 0; i < 64; i++, c += i == 32 ? 96 : 0)
+                out->q[i] = (uint8_t)(c[i] | c[i + 32] << 2 | c[i + 64] << 4 | c[i + 96] << 6);
+            out->d = d[j];
+        }
     }
 }
 
