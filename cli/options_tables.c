@@ -455,7 +455,7 @@ const struct cli_option cli_option_table[] = {
      .help = "texts at once; 0: by memory, up to 16", .at = AT(n_slots)},
     {.name = "draft", .kind = CLI_CHOICE, .commands = BATCH, .group = CLI_GROUP_ENGINE, .value = "WHAT",
      .standard = "auto", .choices = "auto|ngram|mtp|off", .excludes = "blas",
-     .help = "drafts for a single text: auto, ngram, mtp, off", .at = AT(draft)},
+     .help = "drafts of one text: auto, ngram, mtp, off", .at = AT(draft)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
