@@ -147,7 +147,7 @@ static bool make_weight(void *user, const struct model_tensor_row *row, const ch
 {
     (void)user;
     const bool matrix = row->kind == MODEL_LINEAR && *prefix;
-    if (row->need == MODEL_OPTIONAL) return true;
+    if (row->need == MODEL_OPTIONAL && strcmp(row->name, "token_embd") != 0) return true;
     /* In vectors, norms and linears the pointer to the weight is the first member. */
     *(struct engine_tensor **)((char *)self + row->field - 1) =
         weight(matrix ? QUANT_Q4_K : QUANT_F32, model_row_size(self, row->inputs),
