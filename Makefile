@@ -60,7 +60,7 @@ help:
 	@echo 'make bench           speed on this machine'
 	@echo 'make lint            layout, names, sizes, include order, globals'
 	@echo 'make format          apply .clang-format'
-	@echo 'make fuzz            build the fuzz doors, build/fuzz/DOOR (needs clang)'
+	@echo 'make fuzz            build the fuzz targets, build/fuzz/TARGET (needs clang)'
 	@echo 'make compdb          compile_commands.json for clangd'
 	@echo 'make install         into $$(DESTDIR)$$(PREFIX)'
 	@echo 'make clean           remove what was built'
@@ -124,11 +124,11 @@ $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-# The fuzz doors with a plain main(), for their seeds; see `fuzz` below.
-DOORS := $(filter-out main,$(patsubst test/fuzz_%.c,%,$(wildcard test/fuzz_*.c)))
-DOOR_CLI_SRC := $(filter-out cli/main.c,$(CLI_SRC))
-DOOR_BIN := $(DOORS:%=$(BUILD)/test/fuzz_%)
-$(DOOR_BIN): %: %.o $(BUILD)/test/fuzz_main.o $(DOOR_CLI_SRC:%.c=$(BUILD)/%.o) \
+# The fuzz targets with a plain main(), for their seeds; see `fuzz` below.
+FUZZ_TARGETS := $(filter-out main,$(patsubst test/fuzz_%.c,%,$(wildcard test/fuzz_*.c)))
+FUZZ_CLI_SRC := $(filter-out cli/main.c,$(CLI_SRC))
+FUZZ_SEED_BIN := $(FUZZ_TARGETS:%=$(BUILD)/test/fuzz_%)
+$(FUZZ_SEED_BIN): %: %.o $(BUILD)/test/fuzz_main.o $(FUZZ_CLI_SRC:%.c=$(BUILD)/%.o) \
              $(BUILD)/test/support_gguf.o $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
@@ -140,7 +140,7 @@ $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-tests: $(TEST_BIN) $(TOOL_BIN) $(DOOR_BIN) $(FAIL_ALLOC)
+tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC)
 
 # Compiles what `tests` links.
 objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ)
@@ -199,22 +199,22 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 
-# Fuzz doors (test/fuzz.h): build/fuzz/DOOR CORPUS, with the seeds of test/data/fuzz/DOOR. The kernels
+# Fuzz targets (test/fuzz.h): build/fuzz/TARGET CORPUS, with the seeds of test/data/fuzz/TARGET. The kernels
 # of quant/ and engine/ are taken as they are: instrumented they compile for half an hour, and tests
 # hold them between guard pages.
 FUZZ := clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off -fno-sanitize-recover=all
-FUZZ_OBJ := $(patsubst %.c,build/fuzz/obj/%.o,$(filter-out quant/% engine/%,$(LIB_SRC)) $(DOOR_CLI_SRC) \
+FUZZ_OBJ := $(patsubst %.c,build/fuzz/obj/%.o,$(filter-out quant/% engine/%,$(LIB_SRC)) $(FUZZ_CLI_SRC) \
                                           test/support_gguf.c)
-fuzz: $(DOORS:%=build/fuzz/%)
+fuzz: $(FUZZ_TARGETS:%=build/fuzz/%)
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)$(FUZZ) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
-$(DOORS:%=build/fuzz/%): build/fuzz/%: build/fuzz/obj/test/fuzz_%.o $(FUZZ_OBJ) $(BUILD)/libinfer.a
+$(FUZZ_TARGETS:%=build/fuzz/%): build/fuzz/%: build/fuzz/obj/test/fuzz_%.o $(FUZZ_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
-.SECONDARY: $(DOORS:%=build/fuzz/obj/test/fuzz_%.o)
--include $(FUZZ_OBJ:.o=.d) $(DOORS:%=build/fuzz/obj/test/fuzz_%.d)
+.SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/obj/test/fuzz_%.o)
+-include $(FUZZ_OBJ:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/obj/test/fuzz_%.d)
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

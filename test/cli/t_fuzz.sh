@@ -2,22 +2,22 @@
 # leak, and no call whose result and error disagree.
 . test/cli/lib.sh
 
-doors=${INFER%/*}/test
+programs=${INFER%/*}/test
 for folder in test/data/fuzz/*; do
-    door=${folder##*/}
-    begin "fuzz_seeds_$door"
-    if [ ! -x "$doors/fuzz_$door" ]; then
-        skip "$doors/fuzz_$door is not built"
+    target=${folder##*/}
+    begin "fuzz_seeds_$target"
+    if [ ! -x "$programs/fuzz_$target" ]; then
+        skip "$programs/fuzz_$target is not built"
         continue
     fi
-    "$doors/fuzz_$door" "$folder"/* >"$work/out" 2>"$work/err"
-    code=$? last="(fuzz_$door $folder)"
+    "$programs/fuzz_$target" "$folder"/* >"$work/out" 2>"$work/err"
+    code=$? last="(fuzz_$target $folder)"
     status 0
     err ''
 done
-for door in test/fuzz_*.c; do
-    door=${door#test/fuzz_}
-    [ "$door" = main.c ] || [ -d "test/data/fuzz/${door%.c}" ] || bad "fuzz_$door has no seeds"
+for target in test/fuzz_*.c; do
+    target=${target#test/fuzz_}
+    [ "$target" = main.c ] || [ -d "test/data/fuzz/${target%.c}" ] || bad "fuzz_$target has no seeds"
 done
 
 finish
