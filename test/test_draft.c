@@ -269,6 +269,7 @@ static void open_list(struct support_generate *s, const char *name)
     struct support_model m = support_model_default(name);
     char path[64];
     support_generate_open(s, name, 1, N_CTX);
+    text_tokenizer_close(s->tokenizer);
     model_session_free(s->session);
     model_close(s->model);
     gguf_close(s->file);
@@ -279,8 +280,11 @@ static void open_list(struct support_generate *s, const char *name)
     unlink(path);
     s->model = model_open(s->file, s->engine, &err);
     if (!s->model) fail_msg("%s: %s", err.item, err.text);
-    s->parts.model = s->model;
-    s->session = s->parts.session = session_of(s->model, true);
+    s->tokenizer = text_tokenizer_open(s->file, &err);
+    if (!s->tokenizer) fail_msg("%s: %s", err.item, err.text);
+    s->session = session_of(s->model, true);
+    s->parts = (struct generate_model){
+        .model = s->model, .tokenizer = s->tokenizer, .session = s->session};
 }
 
 static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
