@@ -25,9 +25,13 @@
 
 enum {
     POOL_MAX_THREADS = 1024,
-    POOL_MIN_SPINS = 32, /* pauses; one takes 15 to 50 nanoseconds */
-    POOL_FIRST_SPINS = 256,
-    POOL_MAX_SPINS = 2048,
+    /* Pauses, of 11 to 50 nanoseconds each. The shortest wait lasts longer than a barrier of
+     * running threads takes (up to a microsecond), or no wait would ever see the change and grow;
+     * the longest lasts longer than sleeping and waking takes (some 40 microseconds on a virtual
+     * machine). */
+    POOL_MIN_SPINS = 512,
+    POOL_FIRST_SPINS = 2048,
+    POOL_MAX_SPINS = 8192,
     POOL_LINE = 64 /* bytes of a cache line: threads write to different lines */
 };
 
