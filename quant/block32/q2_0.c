@@ -50,22 +50,18 @@ QUANT_LONG_KERNELS(q2_0)
 static const struct quant_fit_grid q2_0_grid = {
     .low = -1, .high = 2, .n_trials = 3, .first = 0.5f, .step = 1.0f};
 
+QUANT_INLINE void q2_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
+{
+    memcpy(block, &d, sizeof d);
+    for (int i = 0; i < LEN; i += 4)
+        block[2 + i / 4] =
+            (uint8_t)(code[i] | code[i + 1] << 2 | code[i + 2] << 4 | code[i + 3] << 6);
+}
+
 QUANT_INLINE void q2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                  const float *importance, void *row)
 {
-    uint8_t *out = row;
-    for (int64_t at = 0; at < k; at += QUANT_FIT_AT_ONCE) {
-        const int n = (int)(k - at < QUANT_FIT_AT_ONCE ? k - at : QUANT_FIT_AT_ONCE) / LEN;
-        uint16_t d[QUANT_FIT_AT_ONCE / LEN];
-        uint8_t code[QUANT_FIT_AT_ONCE];
-        to->blocks(&q2_0_grid, LEN, true, n, in + at, importance ? importance + at : NULL, d, code);
-        for (int b = 0; b < n; b++, out += BYTES) {
-            const uint8_t *c = code + b * LEN;
-            memcpy(out, &d[b], sizeof d[b]);
-            for (int i = 0; i < LEN; i += 4)
-                out[2 + i / 4] = (uint8_t)(c[i] | c[i + 1] << 2 | c[i + 2] << 4 | c[i + 3] << 6);
-        }
-    }
+    quant_fit_encode(to, &q2_0_grid, LEN, BYTES, q2_0_pack, k, in, importance, row);
 }
 
 QUANT_FIT_ENCODE(q2_0)

@@ -140,6 +140,27 @@ struct quant_fit {
 };
 extern const struct quant_fit quant_fit_scalar, quant_fit_avx2, quant_fit_avx512;
 
+/* Encodes k elements of a type whose blocks are a scale and codes of `len` elements. pack writes a
+ * block of `bytes`. */
+typedef void quant_fit_pack(const uint8_t *code, uint16_t d, uint8_t *block);
+QUANT_INLINE void quant_fit_encode(const struct quant_fit *to, const struct quant_fit_grid *grid,
+                                   int len, int bytes, quant_fit_pack *pack, int64_t k,
+                                   const float *in, const float *importance, void *row)
+{
+    uint8_t *out = row;
+    for (int64_t at = 0; at < k; at += QUANT_FIT_AT_ONCE) {
+        const int n = (int)(k - at < QUANT_FIT_AT_ONCE ? k - at : QUANT_FIT_AT_ONCE) / len;
+        uint16_t d[QUANT_FIT_AT_ONCE / 32];
+        uint8_t code[QUANT_FIT_AT_ONCE];
+        to->blocks(grid, len, true, n, in + at, importance ? importance + at : NULL, d, code);
+        for (int b = 0; b < n; b++, out += bytes) pack(code + b * len, d[b], out);
+    }
+}
+
+/* The grid of the ternary types. */
+static const struct quant_fit_grid quant_fit_ternary = {
+    .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
+
 /* Defines a type's encoders of each level from NAME_encode_at(fit, k, in, importance, row). */
 #define QUANT_FIT_ENCODE(NAME)                                                                     \
     static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \

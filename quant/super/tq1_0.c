@@ -48,28 +48,20 @@ QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(tq1_0)
 
-static const struct quant_fit_grid tq1_0_grid = {
-    .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
+QUANT_INLINE void tq1_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
+{
+    struct tq1_0_block *out = (struct tq1_0_block *)(void *)block;
+    for (int i = 0; i < 32; i++) out->q[i] = byte_of(code + i, 5, 32);
+    for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(code + 160 + i, 5, 16);
+    for (int i = 0; i < 4; i++) out->high[i] = byte_of(code + 240 + i, 4, 4);
+    out->d = d;
+}
 
 QUANT_INLINE void tq1_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                   const float *importance, void *row)
 {
-    struct tq1_0_block *out = row;
-    const int64_t n_blocks = k / SUPER_LEN;
-    for (int64_t b = 0; b < n_blocks; b += 2) {
-        uint8_t code[2 * SUPER_LEN];
-        uint16_t d[2];
-        const int n = n_blocks - b < 2 ? 1 : 2;
-        to->blocks(&tq1_0_grid, SUPER_LEN, true, n, in + SUPER_LEN * b,
-                   super_importance(importance, b), d, code);
-        for (int j = 0; j < n; j++, out++) {
-            const uint8_t *c = code + j * SUPER_LEN;
-            for (int i = 0; i < 32; i++) out->q[i] = byte_of(c + i, 5, 32);
-            for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(c + 160 + i, 5, 16);
-            for (int i = 0; i < 4; i++) out->high[i] = byte_of(c + 240 + i, 4, 4);
-            out->d = d[j];
-        }
-    }
+    quant_fit_encode(to, &quant_fit_ternary, SUPER_LEN, sizeof(struct tq1_0_block), tq1_0_pack, k,
+                     in, importance, row);
 }
 
 QUANT_FIT_ENCODE(tq1_0)

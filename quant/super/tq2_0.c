@@ -23,27 +23,19 @@ QUANT_INLINE void tq2_0_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(tq2_0)
 
-static const struct quant_fit_grid tq2_0_grid = {
-    .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
+QUANT_INLINE void tq2_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
+{
+    struct tq2_0_block *out = (struct tq2_0_block *)(void *)block;
+    for (int i = 0; i < 64; i++, code += i == 32 ? 96 : 0)
+        out->q[i] = (uint8_t)(code[i] | code[i + 32] << 2 | code[i + 64] << 4 | code[i + 96] << 6);
+    out->d = d;
+}
 
 QUANT_INLINE void tq2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                   const float *importance, void *row)
 {
-    struct tq2_0_block *out = row;
-    const int64_t n_blocks = k / SUPER_LEN;
-    for (int64_t b = 0; b < n_blocks; b += 2) {
-        uint8_t code[2 * SUPER_LEN];
-        uint16_t d[2];
-        const int n = n_blocks - b < 2 ? 1 : 2;
-        to->blocks(&tq2_0_grid, SUPER_LEN, true, n, in + SUPER_LEN * b,
-                   super_importance(importance, b), d, code);
-        for (int j = 0; j < n; j++, out++) {
-            const uint8_t *c = code + j * SUPER_LEN;
-            for (int i = 0; i < 64; i++, c += i == 32 ? 96 : 0)
-                out->q[i] = (uint8_t)(c[i] | c[i + 32] << 2 | c[i + 64] << 4 | c[i + 96] << 6);
-            out->d = d[j];
-        }
-    }
+    quant_fit_encode(to, &quant_fit_ternary, SUPER_LEN, sizeof(struct tq2_0_block), tq2_0_pack, k,
+                     in, importance, row);
 }
 
 QUANT_FIT_ENCODE(tq2_0)
