@@ -294,15 +294,20 @@ static size_t count_invalid(const char *text, size_t size, bool *pinned)
     return count;
 }
 
-/* Writes the text with U+FFFD for every invalid byte to out. */
-static void replace_invalid(const char *text, size_t size, bool pin, char *out)
+/* A copy of valid_size bytes with U+FFFD for every invalid byte; `pin`: by text_pin_unicode. The
+ * caller frees it; NULL is an error. */
+static char *replace_characters(const char *text, size_t size, size_t valid_size, bool pin,
+                                struct base_error *err)
 {
-    for (size_t at = 0; at < size;) {
+    char *const copy = malloc(valid_size), *out = copy;
+    if (!copy) base_fail(err, BASE_NO_MEMORY, "no memory for a text of %zu bytes", size);
+    for (size_t at = 0; copy && at < size;) {
         int32_t code;
         at += base_utf8_decode(text + at, size - at, &code);
         if (code < 0) code = 0xfffd;
         out += base_utf8_encode(pin ? text_pin_unicode(code) : code, out);
     }
+    return copy;
 }
 
 /* Converts the cuts of the replaced text to places in the original text. */
@@ -330,17 +335,13 @@ bool text_split(const struct text_splitter *s, const char *text, size_t size,
         base_fail(err, BASE_TOO_LONG, "a text of %zu bytes is too long to cut into words", size);
         goto done;
     }
-    if (invalid || pinned) {
-        valid = malloc(valid_size);
-        classes = malloc(valid_size);
-        if (!valid || !classes) {
-            base_fail(err, BASE_NO_MEMORY, "no memory for a text of %zu bytes", size);
-            goto done;
-        }
-        replace_invalid(text, size, false, valid);
-        replace_invalid(text, size, true, classes);
-        r.text = valid;
-        r.classes = classes;
+    if (invalid) {
+        r.text = r.classes = valid = replace_characters(text, size, valid_size, false, err);
+        if (!valid) goto done;
+    }
+    if (pinned) {
+        r.classes = classes = replace_characters(text, size, valid_size, true, err);
+        if (!classes) goto done;
     }
     ok = run_open(&r) && run_steps(&r, valid_size, cuts);
     if (ok && invalid) restore_cuts(text, size, cuts);
