@@ -34,8 +34,8 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
  * number of -np, else `usual`, or as many as fit into half of the free memory, at least one. */
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
                           uint32_t n_more, uint32_t *n_slots, struct base_error *err);
-/* Whether sessions keep what guesses by a layer of the file need: --draft auto or mtp, and it has
- * such a layer. */
+/* Whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto or mtp,
+ * and the file has such a layer. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);
 void cli_model_close(struct cli_model *m);
 

@@ -25,8 +25,8 @@ struct model_mtp_graph {
     struct engine_tensor *ids, *positions; /* I32 [T] */
     struct engine_tensor *hidden;          /* F32 [T][E] */
     struct model_state_inputs inputs;      /* keys and values alone */
-    /* F32 [1][E] and [1][V]: what the next position reads, and the logits of what follows; NULL
-     * where keys and values alone are wanted. */
+    /* F32 [1][E] and [1][V]: the hidden state for the next position, and logits; NULL in a graph
+     * that only stores keys and values. */
     struct engine_tensor *next, *logits;
 };
 

@@ -2,10 +2,10 @@
  * session. See models/internal.h and model_seq_guess.
  *
  * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
- * with the others. After each run it computes them for the same tokens, of their embeddings and the
- * hidden states before them. The latest hidden states of a sequence are kept, because the next run
- * begins with one, and because guesses that were wrong take the sequence back. A hidden state that
- * is not there is zero: a guess may be worse then, which changes no text. */
+ * with the others. After each run of the model they are computed for the same tokens, from the
+ * embeddings and the hidden states of the positions before. A sequence keeps its latest hidden
+ * states, because the next run starts with one and wrong drafts cut the sequence back. A hidden
+ * state that is not kept is taken as zero: the draft may be worse, and the text is the same. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
            (size_t)MODEL_MTP_ROWS * r->n_embd * sizeof(float));
 }
 
-/* That of `position`, where the token is `id` (-1: whichever); NULL: it is not there. */
+/* The hidden state of `position`, whose token must be `id` (-1: any); NULL if it is not kept. */
 static const float *find(const struct model_mtp_rows *r, uint32_t seq, uint32_t position,
                          int32_t id)
 {

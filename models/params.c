@@ -284,7 +284,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
-    if (layer->index >= p->n_layer) { /* one that guesses */
+    if (layer->index >= p->n_layer) { /* an MTP layer */
         if (p->n_expert && has_tensor(r, layer->index, "ffn_gate_inp.weight")) *ffn = MODEL_EXPERTS;
         return true;
     }

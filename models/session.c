@@ -469,7 +469,7 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
     return true;
 }
 
-/* ---- Guesses ---- */
+/* ---- Drafts of the MTP layer ---- */
 
 bool model_session_has_mtp(const struct model_session *s)
 {

@@ -3,7 +3,7 @@
 
 /* A layer with experts, in architectures where the tensors of a layer determine that. */
 #define ROUTER(layer) "blk." #layer ".ffn_gate_inp.weight "
-/* The projection of an MTP layer, by which the loader knows it. */
+/* The projection of an MTP layer: its presence marks the layer. */
 #define NEXTN(layer) "blk." #layer ".nextn.eh_proj.weight "
 
 #define QKV_BIAS  "attn_q.bias attn_k.bias attn_v.bias"

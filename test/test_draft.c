@@ -314,7 +314,7 @@ static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
     constraint_free(kit.list);
 }
 
-/* Guesses that are all right, beside a state that can be cut back and one that cannot. */
+/* All drafts are right, with a state that can be cut back and with one that cannot. */
 static void a_layer_that_knows_the_text_is_always_right(void **state)
 {
     static const char *const names[] = {"glm4moe-mtp", "qwen35moe-mtp", "step35-mtp"};

@@ -81,7 +81,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
 }
 
 struct chain {
-    float *row; /* of the next guess */
+    float *row; /* of the next draft token */
     size_t n_vocab;
 };
 
@@ -98,8 +98,8 @@ static int32_t keep_guess(void *user, const float *logits, struct base_error *er
 }
 
 /* Of the MTP layer, at positions p that are multiples of `step`: row p has the logits
- * after ids[p], those before which the model has evaluated; the next rows, of four at most, those
- * after each guess. Rows of other positions stay what they are. */
+ * after ids[p], with the ids before it evaluated by the model; the next rows, at most four, those
+ * after each draft token. Rows of other positions are not changed. */
 static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int step, bool go_back,
                      const struct support_rows *out, struct base_error *err)
 {

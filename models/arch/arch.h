@@ -330,9 +330,9 @@ struct model_ends_row {
     float residual_default; /* default of residual_scale is this / sqrt(layers); 0: 1 */
 };
 
-/* Layers after the others that guess at the token after the next (multi-token prediction), which
- * files may have: nextn_predict_layers. Each reads the embedding of the next token and what came
- * before it, the hidden state: */
+/* Files may have MTP layers (multi-token prediction, nextn_predict_layers) after the others, which
+ * predict the token after the next. Each reads the embedding of the next token and the hidden state
+ * of the position before it: */
 enum model_mtp_input {
     MODEL_MTP_NONE,       /* the layers are passed over */
     MODEL_MTP_NORMALIZED, /* after the output's norm, or the layer's own */
