@@ -1,6 +1,5 @@
 # The recipes of docs/scripting.md, unchanged, run by bash in a folder with the files that they name.
 . test/cli/lib.sh
-[ -z "$quick" ] || { echo 'skip t_recipes.sh: quick run; each command has a script of its own'; finish; exit; }
 if [ -z "$MODEL" ] || ! command -v bash >/dev/null || ! command -v jq >/dev/null; then
     echo 'skip t_recipes.sh: no model, no bash or no jq here'
     finish
