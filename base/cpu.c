@@ -4,14 +4,33 @@
 #include <stdint.h>
 #include <strings.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 /* The registers that CPUID fills, and XCR0: the register states that the operating system saves
- * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512). Instructions whose registers are not saved at a task switch
- * must not be used. */
-enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
+ * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512, 17 and 18 AMX). Instructions whose registers are not saved at
+ * a task switch must not be used. */
+enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF7_1_A, XCR0, N_REGS };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+enum { TILE_FLAGS = 1u << 24 | 1u << 25, TILE_STATE = 3u << 17 }; /* CPUID leaf 7 EDX; XCR0 */
+
+/* Linux saves tile registers only for processes that have asked for it (arch_prctl,
+ * ARCH_REQ_XCOMP_PERM, feature 18), because they enlarge the frame of a signal by 8 KB. */
+static bool allow_tiles(const uint32_t reg[N_REGS])
+{
+#if defined(__linux__)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return (reg[LEAF7_D] & TILE_FLAGS) == TILE_FLAGS && (reg[XCR0] & TILE_STATE) == TILE_STATE &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    (void)reg;
+    return false;
+#endif
+}
 
 static void read_cpuid(uint32_t reg[N_REGS])
 {
@@ -22,7 +41,9 @@ static void read_cpuid(uint32_t reg[N_REGS])
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
     reg[LEAF7_B] = b;
     reg[LEAF7_C] = c;
+    reg[LEAF7_D] = d;
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) reg[LEAF7_1_A] = a;
+    if (!allow_tiles(reg)) reg[XCR0] &= ~TILE_STATE;
 }
 
 static bool made_by_intel(void)
@@ -97,6 +118,8 @@ static const struct level levels[CPU_LEVEL_COUNT] = {
                         [LEAF7_C] = bit_AVX512VNNI, [XCR0] = 0xe6)},
     [CPU_AVX512BF16] = {"avx512bf16", "avx512_bf16 avx512vbmi", CPU_AVX512,
                         X86([LEAF7_C] = bit_AVX512VBMI, [LEAF7_1_A] = bit_AVX512BF16)},
+    [CPU_AMX] = {"amx", "amx_tile amx_int8", CPU_AVX512BF16,
+                 X86([LEAF7_D] = TILE_FLAGS, [XCR0] = TILE_STATE)},
 };
 
 bool cpu_has(enum cpu_level level, enum cpu_level other)

@@ -5,7 +5,7 @@
  * room that has kernels, and by cli/.
  *
  *     scalar -- avx2 -+- avxvnni
- *                     +- avx512 -- avx512bf16
+ *                     +- avx512 -- avx512bf16 -- amx
  *
  * A level contains its parent, and so all levels on the path to the root; of two levels on
  * different branches neither contains the other. Levels are never compared by < or >: cpu_has
@@ -23,6 +23,7 @@ enum cpu_level {
     CPU_AVXVNNI,    /* AVX2 + AVX-VNNI (Intel's desktops since Alder Lake) */
     CPU_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
     CPU_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
+    CPU_AMX, /* AVX512BF16 + AMX with 8-bit integers (Intel's servers since Sapphire Rapids) */
     CPU_LEVEL_COUNT
 };
 
@@ -34,6 +35,9 @@ enum cpu_level {
 #define CPU_TARGET_AVX512BF16                                                                      \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
                           "fma,avx2,f16c")))
+#define CPU_TARGET_AMX                                                                             \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
+                          "fma,avx2,f16c,amx-tile,amx-int8")))
 
 /* Whether `level` is `other` or contains it. */
 bool cpu_has(enum cpu_level level, enum cpu_level other);
@@ -48,7 +52,7 @@ int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT]);
 const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT]);
 
 /* The names of all levels in their order, as an option's list of choices. */
-#define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16"
+#define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16|amx"
 const char *cpu_level_name(enum cpu_level level); /* "scalar", "avx2", ... */
 /* The flags that a level needs in addition to its parent's, as /proc/cpuinfo spells them; "" for
  * scalar. */

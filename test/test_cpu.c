@@ -21,6 +21,11 @@ static void a_level_contains_what_stands_above_it(void **state)
         [CPU_AVX512] = {[CPU_SCALAR] = true, [CPU_AVX2] = true, [CPU_AVX512] = true},
         [CPU_AVX512BF16] =
             {[CPU_SCALAR] = true, [CPU_AVX2] = true, [CPU_AVX512] = true, [CPU_AVX512BF16] = true},
+        [CPU_AMX] = {[CPU_SCALAR] = true,
+                     [CPU_AVX2] = true,
+                     [CPU_AVX512] = true,
+                     [CPU_AVX512BF16] = true,
+                     [CPU_AMX] = true},
     };
     (void)state;
     for (enum cpu_level l = 0; l < CPU_LEVEL_COUNT; l++)

@@ -508,6 +508,7 @@ static const struct {
     {QUANT_BF16, 3, 3, CPU_AVX2, .route = "packed"},
     {QUANT_F16, 17, 17, CPU_AVX512, .route = "packed"},
     {QUANT_BF16, 3, 3, CPU_AVX512BF16, .route = "rows"},
+    {QUANT_Q4_K, 512, 512, CPU_AMX, .dual_512 = true, .route = "panels-k"},
 };
 
 static void each_product_has_its_route(void **state)
@@ -519,12 +520,13 @@ static void each_product_has_its_route(void **state)
             print_message("skipped: routes of %s\n", cpu_level_name(routes[i].level));
             continue;
         }
-        const struct engine_route_facts facts = {.max_columns = routes[i].max_columns,
-                                                 .gated = routes[i].gated,
-                                                 .blas = routes[i].blas,
-                                                 .adjacent_rows = routes[i].adjacent_rows,
-                                                 .dual_512 = routes[i].dual_512,
-                                                 .tile = engine_tile_table(routes[i].level)};
+        const struct engine_route_facts facts = {
+            .max_columns = routes[i].max_columns,
+            .gated = routes[i].gated,
+            .blas = routes[i].blas,
+            .adjacent_rows = routes[i].adjacent_rows,
+            .dual_512 = routes[i].dual_512,
+            .tile = engine_tile_product_table(routes[i].level, routes[i].max_columns)};
         const struct quant_act_form *act = quant_type_by_id(routes[i].type)->act;
         const enum engine_route route = engine_route_of(&facts, act, routes[i].columns);
         assert_string_equal(engine_route_name(route), routes[i].route);

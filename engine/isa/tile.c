@@ -14,3 +14,14 @@ const struct engine_tile *engine_tile_table(enum cpu_level level)
     };
     return cpu_row(level, rows);
 }
+
+/* With fewer columns folding the rows costs more than AMX gains. */
+enum { AMX_COLS = 3 * ENGINE_TILE_COLS };
+
+const struct engine_tile *engine_tile_product_table(enum cpu_level level, int64_t max_columns)
+{
+#if defined(__x86_64__)
+    if (cpu_has(level, CPU_AMX) && max_columns > AMX_COLS) return &engine_tile_amx;
+#endif
+    return engine_tile_table(level);
+}

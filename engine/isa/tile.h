@@ -6,16 +6,17 @@
  * tile_scalar.c is the specification. Private to engine/: called by matmul and attention, which own
  * the memory, the blocking of k and the split over threads.
  *
- * Columns of quantized activations are interleaved in column panels of ENGINE_TILE_COLS, so that a
- * tile reads consecutive memory: 4 elements (the unit of u8 x s8 dot instructions) of each column
- * in turn. A panel with fewer columns is padded with zeros. */
+ * Columns of quantized activations are packed in column panels of `cols` columns, so that a tile
+ * reads consecutive memory. A panel with fewer columns is padded with zeros. Panels of
+ * ENGINE_TILE_COLS are interleaved: 4 elements (the unit of u8 x s8 dot instructions) of each
+ * column in turn. */
 #ifndef ENGINE_ISA_TILE_H
 #define ENGINE_ISA_TILE_H
 
 #include "base/unroll.h"
 #include "quant/quant.h"
 
-enum { ENGINE_TILE_COLS = 8 };
+enum { ENGINE_TILE_COLS = 8, ENGINE_TILE_MAX_COLS = 16 };
 /* Maximum row panels of a tile. */
 enum { ENGINE_TILE_PANELS = 2 };
 /* Floats are packed in bundles of engine_tile_packed.rows weight rows, or of this many columns. */
@@ -54,7 +55,8 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
-/* Float sums of rows times a column panel, kept between K-blocks. */
+/* Float sums of rows times a column panel, kept between K-blocks; a panel of 2 ENGINE_TILE_COLS
+ * has two of them. */
 struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
@@ -69,19 +71,32 @@ struct engine_tile_to {
 };
 
 struct engine_tile {
-    /* Multiply n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS
-     * rows, in the panel forms that the unpack kernels of the level write: scale-folded forms with
-     * minima occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512
-     * panel256, and panel32 without minima, take twice as many rows, the second half from the next
-     * panel. */
+    int cols;    /* of a column panel */
+    int k_block; /* elements of the row panels of a tile, and of a column panel, that fit the
+                    first-level cache together */
+    int64_t cols32_bytes, cols256_bytes; /* of a block of a column panel */
+    int64_t panel256_bytes;              /* of a super-block of a row panel */
+    /* Pack blocks first .. first + n_blocks - 1 of n <= cols columns as the blocks of a column
+     * panel at `to`, which is zeroed if n < cols. */
+    void (*columns32)(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
+                      const struct quant_act *a, int n, void *to);
+    void (*columns256)(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
+                       const struct quant_act *a, int n, void *to);
+    /* Multiply n_blocks blocks of n_cols <= cols columns and n_rows <= QUANT_PANEL_ROWS rows, in
+     * the panel forms that the unpack kernels of the level write: scale-folded forms with minima
+     * occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512 panel256, and
+     * panel32 without minima, take twice as many rows, the second half from the next panel. `x` is
+     * a column panel of this table. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
-                    const struct quant_panel32 *w, const struct engine_cols32 *x,
-                    const struct engine_tile_to *to);
-    void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
-                     const struct quant_panel256 *w, const struct engine_cols256 *x,
-                     const struct engine_tile_to *to);
-    /* Interleaves the q of a column panel: to[i][c] = elements 4i .. 4i + 3 of q[c], i < n; n is a
-     * multiple of 8. */
+                    const struct quant_panel32 *w, const void *x, const struct engine_tile_to *to);
+    void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
+                     const void *x, const struct engine_tile_to *to);
+    /* Converts an unpacked super-block of 16 rows to the form that panel256 reads; NULL: that is
+     * struct quant_panel256. */
+    void (*fold256)(const struct quant_panel_form *form, const struct quant_panel256 *from,
+                    void *to);
+    /* Interleaves the q of a column panel of ENGINE_TILE_COLS: to[i][c] = elements 4i .. 4i + 3 of
+     * q[c], i < n; n is a multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
     /* clang-format off */
@@ -104,6 +119,8 @@ struct engine_tile {
      * zero up to a multiple of 32. NULL if the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
+    /* Called by each worker before and after the kernels of a product; NULL if not needed. */
+    void (*begin)(void), (*end)(void);
     /* The same products from packed rows. If k is not a multiple of 32, f32 rows are padded with
      * -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and columns with zeros.
      * In bf16 the odd ones of 32 elements are a step, then the even ones. NULL if this is not
@@ -115,8 +132,20 @@ struct engine_tile {
                          const float *const *p, int64_t n_rows, float *const *o);
 };
 
-/* The best table for the level. */
+/* The best table for the level, and for its products with at most max_columns columns. */
 const struct engine_tile *engine_tile_table(enum cpu_level level);
+const struct engine_tile *engine_tile_product_table(enum cpu_level level, int64_t max_columns);
+
+/* columns32 and columns256 of tables whose panels are interleaved. */
+void engine_tile_columns32(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
+                           const struct quant_act *a, int n, void *to);
+void engine_tile_columns256(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
+                            const struct quant_act *a, int n, void *to);
+#define ENGINE_TILE_INTERLEAVED                                                                    \
+    .cols = ENGINE_TILE_COLS, .k_block = 512, .cols32_bytes = sizeof(struct engine_cols32),        \
+    .cols256_bytes = sizeof(struct engine_cols256),                                                \
+    .panel256_bytes = sizeof(struct quant_panel256), .columns32 = engine_tile_columns32,           \
+    .columns256 = engine_tile_columns256
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
@@ -135,6 +164,7 @@ extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avxvnni;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;
+extern const struct engine_tile engine_tile_amx;
 #endif
 
 #endif

@@ -250,7 +250,7 @@ TARGET INLINE void finish_tile(const __m256 *acc, const struct engine_tile_to *t
 }
 
 TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                const struct quant_panel32 *w, const void *x,
                                 const struct engine_tile_to *to)
 {
     __m256 *acc = begin_tile(to);
@@ -271,7 +271,7 @@ TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_b
 }
 
 TARGET static void panel32_avxvnni(const struct quant_panel_form *form, int64_t n_blocks,
-                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                   const struct quant_panel32 *w, const void *x,
                                    const struct engine_tile_to *to)
 {
     __m256 *acc = begin_tile(to);
@@ -430,15 +430,13 @@ TARGET INLINE void panel256(bool dots, const struct quant_panel_form *form, int6
 }
 
 TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_blocks,
-                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 const struct engine_tile_to *to)
+                                 const void *w, const void *x, const struct engine_tile_to *to)
 {
     panel256(false, form, n_blocks, w, x, to);
 }
 
 TARGET static void panel256_avxvnni(const struct quant_panel_form *form, int64_t n_blocks,
-                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                    const struct engine_tile_to *to)
+                                    const void *w, const void *x, const struct engine_tile_to *to)
 {
     panel256(true, form, n_blocks, w, x, to);
 }
@@ -551,6 +549,7 @@ TARGET static void weighted_sum_avx2(int64_t n, int64_t dim, const float *v, int
 }
 
 const struct engine_tile engine_tile_avx2 = {
+    ENGINE_TILE_INTERLEAVED,
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
     .interleave = engine_tile_interleave_avx2,
@@ -562,6 +561,7 @@ const struct engine_tile engine_tile_avx2 = {
 };
 
 const struct engine_tile engine_tile_avxvnni = {
+    ENGINE_TILE_INTERLEAVED,
     .panel32 = panel32_avxvnni,
     .panel256 = panel256_avxvnni,
     .interleave = engine_tile_interleave_avx2,

@@ -140,7 +140,7 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
 /* Two row panels times half of the columns, then times the other half: fewer loads than one panel
  * times all columns, and the sums still stay in registers. With minima this is not faster. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
-                                  const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                  const struct quant_panel32 *w, const void *x,
                                   const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
@@ -403,8 +403,7 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
-                                   const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                   const struct engine_tile_to *to)
+                                   const void *w, const void *x, const struct engine_tile_to *to)
 {
     if (to->n_cols > 4 || to->n_rows > QUANT_PANEL_ROWS)
         panel256_form(form, n_blocks, w, x, COLS, to);
@@ -488,6 +487,7 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
 }
 
 const struct engine_tile engine_tile_avx512 = {
+    ENGINE_TILE_INTERLEAVED,
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
     .interleave = engine_tile_interleave_avx2,
@@ -499,6 +499,7 @@ const struct engine_tile engine_tile_avx512 = {
 };
 
 const struct engine_tile engine_tile_avx512bf16 = {
+    ENGINE_TILE_INTERLEAVED,
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
     .interleave = engine_tile_interleave_avx2,

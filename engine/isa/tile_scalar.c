@@ -28,9 +28,10 @@ static void finish(const struct engine_tile_to *to, int c)
 }
 
 static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
-                           const struct quant_panel32 *w, const struct engine_cols32 *x,
+                           const struct quant_panel32 *w, const void *columns,
                            const struct engine_tile_to *to)
 {
+    const struct engine_cols32 *x = columns;
     for (int c = 0; c < to->n_cols; c++) {
         float *acc = begin(to, c);
         for (int64_t b = 0; b < n_blocks; b++) {
@@ -71,9 +72,11 @@ static void super_block(const struct quant_panel_form *form, const struct quant_
 }
 
 static void panel256_scalar(const struct quant_panel_form *form, int64_t n_blocks,
-                            const struct quant_panel256 *w, const struct engine_cols256 *x,
+                            const void *panels, const void *columns,
                             const struct engine_tile_to *to)
 {
+    const struct quant_panel256 *w = panels;
+    const struct engine_cols256 *x = columns;
     for (int c = 0; c < to->n_cols; c++) {
         float *acc = begin(to, c);
         for (int64_t b = 0; b < n_blocks; b++) super_block(form, &w[b], &x[b], c, acc);
@@ -113,9 +116,6 @@ static void weighted_sum_scalar(int64_t n, int64_t dim, const float *v, int64_t 
 }
 
 const struct engine_tile engine_tile_scalar = {
-    .panel32 = panel32_scalar,
-    .panel256 = panel256_scalar,
-    .interleave = interleave_scalar,
-    .f32 = f32_scalar,
-    .weighted_sum = weighted_sum_scalar,
+    ENGINE_TILE_INTERLEAVED,         .panel32 = panel32_scalar, .panel256 = panel256_scalar,
+    .interleave = interleave_scalar, .f32 = f32_scalar,         .weighted_sum = weighted_sum_scalar,
 };

@@ -11,9 +11,9 @@
  *                 or, with experts, a grouped GEMM
  *   M-block       consecutive weight rows of one gemm that a worker claims at once
  *   N-block       consecutive column panels of a gemm; a block is an M-block by an N-block
- *   K-block       consecutive quantization blocks of k, at most ENGINE_MATMUL_K_BLOCK elements
+ *   K-block       consecutive quantization blocks of k, at most the tile's k_block elements
  *   row panel     16 weight rows of an M-block, unpacked and interleaved (quant/quant.h)
- *   column panel  ENGINE_TILE_COLS interleaved columns of one gemm; floats: packed columns
+ *   column panel  columns of one gemm, packed as the tile reads them (engine/isa/tile.h)
  *   gate-up       the fused GLU epilogue: rows of two weights, the gate's and the up projection's (the
  *                 two *sides*), whose results are in scratch, gate_stride floats apart, before
  *                 act(gate) * up is computed
@@ -74,8 +74,9 @@ struct engine_matmul {
     int64_t n_block_count;
     int64_t max_columns; /* maximum of a gemm: determines the route, with types and n_w */
     bool gemv_only;      /* all gemms are on gemv routes: no row or column panels */
-    bool dual_512;       /* of struct quant_kernels: affects the division into K-blocks */
-    bool own_copy;       /* each worker converts all of x, which is cheaper than a barrier */
+    const struct engine_tile *tile; /* of the level, for max_columns */
+    bool dual_512; /* of struct quant_kernels: affects the division into K-blocks */
+    bool own_copy; /* each worker converts all of x, which is cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */
@@ -92,6 +93,12 @@ struct engine_matmul_header {
 static inline int engine_matmul_sides(const struct engine_matmul *p)
 {
     return p->up ? 2 : 1;
+}
+
+/* The number of column panels of n columns. */
+static inline int64_t engine_matmul_col_panels(const struct engine_matmul *p, int64_t n)
+{
+    return (n + p->tile->cols - 1) / p->tile->cols;
 }
 
 /* Floats per column and side for n_rows rows: whole row panels and whole bundles. */
@@ -113,10 +120,6 @@ static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
     return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* Maximum elements of a K-block: the row panels of a tile and a column panel of that length fit the
- * L1 cache together. */
-enum { ENGINE_MATMUL_K_BLOCK = 512 };
-
 /* Types whose tiles, with dual_512, multiply two row panels at once (engine/isa/tile.h): all with
  * panels except blocks of 32 with minima. */
 static inline bool engine_matmul_by_pairs(const struct quant_type *type)
@@ -131,11 +134,12 @@ static inline int engine_matmul_panels(const struct quant_kernels *quant,
     return quant->dual_512 && engine_matmul_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
 }
 
-/* Bytes of a panel struct: one block of 16 rows. */
-static inline int64_t engine_matmul_panel_bytes(const struct quant_type *type)
+/* Bytes of one block of 16 rows as the tile reads it. */
+static inline int64_t engine_matmul_panel_bytes(const struct engine_tile *tile,
+                                                const struct quant_type *type)
 {
-    return type->act->layout == QUANT_LAYOUT_256 ? sizeof(struct quant_panel256)
-                                                 : sizeof(struct quant_panel32);
+    return type->act->layout == QUANT_LAYOUT_256 ? tile->panel256_bytes
+                                                 : (int64_t)sizeof(struct quant_panel32);
 }
 
 /* A K-block: n_blocks quantization blocks from number `first` on. */
@@ -152,10 +156,10 @@ engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
 
 /* Sets x, ids, w, n_w and up of *p, which must be zeroed, from dst's sources. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst);
-/* Fills *p for dst; false when a size overflows. Scratch depends on `dual_512` (struct
- * quant_kernels). */
+/* Fills *p for dst; false when a size overflows. Scratch depends on the level and `dual_512` of
+ * struct quant_kernels. */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
-                          bool dual_512);
+                          enum cpu_level level, bool dual_512);
 int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */

@@ -19,11 +19,11 @@ enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 /* ---- Layout of scratch ---- */
 
 /* Bytes of 16 rows of w, unpacked or packed. */
-static int64_t panel_bytes(const struct engine_tensor *w)
+static int64_t panel_bytes(const struct engine_matmul *p, const struct engine_tensor *w)
 {
     if (engine_matmul_by_floats(w->type->act))
         return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
-    return w->ne[0] / w->type->act->block_len * engine_matmul_panel_bytes(w->type);
+    return w->ne[0] / w->type->act->block_len * engine_matmul_panel_bytes(p->tile, w->type);
 }
 
 static bool by_k_blocks(const struct engine_matmul *p, const struct quant_act_form *form)
@@ -38,15 +38,14 @@ static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *
     act->form = form;
     act->parts = quant_act_parts(form, k);
     if (engine_matmul_by_floats(form)) {
-        act->col_panel_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * (int64_t)sizeof(float);
+        act->col_panel_bytes = p->tile->cols * engine_round_up(k, 32) * (int64_t)sizeof(float);
         return;
     }
-    act->block_bytes = form->layout == QUANT_LAYOUT_256 ? sizeof(struct engine_cols256)
-                                                        : sizeof(struct engine_cols32);
+    act->block_bytes =
+        form->layout == QUANT_LAYOUT_256 ? p->tile->cols256_bytes : p->tile->cols32_bytes;
     act->col_panel_bytes = k / form->block_len * act->block_bytes;
     act->k_block_count = 1;
-    if (by_k_blocks(p, form))
-        act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
+    if (by_k_blocks(p, form)) act->k_block_count = (k + p->tile->k_block - 1) / p->tile->k_block;
 }
 
 /* Rows of an M-block: as many as the cache holds, but few enough to give all workers blocks.
@@ -63,7 +62,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     if (p->gemv_only)
         max_rows = engine_min(max_rows, STREAM_BUDGET / row);
     else if (!by_k_blocks(p, w->type->act))
-        max_rows = engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
+        max_rows =
+            engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);
     if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->gemv_only && engine_matmul_by_pairs(w->type))
@@ -105,15 +105,16 @@ static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_ten
                           int64_t rows)
 {
     if (by_k_blocks(p, w->type->act))
-        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->act->block_len) *
-               engine_matmul_panel_bytes(w->type);
+        return ENGINE_TILE_PANELS * (p->tile->k_block / w->type->act->block_len) *
+               engine_matmul_panel_bytes(p->tile, w->type);
     const int64_t unit =
         engine_matmul_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
-    return engine_matmul_sides(p) * engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
+    return engine_matmul_sides(p) * engine_round_up(rows, unit) / QUANT_PANEL_ROWS *
+           panel_bytes(p, w);
 }
 
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
-                          bool dual_512)
+                          enum cpu_level level, bool dual_512)
 {
     *p = (struct engine_matmul){0};
     engine_matmul_sources(p, dst);
@@ -122,8 +123,9 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->n_cols = engine_tensor_rows(dst);
     int64_t n_matrices = p->w[0]->ne[2] * p->w[0]->ne[3];
     p->max_gemms = engine_min(n_matrices, p->n_cols);
-    p->max_col_panels = p->n_cols / ENGINE_TILE_COLS + p->max_gemms;
-    int64_t max_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
+    const int64_t max_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
+    const int cols = (p->tile = engine_tile_product_table(level, max_cols))->cols;
+    p->max_col_panels = p->n_cols / cols + p->max_gemms;
     p->max_columns = max_cols;
     p->gemv_only = engine_route_gemv_only(max_cols);
     p->dual_512 = dual_512;
@@ -148,10 +150,10 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     /* A row of x that is not contiguous is gathered into the memory of the row panels, which are
      * unpacked later. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
-    const int64_t col_panels =
-        p->gemv_only ? 0 : (max_cols / ENGINE_TILE_COLS + 1) / p->n_block_count + 1;
-    p->gate_at = p->sums_at + sides * col_panels * (int64_t)sizeof(struct engine_tile_sums);
-    p->worker_bytes = p->gate_at + ENGINE_TILE_COLS * gate_floats * (int64_t)sizeof(float);
+    const int64_t col_panels = p->gemv_only ? 0 : (max_cols / cols + 1) / p->n_block_count + 1;
+    p->gate_at = p->sums_at + sides * col_panels * (cols / ENGINE_TILE_COLS) *
+                                  (int64_t)sizeof(struct engine_tile_sums);
+    p->worker_bytes = p->gate_at + cols * gate_floats * (int64_t)sizeof(float);
 
     p->gemms_at = 64;
     p->columns_at = p->gemms_at +

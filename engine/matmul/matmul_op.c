@@ -14,15 +14,18 @@
 #include "engine/ops.h"
 #include "engine/profile.h"
 
-/* The maximum of both values of dual_512. */
+/* The maximum of the levels that this machine runs and of both values of dual_512. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    struct engine_matmul p, dual;
-    if (!engine_matmul_layout(&p, dst, n_threads, false) ||
-        !engine_matmul_layout(&dual, dst, n_threads, true))
-        return INT64_MAX; /* the planner rejects this size */
-    return engine_max(engine_matmul_scratch(&p, n_threads),
-                      engine_matmul_scratch(&dual, n_threads));
+    const enum cpu_level level[] = {CPU_SCALAR, cpu_level_best()};
+    int64_t most = 0;
+    for (int i = 0; i < 4; i++) {
+        struct engine_matmul p;
+        if (!engine_matmul_layout(&p, dst, n_threads, level[i / 2], i % 2))
+            return INT64_MAX; /* the planner rejects this size */
+        most = engine_max(most, engine_matmul_scratch(&p, n_threads));
+    }
+    return most;
 }
 
 /* Every weight is read once for any number of columns; with experts, at most one matrix per row of
@@ -47,7 +50,8 @@ static struct engine_work product_work(const struct engine_tensor *dst)
 static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
-    if (!engine_matmul_layout(&p, dst, e->options.n_threads, e->quant.dual_512)) return NULL;
+    if (!engine_matmul_layout(&p, dst, e->options.n_threads, e->quant.level, e->quant.dual_512))
+        return NULL;
     const struct engine_route_facts facts = engine_route_facts(e, &p);
     const int64_t columns = (p.n_cols + p.max_gemms - 1) / p.max_gemms;
     return engine_route_name(engine_route_of(&facts, p.w[0]->type->act, columns));

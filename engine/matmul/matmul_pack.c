@@ -55,52 +55,12 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
 
 enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
 
-/* Pointers to q of the columns of a panel, from element `at` on; zeros for a missing column. */
-static void columns_q(const struct quant_act *a, int n, int64_t at,
-                      const int8_t *q[ENGINE_TILE_COLS])
-{
-    static const int8_t zeros[256];
-    for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
-}
-
-static void interleave32(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
-                         const struct quant_act *a, int n, struct engine_cols32 *to)
-{
-    const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = k_block.first; b < k_block.first + k_block.n_blocks; b++, to++) {
-        columns_q(a, n, 32 * b, q);
-        tile->interleave(8, q, to->q);
-        for (int c = 0; c < n; c++) {
-            to->d[c] = a[c].d[b];
-            to->s[c] = a[c].s[b];
-            to->minus_sum[c] = -a[c].sum[b];
-        }
-    }
-}
-
-static void interleave256(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
-                          const struct quant_act *a, int n, struct engine_cols256 *to)
-{
-    const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = 0; b < k_block.n_blocks; b++) {
-        columns_q(a, n, 256 * (k_block.first + b), q);
-        tile->interleave(64, q, to[b].q);
-        for (int c = 0; c < n; c++) {
-            const int16_t *sum = a[c].sum + 16 * (k_block.first + b);
-            to[b].d[c] = a[c].d[k_block.first + b];
-            for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
-            for (int i = 0; i < 8; i++)
-                to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
-        }
-    }
-    if (tile->measure) tile->measure(k_block.n_blocks, to);
-}
-
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
-                              const struct quant_act_form *form, int64_t col_panel)
+                              const struct quant_act_form *form, int64_t col_panel, int64_t column)
 {
     const struct engine_matmul_act *act = &run->p->act[form->index];
-    return run->shared + act->col_panels + col_panel * act->col_panel_bytes;
+    return run->shared + act->col_panels + col_panel * act->col_panel_bytes +
+           act->col_panel_bytes / run->tile->cols * column;
 }
 
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
@@ -143,7 +103,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
     }
 }
 
-/* Packs a column panel of floats; its second bundle only if that has columns. */
+/* Packs a column panel of floats; only the bundles that have columns. */
 static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed,
                          const struct engine_matmul_act *act, char *col_panel,
@@ -174,8 +134,8 @@ void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t 
                                    bool convert)
 {
     const struct engine_matmul_gemm *gemm = gemm_of_col_panel(run, col_panel);
-    int64_t first = (col_panel - gemm->col_panel) * ENGINE_TILE_COLS;
-    int64_t n = engine_min(ENGINE_TILE_COLS, gemm->n - first);
+    const int64_t first = (col_panel - gemm->col_panel) * run->tile->cols;
+    const int n = (int)engine_min(run->tile->cols, gemm->n - first);
     const struct engine_matmul_column *column = run->columns + gemm->first + first;
     for (int c = 0; convert && c < n; c++) engine_matmul_convert(run, column[c].x_row);
     for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
@@ -185,19 +145,17 @@ void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t 
         if (engine_matmul_by_floats(form)) {
             if (engine_route_of(&run->facts, form, gemm->n) == ENGINE_ROUTE_PACKED)
                 pack_columns(run, engine_matmul_packed(run, form), act,
-                             engine_matmul_floats_at(run, form, col_panel), column, n);
+                             engine_matmul_floats_at(run, form, col_panel, 0), column, n);
             continue;
         }
-        struct quant_act a[ENGINE_TILE_COLS];
+        struct quant_act a[ENGINE_TILE_MAX_COLS];
         for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, form, column[c].x_row);
         for (int64_t b = 0; b < act->k_block_count; b++) {
             const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, b);
             void *to = engine_matmul_k_block_at(run, form, col_panel, k_block);
-            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
-            if (form->layout == QUANT_LAYOUT_256)
-                interleave256(run->tile, k_block, a, n, to);
-            else
-                interleave32(run->tile, k_block, a, n, to);
+            if (n < run->tile->cols) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
+            (form->layout == QUANT_LAYOUT_256 ? run->tile->columns256 : run->tile->columns32)(
+                run->tile, k_block.first, k_block.n_blocks, a, n, to);
         }
     }
 }

@@ -83,9 +83,10 @@ static void build_table(struct engine_matmul_run *run)
         struct engine_matmul_gemm *gemm = &run->gemms[j];
         gemm->col_panel = run->header->n_col_panels;
         if (gemm->n > ENGINE_MATMUL_GEMV_COLS)
-            run->header->n_col_panels += (gemm->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+            run->header->n_col_panels += engine_matmul_col_panels(run->p, gemm->n);
     }
 }
+
 /* ---- Phase 3: blocks ---- */
 
 /* Block i of weight `which`: its rows and its start. On route gemv-strided the rows_per_step rows
@@ -121,10 +122,10 @@ static struct engine_matmul_block block_at(const struct engine_matmul_run *run, 
     const int64_t per_n_block = run->header->n_gemms * p->m_blocks_per_gemm,
                   n_block = index / per_n_block;
     const struct engine_matmul_gemm *gemm = &run->gemms[index % per_n_block / p->m_blocks_per_gemm];
-    const int64_t n_col_panels = (gemm->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    const int64_t n_col_panels = engine_matmul_col_panels(p, gemm->n), cols = p->tile->cols;
     const int64_t from = n_block * n_col_panels / p->n_block_count,
                   to = (n_block + 1) * n_col_panels / p->n_block_count;
-    const int64_t end = engine_min(to * ENGINE_TILE_COLS, gemm->n);
+    const int64_t end = engine_min(to * cols, gemm->n);
     int64_t i = index % p->m_blocks_per_gemm, column = 0, first;
     int which = 0;
     while (i >= p->m_block_count[which]) {
@@ -138,9 +139,9 @@ static struct engine_matmul_block block_at(const struct engine_matmul_run *run, 
     if (up)
         c.up = up->data + gemm->batch2 * up->nb[2] + gemm->batch3 * up->nb[3] + first * up->nb[1];
     c.out_offset = (column + first) * (int64_t)sizeof(float);
-    c.n = end - from * ENGINE_TILE_COLS;
+    c.n = end - from * cols;
     c.col_panel = gemm->col_panel + from;
-    c.columns = run->columns + gemm->first + from * ENGINE_TILE_COLS;
+    c.columns = run->columns + gemm->first + from * cols;
     return c;
 }
 
@@ -176,7 +177,7 @@ static void prepare_together(struct engine_matmul_run *run)
     const int64_t n_gemms = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
     const int64_t n_cols = run->p->n_rows_x / n_gemms; /* per gemm, without experts */
     if (!run->p->ids && n_cols > ENGINE_MATMUL_GEMV_COLS &&
-        n_cols * n_gemms >= COL_PANELS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
+        n_cols * n_gemms >= COL_PANELS_PER_WORKER * run->tile->cols * worker->nth) {
         prepare_col_panels(run);
         return;
     }
@@ -229,7 +230,8 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
 {
     struct engine_matmul product;
     const struct engine_worker *worker = task->worker;
-    if (!engine_matmul_layout(&product, dst, worker->nth, task->engine->quant.dual_512))
+    const struct quant_kernels *quant = &task->engine->quant;
+    if (!engine_matmul_layout(&product, dst, worker->nth, quant->level, quant->dual_512))
         return; /* the layout checks this */
     if (task->engine->observer) show_inputs(task, &product);
     const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
@@ -242,7 +244,7 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         .task = task,
         .p = &product,
         .facts = facts,
-        .tile = facts.tile,
+        .tile = product.tile,
         .dst = dst,
         .shared = task->scratch + (product.own_copy ? worker->ith * product.shared_bytes : 0),
         .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
@@ -255,8 +257,10 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
     else
         prepare_together(&run);
     int64_t total = run.header->n_gemms * product.m_blocks_per_gemm * product.n_block_count;
+    if (run.tile->begin) run.tile->begin();
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         const struct engine_matmul_block block = block_at(&run, i);
         by_route[block.route](&run, &block);
     }
+    if (run.tile->end) run.tile->end();
 }

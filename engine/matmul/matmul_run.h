@@ -10,7 +10,7 @@ struct engine_matmul_run {
     const struct engine_task *task;
     const struct engine_matmul *p;
     struct engine_route_facts facts;
-    const struct engine_tile *tile; /* facts.tile */
+    const struct engine_tile *tile; /* p->tile */
     struct engine_tensor *dst;
     char *shared; /* tables, columns, column panels: the common copy, or this worker's */
     char *own;    /* row panels, or rows */
@@ -47,10 +47,10 @@ struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
-/* The start of a column panel of floats, and of a K-block of a quantized column panel; the same
- * K-block of the next column panel follows it. */
+/* The start of a bundle of floats, that of `column` in the columns from a column panel on; and of a
+ * K-block of a quantized column panel; the same K-block of the next column panel follows it. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
-                              const struct quant_act_form *form, int64_t col_panel);
+                              const struct quant_act_form *form, int64_t col_panel, int64_t column);
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
                                const struct quant_act_form *form, int64_t col_panel,
                                struct engine_matmul_k_block k_block);

@@ -98,6 +98,6 @@ struct engine_route_facts engine_route_facts(const struct engine *e, const struc
         .blas = suits_blas(e, p),
         .adjacent_rows = e->quant.prefetch.adjacent_rows,
         .dual_512 = e->quant.dual_512,
-        .tile = engine_tile_table(e->quant.level),
+        .tile = p->tile,
     };
 }

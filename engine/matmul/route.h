@@ -25,7 +25,7 @@ struct engine_route_facts {
     bool gated;                     /* two weights and the fused gate-up (GLU) epilogue */
     bool blas;                      /* OpenBLAS may compute it */
     bool adjacent_rows, dual_512;   /* the processor's: struct cpu_prefetch, struct quant_kernels */
-    const struct engine_tile *tile; /* the level's */
+    const struct engine_tile *tile; /* of the product */
 };
 struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p);
 

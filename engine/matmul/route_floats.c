@@ -44,8 +44,7 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
         route_outputs(run, b, i, n_cols, r, gate_stride, at, out);
         if (step >= steps - quarter) route_prefetch_step(&prefetch);
         packed->product(engine_matmul_packed_steps(run), (const float *)run->own + at * bundle,
-                        (const float *)engine_matmul_floats_at(run, b->type->act,
-                                                               b->col_panel + i / ENGINE_TILE_COLS),
+                        (const float *)engine_matmul_floats_at(run, b->type->act, b->col_panel, i),
                         (int)engine_min(ROWS, b->n_rows - r), n_cols, out);
         if (step % per_col_panel == per_col_panel - 1)
             route_glu(run, b, i, n_cols, 0, gate_stride, b->n_rows);

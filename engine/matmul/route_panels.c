@@ -34,9 +34,18 @@ static int64_t unpack_steps(const struct panel_set *p)
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
 
+static void unpack_folded(const struct engine_tile *tile, const struct quant_kernel *kernel,
+                          int64_t block, const char *const row[QUANT_PANEL_ROWS], char *to)
+{
+    _Alignas(64) struct quant_panel256 panel;
+    kernel->unpack(block, 1, (const void *const *)row, &panel);
+    tile->fold256(kernel->panel, &panel, to);
+}
+
 /* Unpacks 16 rows, of which n exist; the last one stands for missing ones. Returns the address of
  * the next panel. */
-static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
+static char *unpack_panel(const struct engine_tile *tile, struct panel_set *p, const char *w,
+                          int64_t n, char *to)
 {
     const struct quant_type *type = p->block->type;
     const int64_t once = blocks_at_once(type);
@@ -46,19 +55,22 @@ static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *t
     for (int64_t b = 0; b < p->k_block.n_blocks; b += once) {
         const int64_t some = engine_min(once, p->k_block.n_blocks - b);
         route_prefetch_step(&p->prefetch);
-        p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
-        to += some * engine_matmul_panel_bytes(type);
+        if (tile->fold256 && type->act->layout == QUANT_LAYOUT_256)
+            unpack_folded(tile, p->block->kernel, p->k_block.first + b, row, to);
+        else
+            p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
+        to += some * engine_matmul_panel_bytes(tile, type);
     }
     return to;
 }
 
-static void unpack_set(struct panel_set *p, char *to)
+static void unpack_set(const struct engine_tile *tile, struct panel_set *p, char *to)
 {
     const struct engine_matmul_block *b = p->block;
     for (int side = 0; side < route_sides(b); side++) {
         const char *w = route_side(b, side) + p->row * b->row_bytes;
         for (int64_t r = 0; r < p->n_rows; r += QUANT_PANEL_ROWS)
-            to = unpack_panel(p, w + r * b->row_bytes, p->n_rows - r, to);
+            to = unpack_panel(tile, p, w + r * b->row_bytes, p->n_rows - r, to);
     }
 }
 
@@ -67,22 +79,22 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
                           int64_t at, int64_t col_panel)
 {
     const struct engine_matmul_block *b = p->block;
-    const int64_t i = col_panel * ENGINE_TILE_COLS, sides = route_sides(b);
+    const int64_t cols = run->tile->cols, i = col_panel * cols, sides = route_sides(b);
     const int64_t panel = at / QUANT_PANEL_ROWS;
-    const int64_t panel_bytes = p->k_block.n_blocks * engine_matmul_panel_bytes(b->type);
+    const int64_t panel_bytes = p->k_block.n_blocks * engine_matmul_panel_bytes(run->tile, b->type);
     const void *w = run->own + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
     /* Without prefetches stores to many pages would wait for address translation. With few columns
      * reading the weights already saturates memory. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
-    float *out[ENGINE_TILE_COLS];
+    float *out[ENGINE_TILE_MAX_COLS];
     const struct engine_tile_to to = {
-        .sums = sums + col_panel * sides + panel % sides,
+        .sums = sums + (col_panel * sides + panel % sides) * (cols / ENGINE_TILE_COLS),
         .first = p->k_block.first == 0,
         .last = p->last,
         .n_rows = (int)engine_min(p->tile, p->n_packed - at),
-        .n_cols = (int)engine_min(ENGINE_TILE_COLS, b->n - i),
+        .n_cols = (int)engine_min(cols, b->n - i),
         .out = out,
     };
     if (to.last) route_outputs(run, b, i, to.n_cols, p->row + at, p->gate_stride, at, out);
@@ -100,11 +112,10 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
                          int64_t col_panel)
 {
     const struct engine_matmul_block *b = p->block;
-    const int64_t i = col_panel * ENGINE_TILE_COLS;
+    const int64_t cols = run->tile->cols, i = col_panel * cols;
     for (int64_t at = 0; at < p->n_packed; at += p->tile) multiply_tile(run, p, at, col_panel);
     if (p->last)
-        route_glu(run, b, i, engine_min(ENGINE_TILE_COLS, b->n - i), p->row, p->gate_stride,
-                  p->n_rows);
+        route_glu(run, b, i, engine_min(cols, b->n - i), p->row, p->gate_stride, p->n_rows);
 }
 
 /* clang-format off */
@@ -128,7 +139,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
     const bool whole_block = b->route == ENGINE_ROUTE_PANELS && b->n > FEW_COLS;
     const int64_t few = (n_panels + route_sides(b) - 1) / route_sides(b) * QUANT_PANEL_ROWS;
     const int64_t rows = whole_block ? b->n_rows : few, bytes = rows * b->row_bytes;
-    const int64_t n_col_panels = (b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    const int64_t n_col_panels = engine_matmul_col_panels(run->p, b->n);
     for (int64_t r = 0; r < b->n_rows; r += rows) {
         const int64_t n_rows = engine_min(rows, b->n_rows - r);
         const int64_t gate_stride = engine_round_up(n_rows, QUANT_PANEL_ROWS);
@@ -146,7 +157,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
             p.prefetch = route_prefetch(run, b, r + rows, bytes * s / act->k_block_count,
                                         bytes * (s + 1) / act->k_block_count,
                                         unpack_steps(&p) + n_col_panels);
-            unpack_set(&p, run->own);
+            unpack_set(run->tile, &p, run->own);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
                 route_prefetch_step(&p.prefetch);
                 multiply_set(run, &p, col_panel);

@@ -102,25 +102,18 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
 {
     const bool small = type->act->layout == QUANT_LAYOUT_32;
     const int64_t len = type->act->block_len;
-    *group_bytes =
-        (size_t)(k / len) * (small ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256));
+    *group_bytes = (size_t)(k / len * (small ? tile->cols32_bytes : tile->cols256_bytes));
     char *groups = support_memory(*group_bytes * (size_t)n);
     static _Alignas(64) char column[4 * TILE_K];
     static float x[TILE_K];
     const struct quant_act_parts parts = quant_act_parts(type->act, k);
     const struct quant_act act = quant_act_at(&parts, column);
-    const int8_t *same[ENGINE_TILE_COLS];
+    struct quant_act same[ENGINE_TILE_MAX_COLS];
     uint64_t seed = 1;
-    memset(groups, 0, *group_bytes * (size_t)n);
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
     engine->quant.quantize[type->act->index](k, x, &act);
-    struct engine_cols32 *cols32 = (void *)groups;
-    struct engine_cols256 *cols256 = (void *)groups;
-    for (int64_t b = 0; b < k / len; b++) {
-        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = act.q + b * len;
-        tile->interleave(small ? 8 : 64, same, small ? cols32[b].q : cols256[b].q);
-    }
-    if (!small && tile->measure) tile->measure(k / 256, cols256);
+    for (int c = 0; c < tile->cols; c++) same[c] = act;
+    (small ? tile->columns32 : tile->columns256)(tile, 0, k / len, same, tile->cols, groups);
     for (int i = 1; i < n; i++) memcpy(groups + (size_t)i * *group_bytes, groups, *group_bytes);
     return groups;
 }
@@ -128,34 +121,40 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
 /* The share of one thread's int8 peak that the tile reaches, the median of some runs. */
 static void bench_tile(struct engine *engine, const struct quant_type *type)
 {
-    const struct engine_tile *tile = engine_tile_table(engine->quant.level);
+    const struct engine_tile *tile = engine_tile_product_table(engine->quant.level, INT64_MAX);
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (type->act->element) return;
     const bool small = type->act->layout == QUANT_LAYOUT_32;
-    const bool slice = engine_route_k_blocks(type->act->layout, TILE_GROUPS * ENGINE_TILE_COLS,
-                                             engine->quant.dual_512);
-    const int64_t k = slice ? ENGINE_MATMUL_K_BLOCK : TILE_K, n_blocks = k / type->act->block_len;
+    const bool slice = engine_route_k_blocks(type->act->layout, INT64_MAX, engine->quant.dual_512);
+    const int64_t k = slice ? tile->k_block : TILE_K, n_blocks = k / type->act->block_len;
     const int at_once = engine_matmul_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
     const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
-    const size_t panel = (size_t)(n_blocks * engine_matmul_panel_bytes(type));
+    const size_t panel = (size_t)(n_blocks * engine_matmul_panel_bytes(tile, type));
     uint64_t row_bytes, seed = 2;
     if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t group_bytes;
     char *groups = tile_columns(engine, tile, type, k, n_groups, &group_bytes);
     char *panels = support_memory(panel * (size_t)n_panels), *row = support_memory(row_bytes);
-    struct engine_tile_sums *sums = support_memory((size_t)n_groups * sizeof *sums);
+    const int sums_each = tile->cols / ENGINE_TILE_COLS;
+    struct engine_tile_sums *sums = support_memory((size_t)(n_groups * sums_each) * sizeof *sums);
     const void *rows[QUANT_PANEL_ROWS];
     float *x = support_memory((size_t)k * sizeof *x),
-          results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
-    float *out[ENGINE_TILE_COLS];
+          results[ENGINE_TILE_MAX_COLS][2 * QUANT_PANEL_ROWS];
+    float *out[ENGINE_TILE_MAX_COLS];
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
     type->encode(k, x, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
     for (int j = 0; j < n_panels; j++)
-        kernel->unpack(0, n_blocks, rows, panels + (size_t)j * panel);
-    for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
+        for (int64_t b = 0; b < n_blocks; b++) {
+            _Alignas(64) struct quant_panel256 unpacked;
+            char *to = panels + (size_t)j * panel + (size_t)b * panel / (size_t)n_blocks;
+            kernel->unpack(b, 1, rows, small || !tile->fold256 ? to : (char *)&unpacked);
+            if (!small && tile->fold256) tile->fold256(kernel->panel, &unpacked, to);
+        }
+    for (int c = 0; c < tile->cols; c++) out[c] = results[c];
     double share[TILE_RUNS];
+    if (tile->begin) tile->begin();
     for (int run = 0; run < TILE_RUNS; run++) {
         const double before = engine_roofline_int8(engine), start = support_seconds();
         for (int i = 0; i < TILE_PASSES * n_groups; i++)
@@ -163,11 +162,11 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
                 const int g = i % n_groups;
                 const void *w = panels + (size_t)j * panel,
                            *cols = groups + (size_t)g * group_bytes;
-                const struct engine_tile_to to = {.sums = sums + g,
+                const struct engine_tile_to to = {.sums = sums + g * sums_each,
                                                   .first = !slice || i < n_groups,
                                                   .last = !slice,
                                                   .n_rows = at_once * QUANT_PANEL_ROWS,
-                                                  .n_cols = ENGINE_TILE_COLS,
+                                                  .n_cols = tile->cols,
                                                   .out = out};
                 if (small)
                     tile->panel32(kernel->panel, n_blocks, w, cols, &to);
@@ -175,9 +174,10 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
                     tile->panel256(kernel->panel, n_blocks, w, cols, &to);
             }
         const double macs = (double)TILE_PASSES * n_groups * n_panels * QUANT_PANEL_ROWS *
-                            ENGINE_TILE_COLS * (double)k / (support_seconds() - start);
+                            tile->cols * (double)k / (support_seconds() - start);
         share[run] = 2 * macs / (before + engine_roofline_int8(engine));
     }
+    if (tile->end) tile->end();
     printf("%-7s tile alone %5.1f %%\n", type->name, 100 * support_median(share, TILE_RUNS));
     free(groups);
     free(panels);
