@@ -1,4 +1,4 @@
-/* engine/isa/tile_amx.c: tile kernels for AMX: products of more than ENGINE_TILE_COLS columns by
+/* engine/isa/tile_amx.c: tile kernels for AMX: products of more than 12 columns by
  * quantized rows. Floats, and products of fewer columns, take the kernels of AVX-512.
  *
  * TDPBUSD and TDPBSSD multiply up to 64 elements of 16 columns by 16 rows. Column panels have 16
@@ -42,8 +42,9 @@ struct cols256 { /* one super-block of 256 of 16 columns */
 struct folded256 { /* one super-block of 256 of 16 rows */
     _Alignas(64) float d[ROWS];
     float m[ROWS];
-    int16_t min[8][ROWS][2]; /* as in struct quant_panel256 */
-    int8_t low[64][ROWS][4], high[64][ROWS][4];
+    int16_t min[8][ROWS][2];  /* as in struct quant_panel256 */
+    uint8_t low[64][ROWS][4]; /* or the codes */
+    int8_t high[64][ROWS][4];
 };
 
 /* Sums of 16 columns by 16 rows. */
@@ -224,18 +225,15 @@ TARGET INLINE __m512i bytes_of(__m512i even, __m512i odd)
     return _mm512_mask_blend_epi8(0xaaaaaaaaaaaaaaaa, even, odd);
 }
 
-/* 4 codes of each row, minus offset, times the sub-scale (twice in each lane): 128 * high + low,
- * 0 <= low < 128. */
-TARGET INLINE void fold_four(__m512i codes, __m512i offset, __m512i scale, int8_t low[ROWS][4],
-                             int8_t high[ROWS][4])
+/* 4 codes of each row, minus offset, times the sub-scale: 256 * high + low. `even` and `odd`: the
+ * sub-scale as a byte in those places, 0 in the others; `start`: -offset times it. */
+TARGET INLINE void fold_four(__m512i codes, __m512i even, __m512i odd, __m512i start,
+                             uint8_t low[ROWS][4], int8_t high[ROWS][4])
 {
-    const __m512i first = _mm512_and_si512(codes, _mm512_set1_epi16(0xff));
-    const __m512i second = _mm512_srli_epi16(codes, 8);
-    const __m512i even = _mm512_mullo_epi16(_mm512_sub_epi16(first, offset), scale);
-    const __m512i odd = _mm512_mullo_epi16(_mm512_sub_epi16(second, offset), scale);
-    const __m512i lows = bytes_of(even, _mm512_slli_epi16(odd, 8));
-    _mm512_store_si512(low, _mm512_and_si512(lows, _mm512_set1_epi8(0x7f)));
-    _mm512_store_si512(high, bytes_of(_mm512_srai_epi16(even, 7), _mm512_slli_epi16(odd, 1)));
+    const __m512i first = _mm512_add_epi16(_mm512_maddubs_epi16(codes, even), start);
+    const __m512i second = _mm512_add_epi16(_mm512_maddubs_epi16(codes, odd), start);
+    _mm512_store_si512(low, bytes_of(first, _mm512_slli_epi16(second, 8)));
+    _mm512_store_si512(high, bytes_of(_mm512_srli_epi16(first, 8), second));
 }
 
 /* Sub-scale i % 2 of a pair, in both halves of each lane. */
@@ -257,13 +255,15 @@ TARGET static void fold256(const struct quant_panel_form *form, const struct qua
         memcpy(to->low, from->q, sizeof to->low);
         return;
     }
-    const __m512i offset = _mm512_set1_epi16(form->offset);
+    const __m512i minus_offset = _mm512_set1_epi16((int16_t)-form->offset);
     const int steps = form->sub_len / 4;
     for (int g = 0; g < 64; g += steps) {
         const __m512i pair = _mm512_load_si512(from->scale[g / steps / 2]);
-        const __m512i scale = scale_of(pair, g / steps % 2);
+        const __m512i scale = scale_of(pair, g / steps % 2), odd = _mm512_slli_epi16(scale, 8);
+        const __m512i even = _mm512_and_si512(scale, _mm512_set1_epi16(0xff));
+        const __m512i start = _mm512_mullo_epi16(scale, minus_offset);
         for (int i = g; i < g + steps; i++)
-            fold_four(_mm512_load_si512(from->q[i]), offset, scale, to->low[i], to->high[i]);
+            fold_four(_mm512_load_si512(from->q[i]), even, odd, start, to->low[i], to->high[i]);
     }
 }
 
@@ -276,11 +276,8 @@ TARGET INLINE void multiply256(bool codes, const struct folded256 *w, const stru
     EACH (i, 4) {
         _tile_loadd(A_64, x->q[0] + 64 * i, 256);
         _tile_loadd(B_64, w->low[16 * i], 64);
-        if (codes) {
-            _tile_dpbsud(SUM, A_64, B_64);
-            continue;
-        }
-        _tile_dpbssd(SUM, A_64, B_64);
+        _tile_dpbsud(SUM, A_64, B_64);
+        if (codes) continue;
         _tile_loadd(B_64, w->high[16 * i], 64);
         _tile_dpbssd(SUM_HIGH, A_64, B_64);
     }
@@ -327,7 +324,7 @@ TARGET INLINE void add_block256(struct part p, struct form256 f, int offset,
     EACH (c, p.nc) {
         __m512i isum = _mm512_load_si512(sums[0].of[c]);
         if (!f.codes)
-            isum = _mm512_add_epi32(isum, _mm512_slli_epi32(_mm512_load_si512(sums[1].of[c]), 7));
+            isum = _mm512_add_epi32(isum, _mm512_slli_epi32(_mm512_load_si512(sums[1].of[c]), 8));
         else if (f.min_len == 0)
             isum = _mm512_add_epi32(isum, _mm512_set1_epi32(start[c]));
         const __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da);
