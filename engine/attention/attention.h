@@ -85,18 +85,26 @@ static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
+/* Keys lo .. hi - 1 of a chunk, relative to its first one, which are consecutive in memory: in the
+ * cache, aligned slots of consecutive positions (several pieces where a sequence was forked).
+ * Pieces meet at multiples of ENGINE_ATTN_SUB. */
+struct attention_piece {
+    int64_t lo, hi;
+    int64_t base;            /* slot of the chunk's key 0, which need not exist */
+    const char *key, *value; /* its int16 groups, or floats: in scratch or the cache */
+};
+
 /* The keys of a chunk that are in the range of any row of a block's part. */
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys in the range of any row, relative to chunk_lo */
     int64_t next;     /* groups of the next chunk that have such keys */
-    bool in_place; /* slots are base + lo .. base + hi - 1 and aligned: kernels read an int16 cache
-                      in place */
-    int64_t base;  /* slot of the chunk's key 0, which need not exist */
+    bool in_place;    /* pieces of an int16 cache are read where they are; otherwise one piece */
+    int n_pieces;
+    struct attention_piece piece[ATTENTION_CHUNK / ENGINE_ATTN_SUB];
     bool any_missing; /* this member and the next two: if keys are not read in place */
     bool missing[ATTENTION_CHUNK];
     int32_t slot[ATTENTION_CHUNK]; /* 0 for keys that do not exist */
-    const char *key, *value; /* the chunk's int16 groups, or floats: in scratch or the cache */
 };
 
 /* Sets the part to the rows from b->part on that read the same slots in this chunk: rows of one

@@ -58,17 +58,21 @@ PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
     quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
 
-/* Whether an int16 cache has the chunk's keys in the layout of scratch, so that they can be used in
- * place. */
+/* Sets the pieces in which an int16 cache has the chunk's keys in the layout of scratch; false if
+ * some keys are placed otherwise. */
 static bool in_place(const int32_t *table, int64_t n_slots, struct attention_keys *keys)
 {
-    const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = table[lo];
-    int32_t differ = 0;
-    keys->base = first - lo;
-    if (first < 0 || first + keys->hi - keys->lo > n_slots || keys->base % ENGINE_KV_Q16_ALIGN)
-        return false;
-    for (int32_t j = lo; j < hi; j++) differ |= (table[j] - first) ^ (j - lo);
-    return differ == 0;
+    keys->n_pieces = 0;
+    for (int64_t j = keys->lo; j < keys->hi;) {
+        struct attention_piece *piece = &keys->piece[keys->n_pieces];
+        const int64_t first = table[j], lo = j;
+        if (first < 0 || first + keys->hi - j > n_slots) return false;
+        while (j < keys->hi && table[j] - first == j - lo) j++;
+        *piece = (struct attention_piece){.lo = lo, .hi = j, .base = first - lo};
+        if (piece->base % ENGINE_KV_Q16_ALIGN || (j < keys->hi && j % SUB)) return false;
+        keys->n_pieces++;
+    }
+    return true;
 }
 
 static const int32_t *table_at(const struct attention_run *run, int64_t table, int64_t position)
@@ -111,6 +115,10 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     keys->any_missing = false;
     keys->in_place = in_place(table, n_slots, keys);
     if (keys->in_place && run->l.q16_keys && run->l.q16_values) return true;
+    keys->in_place &= keys->n_pieces == 1;
+    keys->n_pieces = 1;
+    keys->piece[0].lo = keys->lo;
+    keys->piece[0].hi = keys->hi;
     for (int64_t j = keys->lo; j < keys->hi; j++) {
         int32_t slot = table[j];
         keys->missing[j] = slot < 0 || slot >= n_slots;
@@ -190,24 +198,27 @@ static void gather_q16(const struct attention_run *run, struct rows rows,
     }
 }
 
-/* Loads the chunk's keys (or values) if they are not used in place; returns their address. */
-static const char *load(const struct attention_run *run, const struct attention_block *b,
-                        const struct attention_keys *keys, bool values)
+/* Loads the chunk's keys (or values) if they are not used in place; sets the addresses of pieces.
+ */
+static void load(const struct attention_run *run, const struct attention_block *b,
+                 struct attention_keys *keys, bool values)
 {
     const struct attention_layout *l = &run->l;
     const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
     const struct rows rows = rows_of(cache, b->kv);
     char *to = scratch(run, values ? l->value_at : l->key_at);
-    if (values ? l->q16_values : l->q16_keys) {
-        if (keys->in_place) return rows.first + keys->base / GROUP * rows.stride;
-        gather_q16(run, rows, keys, values, to);
+    const bool q16 = values ? l->q16_values : l->q16_keys;
+    for (int i = 0; i < keys->n_pieces; i++)
+        *(values ? &keys->piece[i].value : &keys->piece[i].key) =
+            q16 && keys->in_place ? rows.first + keys->piece[i].base / GROUP * rows.stride : to;
+    if (q16) {
+        if (!keys->in_place) gather_q16(run, rows, keys, values, to);
     } else if (values ? l->float_values : l->float_keys) {
         const int64_t pad = values ? l->dv_pad : l->d_pad;
         load_floats(run, cache, rows, keys, keys->lo, keys->hi, pad, (float *)to + keys->lo * pad);
     } else {
         load_as_q16(run, cache, rows, keys, values, to);
     }
-    return to;
 }
 
 bool engine_attention_chunk_load(const struct attention_run *run, struct attention_block *b,
@@ -217,12 +228,13 @@ bool engine_attention_chunk_load(const struct attention_run *run, struct attenti
     while (b->part_end < b->n && same_slots(run, b, b->part_end, b->part_end - 1, chunk))
         b->part_end++;
     if (!chunk_keys(run, b, chunk, keys)) return false;
-    keys->key = load(run, b, keys, false);
-    keys->value = load(run, b, keys, true);
-    if (!run->l.float_values) {
-        const int64_t first = keys->lo / GROUP, end = (keys->hi + GROUP - 1) / GROUP;
+    load(run, b, keys, false);
+    load(run, b, keys, true);
+    for (int i = 0; !run->l.float_values && i < keys->n_pieces; i++) {
+        const struct attention_piece *piece = &keys->piece[i];
+        const int64_t first = piece->lo / GROUP, end = (piece->hi + GROUP - 1) / GROUP;
         float *offset = scratch(run, run->l.offset_at), *inverse = scratch(run, run->l.inverse_at);
-        run->attn->offsets(run->l.dv, end - first, keys->value + first * run->l.value_bytes,
+        run->attn->offsets(run->l.dv, end - first, piece->value + first * run->l.value_bytes,
                            offset + first * GROUP, inverse + first * GROUP);
     }
     return true;
@@ -262,7 +274,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
     const char *query = scratch(run, l->query_at);
     if (l->float_keys) {
         float *out[ATTENTION_TILE];
-        const float *k = (const float *)(const void *)keys->key, *q[ATTENTION_TILE];
+        const float *k = (const float *)(const void *)keys->piece[0].key, *q[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const float *)(query + t->index[i] * l->query_bytes);
             out[i] = t->own->t[i] + t->min_lo;
@@ -272,16 +284,21 @@ static void tile_scores(const struct attention_run *run, const struct attention_
         for (int64_t i = 0; i < t->n; i++)
             run->task->engine->vec.scale(t->max_hi - t->min_lo, out[i], run->scale, 0.0f, out[i]);
     } else {
-        const int64_t first = t->min_lo / GROUP, end = (t->max_hi + GROUP - 1) / GROUP;
         const float *all = scratch(run, l->query_scale_at);
         for (int64_t i = 0; i < t->n; i++) {
             t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             t->own->query_scale[i] = all[t->index[i]];
         }
-        set_prefetch(t->own, keys->value + first * l->value_bytes, from_memory ? end - first : 0,
-                     l->value_bytes);
-        run->attn->scores(l->d, first, end, keys->key,
-                          run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
+        for (int i = 0; i < keys->n_pieces; i++) {
+            const struct attention_piece *piece = &keys->piece[i];
+            const int64_t first = engine_max(t->min_lo, piece->lo) / GROUP;
+            const int64_t end = (engine_min(t->max_hi, piece->hi) + GROUP - 1) / GROUP;
+            if (first >= end) continue;
+            set_prefetch(t->own, piece->value + first * l->value_bytes,
+                         from_memory ? end - first : 0, l->value_bytes);
+            run->attn->scores(l->d, first, end, piece->key,
+                              run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
+        }
     }
     for (int64_t j = t->min_lo; keys->any_missing && j < t->max_hi; j++)
         for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->own->t[i][j] = NAN;
@@ -318,7 +335,7 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
                        const struct tile *t, int64_t i, int64_t n, int64_t from, int64_t to)
 {
     const struct attention_layout *l = &run->l;
-    const float *v = (const float *)(const void *)keys->value + from * l->dv_pad;
+    const float *v = (const float *)(const void *)keys->piece[0].value + from * l->dv_pad;
     const float *p[ATTENTION_TILE];
     float *o[ATTENTION_TILE];
     if (from >= to) return;
@@ -380,14 +397,21 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     memcpy(t->own->hi, t->hi, sizeof t->hi);
     for (int64_t i = 0; i < t->n; i++) {
         o[i] = t->out[i]->o;
+        memset(o[i], 0, (size_t)l->dv * sizeof **o);
         if (!run->direct) exponents(run, t, i);
     }
+    const struct attention_piece *last = &keys->piece[keys->n_pieces - 1];
     if (from_memory)
-        prefetch_scales(keys->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
-    set_prefetch(t->own, keys->key + CHUNK / GROUP * l->key_bytes, from_memory ? keys->next : 0,
-                 l->key_bytes);
+        prefetch_scales(last->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
+    const int64_t ahead = from_memory ? keys->next : 0;
+    set_prefetch(t->own, last->key + CHUNK / GROUP * l->key_bytes, ahead, l->key_bytes);
     run->attn->weights(first, end, scratch(run, l->inverse_at), t->own);
-    run->attn->sums(l->dv, first, end, keys->value, t->own, o);
+    for (const struct attention_piece *piece = keys->piece; piece <= last; piece++) {
+        const int64_t from = engine_max(t->min_lo, piece->lo) / SUB;
+        const int64_t to = (engine_min(t->max_hi, piece->hi) + SUB - 1) / SUB;
+        t->own->ahead_bytes = piece == last ? ahead * l->key_bytes : 0;
+        if (from < to) run->attn->sums(l->dv, from, to, piece->value, t->own, o);
+    }
     for (int64_t i = 0; i < t->n; i++) {
         t->out[i]->m = t->own->base[i];
         t->out[i]->l = t->own->sum[i];

@@ -136,7 +136,7 @@ struct engine_attn {
     /* Computes codes, scale, base and sum from t, lo, hi, and each key's 2^-L. */
     void (*weights)(int64_t first, int64_t end, const float *inverse,
                     struct engine_attn_tile *tile);
-    /* Computes o[r][i], the sums of values weighted by codes and scale. */
+    /* Adds the sums of values weighted by codes and scale to o[r][i]. */
     void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
                  const struct engine_attn_tile *tile, float *const *o);
 };

@@ -365,7 +365,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 
 /* ---- Sums ---- */
 
-/* Sums of nr rows for 16 elements from element `at` on; n of them are stored. */
+/* Sums of nr rows for 16 elements from element `at` on, of which n exist. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attn_tile *tile, float *const *o, int64_t at,
                              int64_t n, struct engine_attn_prefetch *prefetch, int nr)
@@ -373,7 +373,12 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
     __m256 total[ENGINE_ATTN_ROWS][2];
     UNROLL
-    for (int r = 0; r < nr; r++) total[r][0] = total[r][1] = _mm256_setzero_ps();
+    for (int r = 0; r < nr; r++) {
+        __m256 from[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+        memcpy(from, o[r] + at, (size_t)n * sizeof **o);
+        total[r][0] = from[0];
+        total[r][1] = from[1];
+    }
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m256i sum[ENGINE_ATTN_ROWS][2];

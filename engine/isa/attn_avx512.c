@@ -515,7 +515,8 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
     __m512 total[ENGINE_ATTN_ROWS][4];
     UNROLL
     for (int r = 0; r < nr; r++) UNROLL
-    for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
+    for (int d = 0; d < nv; d++)
+        total[r][d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, o[r] + at + 16 * d);
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m512i sum[ENGINE_ATTN_ROWS][4];

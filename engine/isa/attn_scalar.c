@@ -243,7 +243,6 @@ static void sums(int64_t dv, int64_t first, int64_t end, const char *values_,
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
     for (int64_t r = 0; r < tile->n_rows; r++)
         for (int64_t i = 0; i < dv; i++) {
-            o[r][i] = 0.0f;
             for (int64_t s = first; s < end; s++) {
                 int32_t sum = 0;
                 for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {

@@ -276,11 +276,11 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
     }
 }
 
-/* Both sequences share slots, except those of an incomplete last group: `to` will fill it, and
- * attention reads complete groups faster. */
+/* Both sequences share slots, except those of an incomplete last group of ENGINE_KV_Q16_ALIGN: `to`
+ * will fill it, and attention reads complete groups in place. */
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
-    const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_GROUP : 1;
+    const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_ALIGN : 1;
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
