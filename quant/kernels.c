@@ -38,9 +38,20 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
     }
 }
 
+void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
+                      int n_columns, const struct quant_act *a, float *const *out)
+{
+    if (rows->n == 0) return;
+    if (n_columns == 2 && kernel->gemv_pair) {
+        kernel->gemv_pair(k, rows, a, out);
+        return;
+    }
+    for (int c = 0; c < n_columns; c++) kernel->gemv(k, rows, a + c, out[c]);
+}
+
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
-                const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
-                float *out)
+                const void *w, size_t row_bytes, int64_t n_rows, int n_columns,
+                const struct quant_act *a, float *const *out)
 {
     const int64_t n = n_rows / kernel->rows_per_step;
     const struct quant_rows rows = {.w = w,
@@ -50,14 +61,14 @@ void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch,
                                                                     : QUANT_ROWS_STRIDED,
                                     .stride = n,
                                     .prefetch = prefetch};
-    if (n > 0) kernel->gemv(k, &rows, a, out);
+    quant_gemv_steps(kernel, k, &rows, n_columns, a, out);
     const int64_t done = n * kernel->rows_per_step;
-    if (done == n_rows) return;
     const struct quant_rows rest = {.w = (const char *)w + (size_t)done * row_bytes,
                                     .row_bytes = row_bytes,
                                     .n = n_rows - done,
                                     .order = QUANT_ROWS_STRIDED,
                                     .stride = 0,
                                     .prefetch = prefetch};
-    kernel->gemv(k, &rest, a, out + done);
+    float *const left[2] = {out[0] + done, n_columns == 2 ? out[1] + done : NULL};
+    quant_gemv_steps(kernel, k, &rest, n_columns, a, left);
 }

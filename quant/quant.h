@@ -226,8 +226,8 @@ struct quant_kernel {
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
 
-    /* Two columns, reading the rows once: out[c][r] = row r times column c, for rows->n consecutive
-     * rows. NULL if not faster than two calls of gemv. */
+    /* Two columns, reading the rows once: as gemv, out[c][r] = row r times column c. NULL if not
+     * faster than two calls of gemv. */
     void (*gemv_pair)(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
                       float *const out[2]);
 };
@@ -284,10 +284,13 @@ struct quant_kernels {
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
-/* out[r] = row r of w times the column, for n_rows consecutive rows. */
+/* out[c][r] = row r of w times column c, for n_rows consecutive rows and one or two columns. */
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
-                const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
-                float *out);
+                const void *w, size_t row_bytes, int64_t n_rows, int n_columns,
+                const struct quant_act *a, float *const *out);
+/* The same for the rows of steps, as gemv takes them. */
+void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
+                      int n_columns, const struct quant_act *a, float *const *out);
 
 /* ---- Half precision (IEEE binary16, bfloat16), exact and rounding to nearest even ---- */
 

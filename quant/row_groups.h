@@ -43,21 +43,24 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
         quant_prefetch_once((const char *)next + QUANT_ADJACENT_DISTANCE, n * bytes);
 }
 
-/* Computes the sums of a group of rows that begins at `row`. */
+/* Computes the sums of a group of rows that begins at `row`; those of a second column follow
+ * QUANT_MAX_ROWS_PER_STEP floats later. */
 typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
                               const uint8_t *row, float *sum);
 
-QUANT_INLINE void quant_gemv_groups(int n, bool adjacent_rows, quant_group_sums *sums,
-                                    const void *product, const struct quant_rows *rows, float *out)
+QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
+                                    quant_group_sums *sums, const void *product,
+                                    const struct quant_rows *rows, float *const *out)
 {
     const int64_t stride = adjacent_rows ? 1 : rows->stride, step = adjacent_rows ? n : 1;
     const struct quant_row_group group = {n, adjacent_rows, (size_t)stride * rows->row_bytes,
                                           rows->prefetch.distance};
     const uint8_t *row = rows->w;
     for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
-        float sum[QUANT_MAX_ROWS_PER_STEP];
-        sums(product, &group, row, sum);
-        for (int64_t i = 0; i < n; i++) out[r * step + i * stride] = sum[i];
+        float sum[2][QUANT_MAX_ROWS_PER_STEP];
+        sums(product, &group, row, sum[0]);
+        for (int c = 0; c < n_columns; c++)
+            for (int64_t i = 0; i < n; i++) out[c][r * step + i * stride] = sum[c][i];
     }
 }
 
@@ -66,9 +69,9 @@ QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void
                                        const struct quant_rows *rows, float *out)
 {
     if (rows->order == QUANT_ROWS_ADJACENT)
-        quant_gemv_groups(n, true, sums, product, rows, out);
+        quant_gemv_groups(n, 1, true, sums, product, rows, &out);
     else
-        quant_gemv_groups(n, false, sums, product, rows, out);
+        quant_gemv_groups(n, 1, false, sums, product, rows, &out);
 }
 
 #endif

@@ -336,13 +336,13 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     };
     const struct cpu_prefetch prefetch = {
         .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
-    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, &bed->column.act, out);
+    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
 
 static int gemv_pair_mismatches(struct bed *bed, const struct quant_type *type,
-                                gemv_pair_fn *gemv_pair, int64_t k, int n_rows)
+                                gemv_pair_fn *gemv_pair, int streams, int64_t k, int n_rows)
 {
     const size_t row_bytes = any_row_bytes(bed, type, k), bytes = 2 * (size_t)n_rows * 4;
     const uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
@@ -353,11 +353,12 @@ static int gemv_pair_mismatches(struct bed *bed, const struct quant_type *type,
     for (int i = 0; i < 2 * n_rows; i++)
         expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
     float *out = canary_place(&bed->out, bytes);
-    const struct quant_rows rows = {
-        w,      row_bytes,
-        n_rows, QUANT_ROWS_STRIDED,
-        n_rows, {.distance = 1024, .to_l1 = support_random_below(&bed->rng, 2)}};
-    gemv_pair(k, &rows, a, (float *const[2]){out, out + n_rows});
+    const uint64_t processor = support_random_below(&bed->rng, 4);
+    const struct quant_kernel kernel = {.gemv_pair = gemv_pair, .rows_per_step = streams};
+    const struct cpu_prefetch prefetch = {
+        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
+    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 2, a,
+               (float *const[2]){out, out + n_rows});
     return float_mismatches(2 * n_rows, out, expected) + canary_mismatches(&bed->out, bytes);
 }
 
@@ -506,7 +507,8 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
             if (kernel->gemv_pair)
                 report("gemv_pair", type->name, kernels->level, k, n_rows,
-                       gemv_pair_mismatches(bed, type, kernel->gemv_pair, k, n_rows));
+                       gemv_pair_mismatches(bed, type, kernel->gemv_pair, kernel->rows_per_step, k,
+                                            n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->encode != type->encode)
@@ -643,8 +645,9 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
                 (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | support_random_below(&rng, 128));
             x[pair] = (uint16_t)((127 - 78 + support_random_below(&rng, 5)) << 7 |
                                  support_random_below(&rng, 128));
-            float expected = type->dot(32, w, &act), out;
-            quant_gemv(&kernels.type[QUANT_BF16], kernels.prefetch, 32, w, sizeof w, 1, &act, &out);
+            float expected = type->dot(32, w, &act), out, *to = &out;
+            quant_gemv(&kernels.type[QUANT_BF16], kernels.prefetch, 32, w, sizeof w, 1, 1, &act,
+                       &to);
             assert_memory_equal(&out, &expected, sizeof out);
             zero += expected == 0.0f;
             normal += expected != 0.0f;
@@ -722,7 +725,7 @@ static struct caught try_mutants(bool plain, int tries)
     for (int i = 0; i < tries; i++) {
         n.dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7) != 0;
-        n.column += gemv_pair_mismatches(&bed, type, mutant_gemv_pair, 32 * 18, 7) != 0;
+        n.column += gemv_pair_mismatches(&bed, type, mutant_gemv_pair, 1, 32 * 18, 7) != 0;
         n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }

@@ -2,24 +2,6 @@
  * file's layout, column by column, or two columns at once if the type has gemv_pair. */
 #include "engine/matmul/route_block.h"
 
-/* Multiplies the block's rows of a side by n columns. */
-static void multiply_columns(const struct engine_matmul_run *run,
-                             const struct engine_matmul_block *b, int side, int64_t n,
-                             const struct quant_act *a, float *const *out)
-{
-    const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
-    const char *w = route_side(b, side);
-    if (n == 2 && b->kernel->gemv_pair) {
-        const struct quant_rows rows = {
-            w, (size_t)b->row_bytes, b->n_rows, QUANT_ROWS_STRIDED, b->n_rows, prefetch};
-        b->kernel->gemv_pair(run->p->k, &rows, a, out);
-        return;
-    }
-    for (int64_t j = 0; j < n; j++)
-        quant_gemv(b->kernel, prefetch, run->p->k, w, (size_t)b->row_bytes, b->n_rows, a + j,
-                   out[j]);
-}
-
 void engine_route_gemv_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
 {
     for (int64_t i = 0; i < b->n; i += ENGINE_MATMUL_GEMV_COLS) {
@@ -30,7 +12,8 @@ void engine_route_gemv_run(const struct engine_matmul_run *run, const struct eng
         for (int side = 0; side < route_sides(b); side++) {
             float *out[ENGINE_MATMUL_GEMV_COLS];
             route_outputs(run, b, i, n, 0, b->n_rows, side * b->n_rows, out);
-            multiply_columns(run, b, side, n, a, out);
+            quant_gemv(b->kernel, run->task->engine->quant.prefetch, run->p->k, route_side(b, side),
+                       (size_t)b->row_bytes, b->n_rows, (int)n, a, out);
         }
         route_glu(run, b, i, n, 0, b->n_rows, b->n_rows);
     }
@@ -48,11 +31,14 @@ void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
     const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
     const struct quant_rows rows = {
         b->w, (size_t)b->row_bytes, b->n_rows, QUANT_ROWS_STRIDED, b->row_stride, prefetch};
+    struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
+    float *out[ENGINE_MATMUL_GEMV_COLS], *rest[ENGINE_MATMUL_GEMV_COLS];
     for (int64_t i = 0; i < b->n; i++) {
-        struct quant_act a = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
-        float *out = route_out(b, i, 0);
-        if (b->n_rows > 0) b->kernel->gemv(run->p->k, &rows, &a, out);
-        quant_gemv(b->kernel, prefetch, run->p->k, b->w + b->rest_at * b->row_bytes, rows.row_bytes,
-                   b->rest, &a, out + b->rest_at);
+        a[i] = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
+        out[i] = route_out(b, i, 0);
+        rest[i] = out[i] + b->rest_at;
     }
+    quant_gemv_steps(b->kernel, run->p->k, &rows, (int)b->n, a, out);
+    quant_gemv(b->kernel, prefetch, run->p->k, b->w + b->rest_at * b->row_bytes, rows.row_bytes,
+               b->rest, (int)b->n, a, rest);
 }

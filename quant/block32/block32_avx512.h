@@ -159,17 +159,13 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
     }
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i
-quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *rows,
-                        const struct quant_step_column *column, __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
+                        const struct quant_step_column *column, __m512i *heads, __m512i *isum)
 {
-    __m512i sum[4], head[4];
+    __m512i sum[2][4], head[4];
     for (int j = 0; j < 4; j++) {
-        __m512i low, high, q_low = column->low, q_high = column->high;
-        if (column->single_row) {
-            q_low = _mm512_load_si512(column->single_row->q[2 * j]);
-            q_high = _mm512_load_si512(column->single_row->q[2 * j + 1]);
-        }
+        __m512i low, high;
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
         /* Makes the value opaque to gcc, which would otherwise load it again for its second use. */
         if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
@@ -177,27 +173,34 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
                                                 : _mm_set1_epi64x(0x0002000100000000));
         quant_step_codes(form, pair, head[j], &low, &high);
-        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-        sum[j] = _mm512_dpbusd_epi32(sum[j], high, q_high);
+        EACH (c, n_columns) {
+            __m512i q_low = column[c].low, q_high = column[c].high;
+            if (column->single_row) {
+                q_low = _mm512_load_si512(column->single_row->q[2 * j]);
+                q_high = _mm512_load_si512(column->single_row->q[2 * j + 1]);
+            }
+            sum[c][j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
+            sum[c][j] = _mm512_dpbusd_epi32(sum[c][j], high, q_high);
+        }
     }
     *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
                                    _mm512_unpacklo_epi32(head[2], head[3]));
-    return quant_add_four_avx512(form, sum);
+    EACH (c, n_columns) isum[c] = quant_add_four_avx512(form, sum[c]);
 }
 
 /* ---- Bytes: both blocks' codes of a row fill a register ---- */
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_sums(struct quant_form32 form,
-                                                           const struct quant_step_rows *rows,
-                                                           int j, __m512i q)
+/* The codes of row j. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_codes(struct quant_form32 form,
+                                                            const struct quant_step_rows *rows,
+                                                            int j)
 {
     const uint8_t *at = rows->at + (size_t)j * rows->stride;
     const __m256i *first = (const __m256i *)(at + form.codes);
     const __m256i *second = (const __m256i *)(at + (rows->two ? form.block_bytes : 0) + form.codes);
     __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
     quant_step_prefetch(rows, j, &codes);
-    codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
-    return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
+    return _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
 }
 
 /* The first words of the blocks of four rows. */
@@ -209,38 +212,42 @@ CPU_TARGET_AVX512 QUANT_INLINE __m128i quant_step_heads(const uint8_t *at, size_
     return _mm_insert_epi32(heads, quant_load32(at + 3 * stride), 3);
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums_bytes(struct quant_form32 form,
-                                                             const struct quant_step_rows *rows,
-                                                             const struct quant_step_column *column,
-                                                             __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
+                      const struct quant_step_column *column, __m512i *heads, __m512i *isum)
 {
-    __m512i four[2];
+    __m512i four[2][2];
     __m256i head[2];
     EACH (i, 2) {
         const uint8_t *at = rows->at + 4 * (size_t)i * rows->stride;
-        __m512i sum[4];
-        EACH (j, 4)
-            sum[j] = quant_step_row_sums(form, rows, 4 * i + j,
-                                         quant_step_q(column, (size_t)(4 * i + j)));
-        four[i] = quant_add_four_avx512(form, sum);
+        __m512i sum[2][4];
+        EACH (j, 4) {
+            const __m512i codes = quant_step_row_codes(form, rows, 4 * i + j);
+            EACH (c, n_columns)
+                sum[c][j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes,
+                                                quant_step_q(column + c, (size_t)(4 * i + j)));
+        }
+        EACH (c, n_columns) four[c][i] = quant_add_four_avx512(form, sum[c]);
         head[i] = _mm256_set_m128i(
             quant_step_heads(at + (rows->two ? form.block_bytes : 0), rows->stride),
             quant_step_heads(at, rows->stride));
     }
     *heads = quant_join_avx512(head[0], head[1]);
-    return _mm512_add_epi32(_mm512_shuffle_i64x2(four[0], four[1], 0x88),
-                            _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
+    EACH (c, n_columns)
+        isum[c] = _mm512_add_epi32(_mm512_shuffle_i64x2(four[c][0], four[c][1], 0x88),
+                                   _mm512_shuffle_i64x2(four[c][0], four[c][1], 0xdd));
 }
 
-/* Sums of products of codes, and the first words of the blocks: d in the low half of each element,
- * m in the high half where the type has minima. */
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums(struct quant_form32 form,
-                                                       const struct quant_step_rows *rows,
-                                                       const struct quant_step_column *column,
-                                                       __m512i *heads)
+/* Sums of products of codes with each of one or two columns, and the first words of the blocks: d
+ * in the low half of each element, m in the high half where the type has minima. */
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_step_sums(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
+                const struct quant_step_column *column, __m512i *heads, __m512i *isum)
 {
-    return form.bytes ? quant_step_sums_bytes(form, rows, column, heads)
-                      : quant_step_sums_nibbles(form, rows, column, heads);
+    if (form.bytes)
+        quant_step_sums_bytes(form, rows, n_columns, column, heads, isum);
+    else
+        quant_step_sums_nibbles(form, rows, n_columns, column, heads, isum);
 }
 
 /* ---- The shell ---- */
@@ -249,7 +256,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums(struct quant_form32 form,
 struct quant_product512 {
     struct quant_form32 form;
     int64_t n_blocks;
-    const struct quant_act *a;
+    const struct quant_act *a; /* of each column */
+    int n_columns;             /* 1 or 2 */
 };
 
 /* Broadcasts the numbers of two blocks, from the column's array, to the lanes of each block; or one
@@ -303,21 +311,29 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool 
 
 /* ---- Interleaved rows ---- */
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_interleaved(const struct quant_product512 *p,
-                                                             const struct quant_step_rows *rows,
-                                                             int64_t b, __m512 acc)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_interleaved(const struct quant_product512 *p,
+                                                           const struct quant_step_rows *rows,
+                                                           int64_t b, __m512 *acc)
 {
     const bool two = rows->two;
-    struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
-    column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
-    column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
-    __m512i heads, isum = quant_step_sums(p->form, rows, &column, &heads);
-    if (p->form.offset != 0) isum = quant_step_less(p->form.offset, isum, p->a->sum + b, two);
-    __m512 x_s = _mm512_setzero_ps();
-    if (p->form.has_min) x_s = quant_step_floats(p->a->s + b, two);
-    return quant_step_add(
-        acc, quant_step_values(p->form, isum, heads, quant_step_floats(p->a->d + b, two), x_s),
-        two);
+    struct quant_step_column column[2];
+    __m512i heads, isum[2];
+    EACH (c, p->n_columns) {
+        const __m512i q = _mm512_loadu_si512(p->a[c].q + 32 * b);
+        column[c] = (struct quant_step_column){.q = q,
+                                               .low = _mm512_shuffle_i64x2(q, q, 0x88),
+                                               .high = _mm512_shuffle_i64x2(q, q, 0xdd)};
+    }
+    quant_step_sums(p->form, rows, p->n_columns, column, &heads, isum);
+    EACH (c, p->n_columns) {
+        const struct quant_act *a = &p->a[c];
+        if (p->form.offset != 0)
+            isum[c] = quant_step_less(p->form.offset, isum[c], a->sum + b, two);
+        __m512 x_s = _mm512_setzero_ps();
+        if (p->form.has_min) x_s = quant_step_floats(a->s + b, two);
+        const __m512 x_d = quant_step_floats(a->d + b, two);
+        acc[c] = quant_step_add(acc[c], quant_step_values(p->form, isum[c], heads, x_d, x_s), two);
+    }
 }
 
 /* Before a step that reads `bytes` of each row, `done` from its start: prefetches later data. */
@@ -330,27 +346,26 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quan
     quant_group_prefetch_adjacent(group, at, done, bytes);
 }
 
-/* Blocks from b on. `prefetch`: prefetches later data. */
-CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_interleaved(const struct quant_product512 *p,
-                                                               const struct quant_row_group *group,
-                                                               const uint8_t *row, int64_t b,
-                                                               bool prefetch, __m512 acc)
+/* Adds blocks from b on to each column's sums. `prefetch`: prefetches later data. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_blocks_interleaved(const struct quant_product512 *p,
+                                                             const struct quant_row_group *group,
+                                                             const uint8_t *row, int64_t b,
+                                                             bool prefetch, __m512 *acc)
 {
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
     for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
         const struct quant_step_rows rows = {at, group->row_stride, true, true, NULL};
         if (prefetch) quant_prefetch_interleaved(group, at, (size_t)b * block, 2 * block);
-        acc = quant_step_interleaved(p, &rows, b, acc);
+        quant_step_interleaved(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
         const struct quant_step_rows rows = {at, group->row_stride, b + 2 <= p->n_blocks, false,
                                              NULL};
         if (prefetch)
             quant_prefetch_interleaved(group, at, (size_t)b * block, rows.two ? 2 * block : block);
-        acc = quant_step_interleaved(p, &rows, b, acc);
+        quant_step_interleaved(p, &rows, b, acc);
     }
-    return acc;
 }
 
 /* Eight sums, in lanes 0 and 2. */
@@ -365,12 +380,20 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
     _mm_storeu_ps(sum + 4, _mm512_extractf32x4_ps(acc, 2));
 }
 
+CPU_TARGET_AVX512 QUANT_INLINE void quant_rows_avx512(const struct quant_product512 *p,
+                                                      const struct quant_row_group *group,
+                                                      const uint8_t *row, float *sum)
+{
+    __m512 acc[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    quant_blocks_interleaved(p, group, row, 0, true, acc);
+    EACH (c, p->n_columns) quant_store_eight(acc[c], sum + c * QUANT_MAX_ROWS_PER_STEP);
+}
+
 CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
                                                             const struct quant_row_group *group,
                                                             const uint8_t *row, float *sum)
 {
-    quant_store_eight(quant_blocks_interleaved(product, group, row, 0, true, _mm512_setzero_ps()),
-                      sum);
+    quant_rows_avx512(product, group, row, sum);
 }
 
 #endif

@@ -8,6 +8,7 @@
  *     scalar     q4_0_decode         q4_0_encode   q4_0_dot   q4_0_gemv   q4_0_unpack
  *     AVX2       q4_0_decode_avx2                             q4_0_gemv_avx2     q4_0_unpack_avx2
  *     AVX-512                                                 q4_0_gemv_avx512   q4_0_unpack_avx512
+ *                                                             q4_0_gemv_pair_avx512
  */
 #ifndef QUANT_BLOCK32_BLOCK32_KERNELS_H
 #define QUANT_BLOCK32_BLOCK32_KERNELS_H
@@ -60,6 +61,12 @@
     {                                                                                              \
         quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
     }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_pair_avx512(                                         \
+        int64_t k, const struct quant_rows *rows, const struct quant_act a[2],                     \
+        float *const out[2])                                                                       \
+    {                                                                                              \
+        quant_gemv32_pair_avx512(NAME##_form, k, rows, a, out);                                    \
+    }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
@@ -74,6 +81,7 @@
                   QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
+                    .gemv_pair = NAME##_gemv_pair_avx512,                                          \
                     .rows_per_step = QUANT_GEMV_ROWS,                                              \
                     QUANT_FIT_MEMBERS(NAME, avx512)},
 

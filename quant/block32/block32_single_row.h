@@ -74,7 +74,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
     };
     const struct quant_step_column column = {.single_row = single_row};
     if (!by_line) quant_prefetch_lines(ahead, bytes, single_row);
-    __m512i heads, isum = quant_step_sums(p->form, &pairs, &column, &heads);
+    __m512i heads, isum;
+    quant_step_sums(p->form, &pairs, 1, &column, &heads, &isum);
     if (by_line) quant_prefetch_odd_line(ahead, bytes, single_row);
     if (p->form.offset != 0) isum = _mm512_add_epi32(isum, _mm512_load_si512(single_row->less));
     _mm512_store_ps(v, quant_step_values(p->form, isum, heads, _mm512_load_ps(single_row->d),
@@ -128,8 +129,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_prod
     if (part->first > 0) acc = quant_load_eight(out);
     for (int64_t i = 0; i < part->n; i += 8)
         acc = quant_row_values_add(acc, v + i, (size_t)part->n);
-    if (part->last)
-        acc = quant_blocks_interleaved(p, &near, row, part->first + part->n, false, acc);
+    if (part->last) quant_blocks_interleaved(p, &near, row, part->first + part->n, false, &acc);
     quant_store_eight(acc, out);
 }
 
@@ -179,12 +179,26 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv32_odd_avx512(form, k, rows, a, out);
         return;
     }
-    const struct quant_product512 product = {form, k / 32, a};
+    const struct quant_product512 product = {form, k / 32, a, 1};
     /* Eight rows that are smaller than a page are a single stream in any order. */
     if (rows->order == QUANT_ROWS_ADJACENT && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
+}
+
+/* Two columns: where rows are strided both by one reading of the rows. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_pair_avx512(struct quant_form32 form, int64_t k,
+                                                             const struct quant_rows *rows,
+                                                             const struct quant_act a[2],
+                                                             float *const out[2])
+{
+    if (form.block_bytes % 2 != 0 || rows->order == QUANT_ROWS_ADJACENT) {
+        for (int c = 0; c < 2; c++) quant_gemv32_avx512(form, k, rows, a + c, out[c]);
+        return;
+    }
+    const struct quant_product512 product = {form, k / 32, a, 2};
+    quant_gemv_groups(QUANT_GEMV_ROWS, 2, false, quant_eight_rows_avx512, &product, rows, out);
 }
 
 #endif

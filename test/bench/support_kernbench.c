@@ -68,10 +68,11 @@ struct job {
 static void run_gemv(struct bench *b, const struct job *job, size_t bytes)
 {
     int64_t rows = (int64_t)(bytes / job->row_bytes);
+    float *out = b->out;
     for (int64_t r = 0; r < rows; r += ROWS_PER_CALL) {
         int64_t n = rows - r < ROWS_PER_CALL ? rows - r : ROWS_PER_CALL;
         quant_gemv(job->kernel, job->prefetch, job->k, b->memory + (size_t)r * job->row_bytes,
-                   job->row_bytes, n, &job->act, b->out);
+                   job->row_bytes, n, 1, &job->act, &out);
     }
 }
 
