@@ -16,7 +16,8 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
     if (from->gemv) {
         to->gemv = from->gemv;
         to->rows_per_step = from->rows_per_step > 0 ? from->rows_per_step : 1;
-        to->gemv_pair = from->gemv_pair;
+        to->gemv_few = from->gemv_few;
+        to->few_columns = from->few_columns > 0 ? from->few_columns : 1;
     }
 }
 
@@ -36,17 +37,22 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);
         }
     }
+    /* Kernels that take several rows share them between columns only if they are strided. */
+    for (uint32_t id = 0; kernels->prefetch.adjacent_rows && id < QUANT_ID_COUNT; id++)
+        if (kernels->type[id].rows_per_step > 1) kernels->type[id].few_columns = 1;
 }
 
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
                       int n_columns, const struct quant_act *a, float *const *out)
 {
     if (rows->n == 0) return;
-    if (n_columns == 2 && kernel->gemv_pair) {
-        kernel->gemv_pair(k, rows, a, out);
-        return;
+    for (int c = 0, some; c < n_columns; c += some) {
+        some = n_columns - c < kernel->few_columns ? n_columns - c : kernel->few_columns;
+        if (some > 1)
+            kernel->gemv_few(k, rows, some, a + c, out + c);
+        else
+            kernel->gemv(k, rows, a + c, out[c]);
     }
-    for (int c = 0; c < n_columns; c++) kernel->gemv(k, rows, a + c, out[c]);
 }
 
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
@@ -69,6 +75,7 @@ void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch,
                                     .order = QUANT_ROWS_STRIDED,
                                     .stride = 0,
                                     .prefetch = prefetch};
-    float *const left[2] = {out[0] + done, n_columns == 2 ? out[1] + done : NULL};
+    float *left[QUANT_FEW_COLUMNS];
+    for (int c = 0; c < n_columns; c++) left[c] = out[c] + done;
     quant_gemv_steps(kernel, k, &rest, n_columns, a, left);
 }

@@ -183,7 +183,7 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 /* ---- The type table ---- */
 
-enum { QUANT_MAX_ROWS_PER_STEP = 8 };
+enum { QUANT_MAX_ROWS_PER_STEP = 8, QUANT_FEW_COLUMNS = 4 };
 
 /* The rows of a matrix that step r of a gemv with m rows per step takes. */
 enum quant_row_order {
@@ -226,10 +226,11 @@ struct quant_kernel {
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
 
-    /* Two columns, reading the rows once: as gemv, out[c][r] = row r times column c. NULL if not
-     * faster than two calls of gemv. */
-    void (*gemv_pair)(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
-                      float *const out[2]);
+    /* 2 .. few_columns columns, reading the rows once: as gemv, out[c][r] = row r times column c.
+     * NULL if not faster than calls of gemv. */
+    void (*gemv_few)(int64_t k, const struct quant_rows *rows, int n_columns,
+                     const struct quant_act *a, float *const *out);
+    int few_columns; /* at most QUANT_FEW_COLUMNS. In a filled table at least 1 */
 };
 
 struct quant_type {
@@ -284,11 +285,11 @@ struct quant_kernels {
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
-/* out[c][r] = row r of w times column c, for n_rows consecutive rows and one or two columns. */
+/* out[c][r] = row r of w times column c, for n_rows consecutive rows. */
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, int n_columns,
                 const struct quant_act *a, float *const *out);
-/* The same for the rows of steps, as gemv takes them. */
+/* The same for the rows of steps, as gemv takes them; at most QUANT_FEW_COLUMNS columns. */
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
                       int n_columns, const struct quant_act *a, float *const *out);
 

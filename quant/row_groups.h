@@ -43,7 +43,7 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
         quant_prefetch_once((const char *)next + QUANT_ADJACENT_DISTANCE, n * bytes);
 }
 
-/* Computes the sums of a group of rows that begins at `row`; those of a second column follow
+/* Computes the sums of a group of rows that begins at `row`; those of the next column follow
  * QUANT_MAX_ROWS_PER_STEP floats later. */
 typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
                               const uint8_t *row, float *sum);
@@ -57,7 +57,7 @@ QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
                                           rows->prefetch.distance};
     const uint8_t *row = rows->w;
     for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
-        float sum[2][QUANT_MAX_ROWS_PER_STEP];
+        float sum[QUANT_FEW_COLUMNS][QUANT_MAX_ROWS_PER_STEP];
         sums(product, &group, row, sum[0]);
         for (int c = 0; c < n_columns; c++)
             for (int64_t i = 0; i < n; i++) out[c][r * step + i * stride] = sum[c][i];

@@ -261,14 +261,15 @@ static int canary_mismatches(const struct guard *out, size_t size)
 struct bed {
     uint64_t rng;
     struct guard w, out;
-    struct column column, second;
+    struct column column, few[QUANT_FEW_COLUMNS];
     struct quant_kernels scalar;
     bool plain; /* only rows of normally distributed numbers */
 };
 
 static struct bed bed_new(void)
 {
-    struct bed bed = {.rng = seed, .column = column_new(), .second = column_new()};
+    struct bed bed = {.rng = seed, .column = column_new()};
+    for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c] = column_new();
     bed.w = guard_new(MAX_BYTES * 4 + 65536);
     bed.out = guard_new((size_t)MAX_K * 64);
     quant_kernels_init(&bed.scalar, CPU_SCALAR);
@@ -280,7 +281,7 @@ static void bed_free(struct bed *bed)
     guard_free(&bed->w);
     guard_free(&bed->out);
     column_free(&bed->column);
-    column_free(&bed->second);
+    for (int c = 0; c < QUANT_FEW_COLUMNS; c++) column_free(&bed->few[c]);
 }
 
 /* Random rows that end at the end of a page or begin at an odd address. */
@@ -302,8 +303,8 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
 
 typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                      float *out);
-typedef void gemv_pair_fn(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
-                          float *const out[2]);
+typedef void gemv_few_fn(int64_t k, const struct quant_rows *rows, int n_columns,
+                         const struct quant_act *a, float *const *out);
 typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
@@ -332,6 +333,7 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     const uint64_t processor = support_random_below(&bed->rng, 4);
     const struct quant_kernel kernel = {
         .gemv = gemv,
+        .few_columns = 1,
         .rows_per_step = streams,
     };
     const struct cpu_prefetch prefetch = {
@@ -341,25 +343,32 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
 
-static int gemv_pair_mismatches(struct bed *bed, const struct quant_type *type,
-                                gemv_pair_fn *gemv_pair, int streams, int64_t k, int n_rows)
+static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
+                               const struct quant_kernel *tested, int64_t k, int n_rows)
 {
-    const size_t row_bytes = any_row_bytes(bed, type, k), bytes = 2 * (size_t)n_rows * 4;
+    const int n_columns =
+        2 + (int)support_random_below(&bed->rng, (uint32_t)tested->few_columns - 1);
+    const size_t row_bytes = any_row_bytes(bed, type, k), bytes = (size_t)(n_columns * n_rows) * 4;
     const uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
-    float expected[2 * MAX_ROWS];
-    column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
-    column_fill(&bed->second, &bed->rng, &bed->scalar, type->act, k);
-    const struct quant_act a[2] = {bed->column.act, bed->second.act};
-    for (int i = 0; i < 2 * n_rows; i++)
+    float expected[QUANT_FEW_COLUMNS * MAX_ROWS], *out[QUANT_FEW_COLUMNS];
+    struct quant_act a[QUANT_FEW_COLUMNS];
+    for (int c = 0; c < n_columns; c++) {
+        column_fill(&bed->few[c], &bed->rng, &bed->scalar, type->act, k);
+        a[c] = bed->few[c].act;
+    }
+    for (int i = 0; i < n_columns * n_rows; i++)
         expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
-    float *out = canary_place(&bed->out, bytes);
+    float *all = canary_place(&bed->out, bytes);
+    for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
     const uint64_t processor = support_random_below(&bed->rng, 4);
-    const struct quant_kernel kernel = {.gemv_pair = gemv_pair, .rows_per_step = streams};
+    const struct quant_kernel kernel = {.gemv_few = tested->gemv_few,
+                                        .few_columns = tested->few_columns,
+                                        .rows_per_step = tested->rows_per_step};
     const struct cpu_prefetch prefetch = {
         .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
-    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 2, a,
-               (float *const[2]){out, out + n_rows});
-    return float_mismatches(2 * n_rows, out, expected) + canary_mismatches(&bed->out, bytes);
+    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
+    return float_mismatches(n_columns * n_rows, all, expected) +
+           canary_mismatches(&bed->out, bytes);
 }
 
 static int decode_mismatches(struct bed *bed, const struct quant_type *type, decode_fn *decode,
@@ -505,10 +514,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
-            if (kernel->gemv_pair)
-                report("gemv_pair", type->name, kernels->level, k, n_rows,
-                       gemv_pair_mismatches(bed, type, kernel->gemv_pair, kernel->rows_per_step, k,
-                                            n_rows));
+            if (kernel->few_columns > 1)
+                report("gemv_few", type->name, kernels->level, k, n_rows,
+                       gemv_few_mismatches(bed, type, kernel, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->encode != type->encode)
@@ -685,12 +693,12 @@ static void mutant_order(int64_t k, const struct quant_rows *rows, const struct 
     }
 }
 
-/* Computes both results from the first column. */
-static void mutant_gemv_pair(int64_t k, const struct quant_rows *rows, const struct quant_act a[2],
-                             float *const out[2])
+/* Computes all results from the first column. */
+static void mutant_gemv_few(int64_t k, const struct quant_rows *rows, int n_columns,
+                            const struct quant_act *a, float *const *out)
 {
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
-    for (int64_t i = 0; i < 2 * rows->n; i++) {
+    for (int64_t i = 0; i < n_columns * rows->n; i++) {
         const int64_t r = i % rows->n;
         out[i / rows->n][r] = type->dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
     }
@@ -719,13 +727,16 @@ struct caught {
 static struct caught try_mutants(bool plain, int tries)
 {
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    const struct quant_kernel few = {
+        .gemv_few = mutant_gemv_few, .few_columns = QUANT_FEW_COLUMNS, .rows_per_step = 1};
     struct bed bed = bed_new();
     struct caught n = {0};
     bed.plain = bed.column.plain = plain;
+    for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c].plain = plain;
     for (int i = 0; i < tries; i++) {
         n.dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7) != 0;
-        n.column += gemv_pair_mismatches(&bed, type, mutant_gemv_pair, 1, 32 * 18, 7) != 0;
+        n.column += gemv_few_mismatches(&bed, type, &few, 32 * 18, 7) != 0;
         n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }

@@ -487,6 +487,7 @@ static const struct {
     int64_t columns, max_columns;
     enum cpu_level level;
     bool gated, blas, adjacent_rows, dual_512;
+    int few;
     const char *route;
 } routes[] = {
     {QUANT_Q4_K, 1, 1, CPU_SCALAR, .route = "gemv-strided"},
@@ -495,6 +496,7 @@ static const struct {
     {QUANT_Q4_0, 2, 2, CPU_SCALAR, .adjacent_rows = true, .route = "gemv"},
     {QUANT_Q4_0, 2, 3, CPU_SCALAR, .route = "gemv"},
     {QUANT_Q4_0, 3, 3, CPU_SCALAR, .route = "panels-k"},
+    {QUANT_Q4_0, 4, 16, CPU_SCALAR, .few = 4, .route = "gemv"},
     {QUANT_Q4_0, 17, 17, CPU_SCALAR, .route = "panels"},
     {QUANT_Q4_K, 3, 16, CPU_SCALAR, .route = "panels-k"},
     {QUANT_Q4_K, 3, 17, CPU_SCALAR, .route = "panels"},
@@ -528,7 +530,8 @@ static void each_product_has_its_route(void **state)
             .dual_512 = routes[i].dual_512,
             .tile = engine_tile_product_table(routes[i].level, routes[i].max_columns)};
         const struct quant_act_form *act = quant_type_by_id(routes[i].type)->act;
-        const enum engine_route route = engine_route_of(&facts, act, routes[i].columns);
+        const enum engine_route route =
+            engine_route_of(&facts, act, routes[i].few, routes[i].columns);
         assert_string_equal(engine_route_name(route), routes[i].route);
         reached[route] = true;
     }

@@ -54,7 +54,9 @@ static const char *product_route(const struct engine *e, const struct engine_ten
         return NULL;
     const struct engine_route_facts facts = engine_route_facts(e, &p);
     const int64_t columns = (p.n_cols + p.max_gemms - 1) / p.max_gemms;
-    return engine_route_name(engine_route_of(&facts, p.w[0]->type->act, columns));
+    const struct quant_type *type = p.w[0]->type;
+    return engine_route_name(
+        engine_route_of(&facts, type->act, e->quant.type[type->id].few_columns, columns));
 }
 
 /* ---- Shapes ---- */

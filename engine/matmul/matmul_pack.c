@@ -143,7 +143,7 @@ void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t 
         const struct quant_act_form *form = act->form;
         if (!form) continue;
         if (engine_matmul_by_floats(form)) {
-            if (engine_route_of(&run->facts, form, gemm->n) == ENGINE_ROUTE_PACKED)
+            if (engine_route_of(&run->facts, form, 1, gemm->n) == ENGINE_ROUTE_PACKED)
                 pack_columns(run, engine_matmul_packed(run, form), act,
                              engine_matmul_floats_at(run, form, col_panel, 0), column, n);
             continue;

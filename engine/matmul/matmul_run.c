@@ -98,7 +98,7 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
     const struct engine_tensor *w = p->w[which];
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
     struct engine_matmul_block c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
-    c.route = engine_route_of(&run->facts, w->type->act, columns);
+    c.route = engine_route_of(&run->facts, w->type->act, kernel->few_columns, columns);
     if (c.route == ENGINE_ROUTE_GEMV_STRIDED) {
         const int64_t n = p->m_block_count[which];
         c.row_stride = w->ne[1] / kernel->rows_per_step;

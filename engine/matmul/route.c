@@ -12,8 +12,9 @@
  *   gemv-strided no gemm has more than 2 columns, no    the type's gemv on rows of the file, those of a
  *                gate, processor prefetches strided     step evenly in the whole weight: few long
  *                rows (cpu_prefetch)                    address streams
- *   gemv         2 columns or fewer; or BF16 where the  the type's gemv on runs of rows, column by
- *                level has no tile for it               column: decoding a token reads weights once
+ *   gemv         2 columns or fewer, or as many as the  the type's gemv on runs of rows, by some columns
+ *                type's gemv takes at once; or BF16     at once or column by column: decoding a token
+ *                where the level has no tile for it     reads weights once
  *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
  *                than 16 columns) where the level has   24 rows by 8 columns: one load of a row serves
  *                such a tile                            8 columns
@@ -44,14 +45,14 @@ const char *engine_route_name(enum engine_route route)
 }
 
 enum engine_route engine_route_of(const struct engine_route_facts *f,
-                                  const struct quant_act_form *act, int64_t columns)
+                                  const struct quant_act_form *act, int few, int64_t columns)
 {
     enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
     const struct engine_tile *tile = f->tile;
     if (f->blas) return ENGINE_ROUTE_BLAS;
     if (engine_route_gemv_only(f->max_columns) && !f->gated && !f->adjacent_rows)
         return ENGINE_ROUTE_GEMV_STRIDED;
-    if (columns <= ENGINE_MATMUL_GEMV_COLS) return ENGINE_ROUTE_GEMV;
+    if (columns <= ENGINE_MATMUL_GEMV_COLS || columns <= few) return ENGINE_ROUTE_GEMV;
     switch (act->layout) {
     case QUANT_LAYOUT_BF16:
         if (tile->packed_bf16) return ENGINE_ROUTE_PACKED;

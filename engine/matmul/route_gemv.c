@@ -1,16 +1,16 @@
 /* engine/matmul/route_gemv.c: routes gemv and gemv-strided: the type's gemv reads rows in the
- * file's layout, column by column, or two columns at once if the type has gemv_pair. */
+ * file's layout, by as many columns at once as it takes. */
 #include "engine/matmul/route_block.h"
 
 void engine_route_gemv_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
 {
-    for (int64_t i = 0; i < b->n; i += ENGINE_MATMUL_GEMV_COLS) {
-        const int64_t n = engine_min(ENGINE_MATMUL_GEMV_COLS, b->n - i);
-        struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
+    for (int64_t i = 0; i < b->n; i += QUANT_FEW_COLUMNS) {
+        const int64_t n = engine_min(QUANT_FEW_COLUMNS, b->n - i);
+        struct quant_act a[QUANT_FEW_COLUMNS];
         for (int64_t j = 0; j < n; j++)
             a[j] = engine_matmul_column_act(run, b->type->act, b->columns[i + j].x_row);
         for (int side = 0; side < route_sides(b); side++) {
-            float *out[ENGINE_MATMUL_GEMV_COLS];
+            float *out[QUANT_FEW_COLUMNS];
             route_outputs(run, b, i, n, 0, b->n_rows, side * b->n_rows, out);
             quant_gemv(b->kernel, run->task->engine->quant.prefetch, run->p->k, route_side(b, side),
                        (size_t)b->row_bytes, b->n_rows, (int)n, a, out);

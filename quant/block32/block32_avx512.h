@@ -163,7 +163,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void
 quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
                         const struct quant_step_column *column, __m512i *heads, __m512i *isum)
 {
-    __m512i sum[2][4], head[4];
+    __m512i sum[QUANT_FEW_COLUMNS][4], head[4];
     for (int j = 0; j < 4; j++) {
         __m512i low, high;
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
@@ -216,11 +216,11 @@ CPU_TARGET_AVX512 QUANT_INLINE void
 quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
                       const struct quant_step_column *column, __m512i *heads, __m512i *isum)
 {
-    __m512i four[2][2];
+    __m512i four[QUANT_FEW_COLUMNS][2];
     __m256i head[2];
     EACH (i, 2) {
         const uint8_t *at = rows->at + 4 * (size_t)i * rows->stride;
-        __m512i sum[2][4];
+        __m512i sum[QUANT_FEW_COLUMNS][4];
         EACH (j, 4) {
             const __m512i codes = quant_step_row_codes(form, rows, 4 * i + j);
             EACH (c, n_columns)
@@ -238,7 +238,7 @@ quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *ro
                                    _mm512_shuffle_i64x2(four[c][0], four[c][1], 0xdd));
 }
 
-/* Sums of products of codes with each of one or two columns, and the first words of the blocks: d
+/* Sums of products of codes with each of some columns, and the first words of the blocks: d
  * in the low half of each element, m in the high half where the type has minima. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_step_sums(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
@@ -257,7 +257,7 @@ struct quant_product512 {
     struct quant_form32 form;
     int64_t n_blocks;
     const struct quant_act *a; /* of each column */
-    int n_columns;             /* 1 or 2 */
+    int n_columns;
 };
 
 /* Broadcasts the numbers of two blocks, from the column's array, to the lanes of each block; or one
@@ -316,8 +316,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_interleaved(const struct quant_pr
                                                            int64_t b, __m512 *acc)
 {
     const bool two = rows->two;
-    struct quant_step_column column[2];
-    __m512i heads, isum[2];
+    struct quant_step_column column[QUANT_FEW_COLUMNS];
+    __m512i heads, isum[QUANT_FEW_COLUMNS];
     EACH (c, p->n_columns) {
         const __m512i q = _mm512_loadu_si512(p->a[c].q + 32 * b);
         column[c] = (struct quant_step_column){.q = q,
@@ -384,7 +384,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_rows_avx512(const struct quant_product
                                                       const struct quant_row_group *group,
                                                       const uint8_t *row, float *sum)
 {
-    __m512 acc[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    __m512 acc[QUANT_FEW_COLUMNS];
+    EACH (c, p->n_columns) acc[c] = _mm512_setzero_ps();
     quant_blocks_interleaved(p, group, row, 0, true, acc);
     EACH (c, p->n_columns) quant_store_eight(acc[c], sum + c * QUANT_MAX_ROWS_PER_STEP);
 }

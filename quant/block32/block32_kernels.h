@@ -2,13 +2,13 @@
  * of 32 from its struct quant_form32.
  *
  * QUANT_BLOCK32_KERNELS(q4_0) defines these functions from q4_0_form, and
- * QUANT_BLOCK32_MEMBERS(q4_0) puts them into the type's row; likewise for q4_1, q5_0, q5_1, q8_0,
- * iq4_nl and mxfp4:
+ * QUANT_BLOCK32_MEMBERS(q4_0, 3) puts them into the type's row; likewise for q4_1, q5_0, q5_1,
+ * q8_0, iq4_nl and mxfp4:
  *
  *     scalar     q4_0_decode         q4_0_encode   q4_0_dot   q4_0_gemv   q4_0_unpack
  *     AVX2       q4_0_decode_avx2                             q4_0_gemv_avx2     q4_0_unpack_avx2
  *     AVX-512                                                 q4_0_gemv_avx512   q4_0_unpack_avx512
- *                                                             q4_0_gemv_pair_avx512
+ *                                                             q4_0_gemv_few_avx512
  */
 #ifndef QUANT_BLOCK32_BLOCK32_KERNELS_H
 #define QUANT_BLOCK32_BLOCK32_KERNELS_H
@@ -61,11 +61,11 @@
     {                                                                                              \
         quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
     }                                                                                              \
-    CPU_TARGET_AVX512 static void NAME##_gemv_pair_avx512(                                         \
-        int64_t k, const struct quant_rows *rows, const struct quant_act a[2],                     \
-        float *const out[2])                                                                       \
+    CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
+                                                         int n_columns, const struct quant_act *a, \
+                                                         float *const *out)                        \
     {                                                                                              \
-        quant_gemv32_pair_avx512(NAME##_form, k, rows, a, out);                                    \
+        quant_gemv32_few_avx512(NAME##_form, k, rows, n_columns, a, out);                          \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
@@ -73,7 +73,7 @@
         quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
     }
 
-#define QUANT_BLOCK32_VECTORS(NAME)                                                                \
+#define QUANT_BLOCK32_VECTORS(NAME, FEW)                                                           \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2,                                                        \
@@ -81,21 +81,22 @@
                   QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
-                    .gemv_pair = NAME##_gemv_pair_avx512,                                          \
+                    .gemv_few = NAME##_gemv_few_avx512,                                            \
+                    .few_columns = (FEW),                                                          \
                     .rows_per_step = QUANT_GEMV_ROWS,                                              \
                     QUANT_FIT_MEMBERS(NAME, avx512)},
 
 #else
 #define QUANT_BLOCK32_KERNELS(NAME) QUANT_BLOCK32_SCALAR(NAME)
-#define QUANT_BLOCK32_VECTORS(NAME)
+#define QUANT_BLOCK32_VECTORS(NAME, FEW)
 #endif
 
-/* Members of struct quant_type. */
-#define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
+/* Members of struct quant_type. FEW: few_columns with AVX-512. */
+#define QUANT_BLOCK32_MEMBERS(NAME, FEW)                                                           \
     .block_len = 32, .act = &quant_act_q8_32, .encode = NAME##_encode,                             \
     .encode_by = NAME##_encode_by, .dot = NAME##_dot,                                              \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        QUANT_BLOCK32_VECTORS(NAME)}
+        QUANT_BLOCK32_VECTORS(NAME, FEW)}
 
 #endif

@@ -187,18 +187,27 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
-/* Two columns: where rows are strided both by one reading of the rows. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_pair_avx512(struct quant_form32 form, int64_t k,
-                                                             const struct quant_rows *rows,
-                                                             const struct quant_act a[2],
-                                                             float *const out[2])
+/* Some columns: where rows are strided by one reading of the rows. */
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_gemv32_few_avx512(struct quant_form32 form, int64_t k, const struct quant_rows *rows,
+                        int n_columns, const struct quant_act *a, float *const *out)
 {
     if (form.block_bytes % 2 != 0 || rows->order == QUANT_ROWS_ADJACENT) {
-        for (int c = 0; c < 2; c++) quant_gemv32_avx512(form, k, rows, a + c, out[c]);
+        for (int c = 0; c < n_columns; c++) quant_gemv32_avx512(form, k, rows, a + c, out[c]);
         return;
     }
-    const struct quant_product512 product = {form, k / 32, a, 2};
-    quant_gemv_groups(QUANT_GEMV_ROWS, 2, false, quant_eight_rows_avx512, &product, rows, out);
+    struct quant_product512 product = {form, k / 32, a, 2};
+    if (n_columns == 2) {
+        quant_gemv_groups(QUANT_GEMV_ROWS, 2, false, quant_eight_rows_avx512, &product, rows, out);
+        return;
+    }
+    product.n_columns = 3;
+    if (n_columns == 3) {
+        quant_gemv_groups(QUANT_GEMV_ROWS, 3, false, quant_eight_rows_avx512, &product, rows, out);
+        return;
+    }
+    product.n_columns = 4;
+    quant_gemv_groups(QUANT_GEMV_ROWS, 4, false, quant_eight_rows_avx512, &product, rows, out);
 }
 
 #endif

@@ -29,5 +29,5 @@ const struct quant_type quant_type_iq4_nl = {
     .id = QUANT_IQ4_NL,
     .block_bytes = sizeof(struct block),
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    QUANT_BLOCK32_MEMBERS(iq4_nl),
+    QUANT_BLOCK32_MEMBERS(iq4_nl, 3),
 };

@@ -62,5 +62,5 @@ const struct quant_type quant_type_mxfp4 = {
     .id = QUANT_MXFP4,
     .block_bytes = sizeof(struct block),
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    QUANT_BLOCK32_MEMBERS(mxfp4),
+    QUANT_BLOCK32_MEMBERS(mxfp4, 1),
 };

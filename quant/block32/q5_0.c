@@ -38,5 +38,5 @@ const struct quant_type quant_type_q5_0 = {
     .id = QUANT_Q5_0,
     .block_bytes = sizeof(struct block),
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    QUANT_BLOCK32_MEMBERS(q5_0),
+    QUANT_BLOCK32_MEMBERS(q5_0, 3),
 };

@@ -38,5 +38,5 @@ const struct quant_type quant_type_q5_1 = {
     .id = QUANT_Q5_1,
     .block_bytes = sizeof(struct block),
     .panel = {.sub_len = 32, .max_code = MAX_CODE, .has_min = true},
-    QUANT_BLOCK32_MEMBERS(q5_1),
+    QUANT_BLOCK32_MEMBERS(q5_1, 2),
 };

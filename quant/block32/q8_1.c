@@ -44,5 +44,5 @@ const struct quant_type quant_type_q8_1 = {
     .id = QUANT_Q8_1,
     .block_bytes = sizeof(struct block),
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    QUANT_BLOCK32_MEMBERS(q8_1),
+    QUANT_BLOCK32_MEMBERS(q8_1, 4),
 };

@@ -287,7 +287,8 @@ const struct quant_type quant_type_q3_k = {
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
                             .gemv = q3_k_gemv_avx512,
-                            .gemv_pair = q3_k_gemv_pair_avx512,
+                            .gemv_few = q3_k_gemv_few_avx512,
+                            .few_columns = 2,
                             QUANT_FIT_MEMBERS(q3_k, avx512)},
 #endif
         },

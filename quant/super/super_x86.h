@@ -762,12 +762,13 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
         super_gemv_steps(1, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);                  \
     }
 
-/* Defines gemv_pair of a type whose TAKE shares codes between columns. */
+/* Defines gemv_few of a type whose TAKE shares codes between two columns. */
 #define SUPER_GEMV_PAIR(NAME, PREPARE, TAKE)                                                       \
-    CPU_TARGET_AVX512 static void NAME##_gemv_pair_avx512(                                         \
-        int64_t k, const struct quant_rows *rows, const struct quant_act a[2],                     \
-        float *const out[2])                                                                       \
+    CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
+                                                         int n_columns, const struct quant_act *a, \
+                                                         float *const *out)                        \
     {                                                                                              \
+        (void)n_columns;                                                                           \
         super_gemv_steps(2, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                   \
     }
 
@@ -782,7 +783,8 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
                   QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
-                    .gemv_pair = NAME##_gemv_pair_avx512,                                          \
+                    .gemv_few = NAME##_gemv_few_avx512,                                            \
+                    .few_columns = 2,                                                              \
                     QUANT_FIT_MEMBERS(NAME, avx512)},
 #else
 #define SUPER_VECTORS(NAME)
