@@ -45,7 +45,7 @@ status 0
 commit=null
 [ "$(git rev-parse --show-cdup 2>&1)" ] || commit='"[0-9a-f]+(-dirty)?"' # built in a checkout
 out_like '^\{"version":"0.1.0","commit":'"$commit"',"compiler":"(gcc|clang) '
-is_json '.level and (.levels|length == 5) and .libraries.pcre2'
+is_json '.level and (.levels|length == 6) and .libraries.pcre2'
 
 begin without_a_home_there_is_no_default_model # and no folder is created in /
 home=$HOME
