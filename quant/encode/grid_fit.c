@@ -148,21 +148,29 @@ static void add_sums(const struct quant_grid *grid, const struct quant_grid_tabl
     }
 }
 
-/* The bound of sub-block s. */
+/* The bounds of sub-block s: with a shift of all by 1 and by -1, and with the better shift of each
+ * group; without shifts the same. */
+static void sum_bounds(const struct quant_grid_form *form, const struct quant_grid_bounds *bounds,
+                       int s, float sum[3])
+{
+    const int groups = form->sub_len / form->entry_len;
+    const float *up = bounds->of[0] + s * groups;
+    const float *down = form->signs == QUANT_GRID_SHIFTS ? bounds->of[1] + s * groups : up;
+    sum[0] = sum[1] = sum[2] = 0.0f;
+    for (int i = 0; i < groups; i++) {
+        sum[0] += up[i];
+        sum[1] += down[i];
+        sum[2] += down[i] < up[i] ? down[i] : up[i];
+    }
+}
+
 static float bound_of(const struct quant_grid_form *form, const struct quant_grid_bounds *bounds,
                       int s)
 {
-    const int groups = form->sub_len / form->entry_len;
-    const float *of[2] = {bounds->of[0] + s * groups, bounds->of[1] + s * groups};
-    float sum[2] = {0.0f, 0.0f}, least = 0.0f;
-    for (int i = 0; i < groups; i++) {
-        sum[0] += of[0][i];
-        if (form->signs != QUANT_GRID_SHIFTS) continue;
-        sum[1] += of[1][i];
-        least += of[1][i] < of[0][i] ? of[1][i] : of[0][i];
-    }
-    if (form->signs != QUANT_GRID_SHIFTS) return sum[0];
-    return form->shift_len != form->sub_len ? least : sum[1] < sum[0] ? sum[1] : sum[0];
+    float sum[3];
+    sum_bounds(form, bounds, s, sum);
+    if (form->shift_len != form->sub_len) return sum[2];
+    return sum[1] < sum[0] ? sum[1] : sum[0];
 }
 
 /* Replaces *best by the best entries of sub-block s for a scale if these are better; the search
@@ -173,11 +181,13 @@ static void choose(const struct quant_grid *grid, const struct quant_grid_tables
 {
     const struct quant_grid_form *form = grid->form;
     const bool shifts = form->signs == QUANT_GRID_SHIFTS && form->shift_len == form->sub_len;
-    for (int down = 0; down <= (int)shifts; down++) {
+    float sum[3];
+    sum_bounds(form, bounds, s, sum);
+    for (int i = 0; i <= (int)shifts; i++) {
+        const bool down = (sum[1] < sum[0]) != (i == 1);
         struct choice c = *from;
         c.scale = scale;
-        if (!choose_with(grid, t, bounds, s, shifts ? &(const bool){down} : NULL, best->error, &c))
-            continue;
+        if (!choose_with(grid, t, bounds, s, shifts ? &down : NULL, best->error, &c)) continue;
         add_sums(grid, t, s, &c);
         *best = c;
     }
