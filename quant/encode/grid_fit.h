@@ -54,14 +54,42 @@ struct quant_grid_sums {
     float xv[2][QUANT_GRID_HALVES], vv[2][QUANT_GRID_HALVES];
 };
 
+/* A super-block: elements and their weights; magnitudes, if the grid has magnitudes. */
+struct quant_grid_elements {
+    float x[FIT_LEN], w[FIT_LEN];
+    float x_across[FIT_LEN], w_across[FIT_LEN]; /* by place in a group, then by group */
+};
+
+struct quant_grid_tables {
+    struct quant_grid_sums sums[64]; /* by group; with shifts, by group and shift (+1, -1) */
+    float xx[64];                    /* by group: sum of w x^2 */
+};
+
+/* Errors of the nearest levels, by shift (+1, -1) and group. */
+struct quant_grid_bounds {
+    float of[2][64];
+};
+
+/* The parts of the search that each level implements; the result is the same at all levels. */
 struct quant_grid;
-typedef float quant_grid_search_fn(const struct quant_grid *grid, const struct quant_grid_sums *t,
-                                   float scale, uint16_t *entry);
+struct quant_grid_level {
+    /* Finds the best entry of a group for a scale and returns its error minus the sum of w x^2, or
+     * infinity if that is not below `limit`. The search begins at *entry. */
+    float (*search)(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
+                    float limit, uint16_t *entry);
+    /* Fills the tables and the elements' second order. */
+    void (*fill)(const struct quant_grid_form *form, struct quant_grid_elements *e,
+                 struct quant_grid_tables *t);
+    /* Each group has its scale. */
+    void (*bounds)(const struct quant_grid_form *form, const struct quant_grid_elements *e,
+                   const float *scale, struct quant_grid_bounds *out);
+};
+extern const struct quant_grid_level quant_grid_scalar, quant_grid_avx2, quant_grid_avx512;
 
 /* A form, with each half of an entry as the number of its combination of levels. */
 struct quant_grid {
     const struct quant_grid_form *form;
-    quant_grid_search_fn *search;
+    const struct quant_grid_level *level;
     int n_halves;                            /* combinations of levels in half an entry */
     uint8_t half[2][QUANT_GRID_ENTRIES];     /* by entry */
     uint16_t first[QUANT_GRID_HALVES + 1];   /* listed[first[h]..first[h + 1]): first half is h */
@@ -69,16 +97,7 @@ struct quant_grid {
     uint8_t second[QUANT_GRID_ENTRIES + 16]; /* their second halves; 16 may be read at once */
 };
 void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
-                        quant_grid_search_fn *search);
-
-/* Finds the best entry of a group for a scale and returns its error minus the sum of w x^2; the
- * search begins at *entry. The result is the same at all levels. */
-float quant_grid_search(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
-                        uint16_t *entry);
-float quant_grid_search_avx2(const struct quant_grid *grid, const struct quant_grid_sums *t,
-                             float scale, uint16_t *entry);
-float quant_grid_search_avx512(const struct quant_grid *grid, const struct quant_grid_sums *t,
-                               float scale, uint16_t *entry);
+                        const struct quant_grid_level *level);
 
 /* The fields of a super-block, before their bits are packed. */
 struct quant_grid_fit {

@@ -3,12 +3,13 @@
  *
  * value = d * q. An intermediate form of other programs, rare in files: scalar kernels only. Panels
  * hold the bytes plus 128. Called through the type table only. */
+#include "quant/encode/fit.h"
 #include "quant/super/super.h"
 
 struct q8_k_block {
     float d;
     int8_t q[256];
-    int16_t sum[16];       /* not read */
+    int16_t sum[16];       /* of 16 of q; not read */
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q8_k_block) == 292, "the size in the file");
 
@@ -23,6 +24,24 @@ QUANT_INLINE void q8_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q8_k)
 
+static void q8_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q8_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, in += SUPER_LEN, out++) {
+        uint32_t largest = 0;
+        for (int i = 0; i < SUPER_LEN; i++) {
+            const uint32_t bits = quant_bits_of(in[i]) & 0x7fffffff;
+            largest = bits > largest ? bits : largest;
+        }
+        memset(out, 0, sizeof *out);
+        out->d = largest < 0x7f800000 ? quant_float_of(largest) / 127.0f : NAN;
+        for (int i = 0; i < SUPER_LEN && out->d > 0.0f; i++) {
+            out->q[i] = (int8_t)quant_fit_integer(in[i] / out->d, -127.0f, 127.0f);
+            out->sum[i / 16] = (int16_t)(out->sum[i / 16] + out->q[i]);
+        }
+    }
+}
+
 const struct quant_type quant_type_q8_k = {
     .name = "Q8_K",
     .id = QUANT_Q8_K,
@@ -31,6 +50,7 @@ const struct quant_type quant_type_q8_k = {
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 128, .max_code = 255},
     .dot = q8_k_dot,
+    .encode = q8_k_encode,
     .kernel =
         {
             [CPU_SCALAR] = {.decode = q8_k_decode, .unpack = q8_k_unpack, .gemv = q8_k_gemv},
