@@ -58,7 +58,7 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
         text_decoder_add(&d, ids.id[i], &text);
         ok = base_goes_on(err);
     }
-    if (ok) text_decoder_end(&d, &text);
+    base_buffer_add(&text, d.held, d.n_held); /* an incomplete character too: U+FFFD in JSON only */
     if (ok && j->values->json) {
         base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
         add_json_ids(j, &ids);
