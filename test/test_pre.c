@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "test/support.h"
 #include "text/tokenizer/pre.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +221,22 @@ static void listed_characters_do_not_depend_on_classes(void **state)
     expect("deepseek-v3", "$\u20c1$", "$|\u20c1|$");
 }
 
+/* Newlines end a piece wherever in a run they are; the rest is cut in powers of two. */
+static void runs_of_white_space_are_cut_as_jais_2_does(void **state)
+{
+    char spaces[600 + 1] = {0}, text[700], pieces[700];
+    memset(spaces, ' ', sizeof spaces - 1);
+    (void)state;
+    expect("jais-2", "!\n  \n     \n \t \nx", "!\n|  \n     \n \t \n|x");
+    expect("jais-2", "           y", "        |  | y");
+    snprintf(text, sizeof text, "a%s\r\n  ", spaces);
+    snprintf(pieces, sizeof pieces, "a|%s\r\n|  ", spaces);
+    expect("jais-2", text, pieces);
+    snprintf(text, sizeof text, "a%s", spaces);
+    snprintf(pieces, sizeof pieces, "a|%.512s|%.64s|%.16s|%.8s", spaces, spaces, spaces, spaces);
+    expect("jais-2", text, pieces);
+}
+
 /* Every invalid byte counts as one symbol, and all bytes are kept. */
 static void every_invalid_byte_is_one_symbol(void **state)
 {
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test(white_space_is_that_of_unicode),
         cmocka_unit_test(classes_are_those_of_one_version_of_unicode),
         cmocka_unit_test(listed_characters_do_not_depend_on_classes),
+        cmocka_unit_test(runs_of_white_space_are_cut_as_jais_2_does),
         cmocka_unit_test(every_invalid_byte_is_one_symbol),
         cmocka_unit_test(every_name_cuts_long_texts_and_loses_no_byte),
     };

@@ -38,7 +38,7 @@ status 2
 err_line 'ids: 49152 is outside the vocabulary of 49152 tokens'
 
 begin decode_gives_back_any_text
-printf 'caf\303\251 \360\237\230\200  two  spaces\n\ttab <html> 12345\n' >"$work/text"
+printf 'caf\303\251 \360\237\230\200  two  spaces\n\ttab <html> 12345\n\344\270' >"$work/text"
 infer tokenize -f "$work/text"
 cp "$work/out" "$work/ids"
 infer tokenize --decode -f "$work/ids"

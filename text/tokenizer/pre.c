@@ -116,8 +116,41 @@ void text_splitter_close(struct text_splitter *s)
 
 /* ---- Cuts ---- */
 
+struct text_matcher {
+    pcre2_match_context *context;
+    pcre2_match_data *match;
+    pcre2_jit_stack *jit_stack;
+};
+
+/* Making the stack costs two system calls, more than matching a short text. */
+static bool open_matcher(struct text_cuts *cuts, struct base_error *err)
+{
+    if (cuts->matcher) return true;
+    struct text_matcher *m = cuts->matcher = calloc(1, sizeof *m);
+    if (!m) return base_fail(err, BASE_NO_MEMORY, "no memory to match");
+    m->match = pcre2_match_data_create(1, NULL);
+    m->context = pcre2_match_context_create(NULL);
+    if (!m->match || !m->context) {
+        text_cuts_free(cuts);
+        return base_fail(err, BASE_NO_MEMORY, "no memory to match");
+    }
+    pcre2_set_match_limit(m->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);
+    /* Without a stack of its own the JIT uses 32 KiB of the caller's; that is not an error. */
+    m->jit_stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MAX, NULL);
+    if (m->jit_stack) pcre2_jit_stack_assign(m->context, NULL, m->jit_stack);
+    return true;
+}
+
 void text_cuts_free(struct text_cuts *cuts)
 {
+    struct text_matcher *m = cuts->matcher;
+    if (m) {
+        pcre2_match_data_free(m->match);
+        pcre2_match_context_free(m->context);
+        pcre2_jit_stack_free(m->jit_stack);
+    }
+    free(m);
     free(cuts->end);
     *cuts = (struct text_cuts){0};
 }
@@ -144,9 +177,6 @@ struct run {
     const struct text_splitter *splitter;
     const char *text;    /* valid UTF-8 */
     const char *classes; /* the same length, each character as text_pin_unicode has it */
-    pcre2_match_context *context;
-    pcre2_match_data *match;
-    pcre2_jit_stack *jit_stack;
     struct text_cuts *out;
     struct base_error *err;
 };
@@ -154,6 +184,7 @@ struct run {
 static bool split_by_regex(struct run *r, int step, size_t start, size_t end)
 {
     const pcre2_code *code = r->splitter->code[step];
+    const struct text_matcher *m = r->out->matcher;
     const char *piece = (r->splitter->by_code[step] ? r->text : r->classes) + start;
     size_t size = end - start, at = 0, jit_size = 0;
     pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &jit_size);
@@ -164,10 +195,10 @@ static bool split_by_regex(struct run *r, int step, size_t start, size_t end)
         jit_size ? pcre2_jit_match : pcre2_match;
     while (at < size) {
         if (!base_goes_on(r->err)) return false;
-        int found = match(code, (PCRE2_SPTR)piece, size, at, options, r->match, r->context);
+        int found = match(code, (PCRE2_SPTR)piece, size, at, options, m->match, m->context);
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0) return fail_pcre2(found, "matching", r->err);
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
+        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->match);
         if (span[1] <= span[0])
             return base_fail(r->err, BASE_FAILED, "a pre-tokenizer pattern matched nothing");
         if (!cut(r->out, start + span[0], r->err) || !cut(r->out, start + span[1], r->err))
@@ -238,10 +269,9 @@ static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t star
 /* Applies every step to the valid text r->text[0..size). */
 static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
 {
-    struct text_cuts next = {0};
-    bool ok = true;
+    struct text_cuts next = {.matcher = cuts->matcher}; /* both have it */
     cuts->count = 0;
-    ok = cut(cuts, size, r->err);
+    bool ok = cut(cuts, size, r->err);
     r->out = &next;
     for (int i = 0; ok && i < TEXT_PRE_MAX_STEPS && r->splitter->steps[i].kind != TEXT_STEP_END;
          i++) {
@@ -254,28 +284,8 @@ static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
         *cuts = next;
         next = swap;
     }
-    text_cuts_free(&next);
+    free(next.end);
     return ok;
-}
-
-static bool run_open(struct run *r)
-{
-    r->match = pcre2_match_data_create(1, NULL);
-    r->context = pcre2_match_context_create(NULL);
-    if (!r->match || !r->context) return base_fail(r->err, BASE_NO_MEMORY, "no memory to match");
-    pcre2_set_match_limit(r->context, MATCH_LIMIT);
-    pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
-    /* Without a stack of its own the JIT uses 32 KiB of the caller's; that is not an error. */
-    r->jit_stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MAX, NULL);
-    if (r->jit_stack) pcre2_jit_stack_assign(r->context, NULL, r->jit_stack);
-    return true;
-}
-
-static void run_close(struct run *r)
-{
-    pcre2_match_data_free(r->match);
-    pcre2_match_context_free(r->context);
-    pcre2_jit_stack_free(r->jit_stack);
 }
 
 /* ---- Invalid bytes, and characters of other versions of Unicode ---- */
@@ -343,10 +353,9 @@ bool text_split(const struct text_splitter *s, const char *text, size_t size,
         r.classes = classes = replace_characters(text, size, valid_size, true, err);
         if (!classes) goto done;
     }
-    ok = run_open(&r) && run_steps(&r, valid_size, cuts);
+    ok = open_matcher(cuts, err) && run_steps(&r, valid_size, cuts);
     if (ok && invalid) restore_cuts(text, size, cuts);
 done:
-    run_close(&r);
     free(valid);
     free(classes);
     return ok;

@@ -62,6 +62,7 @@ struct text_cuts {
     uint32_t *end;
     size_t count;
     size_t room;
+    struct text_matcher *matcher; /* the memory of matching, kept for the next text */
 };
 void text_cuts_free(struct text_cuts *cuts);
 

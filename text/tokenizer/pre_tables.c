@@ -88,9 +88,10 @@ static const struct text_step gpt2[] = {REGEX(GPT2), END};
 static const struct text_step llama3[] = {REGEX(LLAMA3), END};
 static const struct text_step qwen2[] = {REGEX(QWEN2), END};
 static const struct text_step single_digits[] = {REGEX("\\p{N}"), REGEX(GPT2), END};
+/* "\s*[\r\n]+": the look-behinds keep it linear where a run of white space is cut into pieces. */
 static const struct text_step jais2[] = {
     REGEX(CONTRACTION
-          "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|\\s*[\\r\\n]+|"
+          "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|(?:(?<!\\s)|(?<=[\\r\\n]))\\s*[\\r\\n]+|"
           "\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|"
           "\\s{16}(?!\\S)|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}"),
     END};

@@ -174,8 +174,8 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
         if (i == size) break;
         int32_t code, parts[MAX_DECOMPOSED];
         utf8proc_ssize_t n = 1;
-        i += base_utf8_decode(text + i, size - i, &code);
-        if (code < 0) continue; /* U+FFFD, which is dropped */
+        i += text_decode_loose(text + i, size - i, &code);
+        if (code < 0 || code > 0x10ffff) continue; /* U+FFFD, which is dropped */
         parts[0] = code;
         if (p->strip_accents && code >= 0x80 && text_pin_unicode(code) == code)
             n = utf8proc_decompose_char(code, parts, MAX_DECOMPOSED, UTF8PROC_DECOMPOSE, NULL);
@@ -195,6 +195,16 @@ static void ends(const struct text_tokenizer *t, int32_t *before, int32_t *after
     *after = t->sep;
 }
 
+/* A word of punctuation joins the word before it. */
+static void decode(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)
+{
+    const size_t mark = sizeof low_line - 1;
+    if (text.size > mark && !memcmp(text.data, low_line, mark) &&
+        memchr(".?!,", text.data[mark], 4))
+        text = (struct gguf_str){text.data + mark, text.size - mark};
+    text_unescape(t, text, out);
+}
+
 const struct text_algorithm text_wordpiece = {
     .name = "bert",
     .defaults = {.bos = 101, .eos = -1, .unk = 100, .sep = 102, .add_bos = true},
@@ -203,5 +213,5 @@ const struct text_algorithm text_wordpiece = {
     .close = close_wordpiece,
     .encode = encode,
     .ends = ends,
-    .decode = text_unescape,
+    .decode = decode,
 };
