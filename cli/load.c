@@ -138,7 +138,9 @@ enum cli_draft_source cli_draft_source(const struct cli_values *values)
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values)
 {
     const enum cli_draft_source source = cli_draft_source(values);
-    return (source == CLI_DRAFT_AUTO || source == CLI_DRAFT_MTP) && model_facts(m->model)->has_mtp;
+    const struct model_facts *f = model_facts(m->model);
+    /* The MTP layer of a model of one layer takes longer than the model. */
+    return f->has_mtp && (source == CLI_DRAFT_MTP || (source == CLI_DRAFT_AUTO && f->n_layer > 1));
 }
 
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,

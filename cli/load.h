@@ -44,7 +44,7 @@ enum cli_draft_source {
 /* --draft; off with BLAS, whose bits depend on the batch, and for commands without the option. */
 enum cli_draft_source cli_draft_source(const struct cli_values *values);
 /* Whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto or mtp,
- * and the file has such a layer. */
+ * and the file has such a layer; under auto, only beside several others. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);
 void cli_model_close(struct cli_model *m);
 

@@ -21,7 +21,7 @@ static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
 enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt and gets no drafts */
 /* Times of `sizes` until they are measured, relative to one token. */
-static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
+static const double usual_cost[N_SIZES] = {1, 1.3, 1.45, 1.7, 2.1, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
 /* The share of evaluated drafts (a smaller model's or an MTP layer's) that are right, at first. */
@@ -44,6 +44,7 @@ struct generate_draft {
     double guess_cost;        /* seconds of an evaluated draft token; 0: not measured */
     double model_right;       /* the share of evaluated draft tokens that are right */
     uint32_t n_known;         /* of them since the latest pause */
+    bool layer_ran;           /* the MTP layer has made a draft */
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
     bool was_wrong; /* a draft token of the latest batch was wrong */
@@ -265,7 +266,9 @@ static bool ask_layer(struct generate_draft *d, uint32_t seq, const int32_t *new
     if (!model_seq_guess(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
         return false;
     memcpy(guess, ids + n_new, k * sizeof *ids);
-    learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
+    if (d->layer_ran)
+        learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
+    d->layer_ran = true; /* the first run maps the layer's weights */
     return true;
 }
 
@@ -290,7 +293,7 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
     if (k == 0 && d->cost[0] > 0) {
         d->n_known = 0;
         d->rest = d->next_rest;
-        if (d->next_rest < MAX_REST) d->next_rest *= 2;
+        d->next_rest = d->next_rest < MAX_REST / 4 ? d->next_rest * 4 : MAX_REST;
     }
     return round_down(n_new, k);
 }
