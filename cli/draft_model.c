@@ -40,28 +40,22 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
            cli_model_open_session(&d->model, &v, 1, model_session_n_ctx(model->session), err);
 }
 
-bool cli_draft_is_wanted(const struct cli_values *values)
-{
-    return !values->blas && strcmp(values->draft, "off") != 0; /* BLAS: bits depend on the batch */
-}
-
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err)
 {
-    if (values->plan || !cli_draft_is_wanted(values)) return true;
-    const bool by_layer = strcmp(values->draft, "mtp") == 0;
-    const bool always = by_layer || strcmp(values->draft, "ngram") == 0;
+    const enum cli_draft_source source = cli_draft_source(values);
     const bool has_mtp = model_session_has_mtp(model->session);
-    if (by_layer && !has_mtp)
+    if (values->plan || source == CLI_DRAFT_OFF) return true;
+    if (source == CLI_DRAFT_MTP && !has_mtp)
         return base_fail_at(err, BASE_USAGE, "--draft", -1,
                             "%s has no MTP layer, or none that is supported",
                             gguf_path(model->file));
-    if (!always && strcmp(values->draft, "auto") != 0 && !open_model(d, values, model, err))
-        return false;
+    if (source == CLI_DRAFT_FILE && !open_model(d, values, model, err)) return false;
     const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),
                                              .session = d->model.session,
                                              .mtp = has_mtp ? model->session : NULL,
-                                             .always = always};
+                                             .always = source == CLI_DRAFT_NGRAM ||
+                                                       source == CLI_DRAFT_MTP};
     d->draft = generate_draft_new(&o, err);
     return d->draft != NULL;
 }

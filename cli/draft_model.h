@@ -14,8 +14,6 @@ struct cli_draft {
     struct generate_draft *draft; /* NULL: --draft off */
 };
 
-bool cli_draft_is_wanted(const struct cli_values *values);
-
 /* For an open session of `model`, which must outlive it. BASE_USAGE for a different vocabulary.
  * cli_draft_close is to be called on failure too. */
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,

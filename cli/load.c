@@ -126,11 +126,21 @@ static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
                  n_ctx, f->n_ctx_train);
 }
 
+enum cli_draft_source cli_draft_source(const struct cli_values *values)
+{
+    static const char *const names[] = {"off", "auto", "ngram", "mtp"}; /* in the enum's order */
+    int i = 0;
+    if (!values->draft || values->blas) return CLI_DRAFT_OFF;
+    while (i < CLI_DRAFT_FILE && strcmp(values->draft, names[i]) != 0) i++;
+    return (enum cli_draft_source)i;
+}
+
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values)
 {
-    const char *draft = values->draft;
-    return draft && !values->blas && (strcmp(draft, "auto") == 0 || strcmp(draft, "mtp") == 0) &&
-           model_facts(m->model)->has_mtp;
+    const enum cli_draft_source source = cli_draft_source(values);
+    const struct model_facts *f = model_facts(m->model);
+    /* The MTP layer of a model of one layer takes longer than the model. */
+    return f->has_mtp && (source == CLI_DRAFT_MTP || (source == CLI_DRAFT_AUTO && f->n_layer > 1));
 }
 
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,

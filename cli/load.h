@@ -34,8 +34,17 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
  * number of -np, else `usual`, or as many as fit into half of the free memory, at least one. */
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
                           uint32_t n_more, uint32_t *n_slots, struct base_error *err);
+enum cli_draft_source {
+    CLI_DRAFT_OFF,
+    CLI_DRAFT_AUTO,
+    CLI_DRAFT_NGRAM,
+    CLI_DRAFT_MTP,
+    CLI_DRAFT_FILE
+};
+/* --draft; off with BLAS, whose bits depend on the batch, and for commands without the option. */
+enum cli_draft_source cli_draft_source(const struct cli_values *values);
 /* Whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto or mtp,
- * and the file has such a layer. */
+ * and the file has such a layer; under auto, only beside several others. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);
 void cli_model_close(struct cli_model *m);
 

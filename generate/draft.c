@@ -5,9 +5,10 @@
  * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`, with steps
  * of limited size, so that a pause of the machine changes them little. For looked-up tokens p
  * depends on the length of the match; it is also learnt without a draft, from the token that a
- * look-up would have drafted. Drafts of a smaller model or an MTP layer take time themselves: if
- * they do not pay, drafting pauses, longer each time. The MTP layer drafts where a look-up promises
- * no gain. */
+ * look-up would have drafted. Drafts of a smaller model or an MTP layer take time themselves: the
+ * first is one token, if right tokens would pay at all, and when they do not pay drafting pauses,
+ * longer each time, also from text to text. The MTP layer drafts where a look-up promises no
+ * gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -20,12 +21,11 @@ static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
 enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt and gets no drafts */
 /* Times of `sizes` until they are measured, relative to one token. */
-static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
+static const double usual_cost[N_SIZES] = {1, 1.3, 1.45, 1.7, 2.1, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* The share of evaluated drafts (a smaller model's or an MTP layer's) that are right: assumed at
- * first, and assumed when drafting is tried again. */
-static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
+/* The share of evaluated drafts (a smaller model's or an MTP layer's) that are right, at first. */
+static const double HOPED_RIGHT = 0.7;
 static const double MIN_GAIN = 1.04; /* drafts with a smaller expected gain are not evaluated */
 
 struct generate_draft {
@@ -40,9 +40,11 @@ struct generate_draft {
     bool evaluates; /* the latest draft is a smaller model's or an MTP layer's */
     int32_t *held;  /* [n_held] the ids of the smaller model's sequence */
     uint32_t n_held;
-    struct sampler *sampler; /* greedy */
-    double guess_cost;       /* seconds of an evaluated draft token; 0: not measured */
-    double model_right;
+    struct sampler *sampler;  /* greedy */
+    double guess_cost;        /* seconds of an evaluated draft token; 0: not measured */
+    double model_right;       /* the share of evaluated draft tokens that are right */
+    uint32_t n_known;         /* of them since the latest pause */
+    bool layer_ran;           /* the MTP layer has made a draft */
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
     bool was_wrong; /* a draft token of the latest batch was wrong */
@@ -67,6 +69,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     d->options = *options;
     memcpy(d->right, usual_right, sizeof d->right);
     d->model_right = HOPED_RIGHT;
+    d->next_rest = MIN_REST;
     const struct model_session *evaluated = options->session ? options->session : options->mtp;
     bool ok = !looks_up(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
     if (ok && options->session) {
@@ -98,8 +101,6 @@ void generate_draft_begin(struct generate_draft *d)
     if (looks_up(d)) generate_ngram_clear(&d->ngram);
     d->expected = -1;
     d->length = 0;
-    d->rest = 0;
-    d->next_rest = MIN_REST;
 }
 
 /* ---- The number of draft tokens ---- */
@@ -113,7 +114,8 @@ static uint32_t size_index(size_t n)
 
 static double cost_of(const struct generate_draft *d, uint32_t i)
 {
-    if (d->cost[i] > 0) return d->cost[i];
+    /* Not less than one token takes: a measured time may be old, or of a busy machine. */
+    if (d->cost[i] > 0) return d->cost[i] > d->cost[0] ? d->cost[i] : d->cost[0];
     for (uint32_t k = i; k-- > 0;) /* from the nearest measured smaller size */
         if (d->cost[k] > 0) return d->cost[k] * usual_cost[i] / usual_cost[k];
     return usual_cost[i];
@@ -216,10 +218,14 @@ static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, str
     return model_eval(s, ids + same, n - same, MODEL_LOGITS_LAST, NULL, NULL, err);
 }
 
-/* Adds a measured time of one draft token. */
-static void learn_guess_cost(struct generate_draft *d, double seconds)
+/* Adds a measured time to a moving average, in steps of limited size. */
+static void learn_seconds(double *average, double seconds)
 {
-    d->guess_cost = d->guess_cost > 0 ? d->guess_cost + (seconds - d->guess_cost) / 8 : seconds;
+    const double before = *average;
+    if (before == 0)
+        *average = seconds;
+    else
+        *average += (seconds < 1.5 * before ? seconds - before : 0.5 * before) / 8;
 }
 
 static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
@@ -237,7 +243,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
         guess[i] = sample_next(d->sampler, model_last_logits(s), err);
         if (guess[i] < 0) return false;
     }
-    if (k > 1) learn_guess_cost(d, (base_seconds() - start) / (double)(k - 1));
+    if (k > 1) learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(k - 1));
     return true;
 }
 
@@ -254,13 +260,26 @@ static bool ask_layer(struct generate_draft *d, uint32_t seq, const int32_t *new
                       size_t k, int32_t *guess, struct base_error *err)
 {
     int32_t ids[MAX_NEW + GENERATE_DRAFT_MAX];
-    const double start = base_seconds();
     memcpy(ids, new, n_new * sizeof *ids);
+    if (!model_seq_guess_begin(d->options.mtp, seq, err)) return false;
+    const double start = base_seconds();
     if (!model_seq_guess(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
         return false;
     memcpy(guess, ids + n_new, k * sizeof *ids);
-    learn_guess_cost(d, (base_seconds() - start) / (double)(n_new + k - 1));
+    if (d->layer_ran)
+        learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
+    d->layer_ran = true; /* the first run maps the layer's weights */
     return true;
+}
+
+/* Whether any number of draft tokens pays if all are right. */
+static bool may_pay(struct generate_draft *d, size_t n_new, size_t most)
+{
+    const double right = d->model_right;
+    d->model_right = 1;
+    const size_t n = pick(d, n_new, most);
+    d->model_right = right;
+    return n > 0;
 }
 
 static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most)
@@ -270,13 +289,13 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
         d->rest--;
         return 0;
     }
-    const size_t k = round_down(n_new, pick(d, n_new, most));
-    if (k == 0 && d->cost[0] > 0) { /* pauses, and assumes a higher share when it tries again */
+    const size_t k = d->n_known == 0 ? may_pay(d, n_new, most) : pick(d, n_new, most);
+    if (k == 0 && d->cost[0] > 0) {
+        d->n_known = 0;
         d->rest = d->next_rest;
-        if (d->next_rest < MAX_REST) d->next_rest *= 2;
-        if (d->model_right < TRIED_RIGHT) d->model_right = TRIED_RIGHT;
+        d->next_rest = d->next_rest < MAX_REST / 4 ? d->next_rest * 4 : MAX_REST;
     }
-    return k;
+    return round_down(n_new, k);
 }
 
 /* ---- A step ---- */
@@ -306,11 +325,7 @@ static void learn_cost(struct generate_draft *d, size_t n, double seconds)
     if (sizes[i] != n) return;
     /* The first batch of a size plans its graph. */
     if (d->n_cost[i]++ == 0) return;
-    const double before = d->cost[i];
-    if (before == 0)
-        d->cost[i] = seconds;
-    else
-        d->cost[i] += (seconds < 1.5 * before ? seconds - before : 0.5 * before) / 8;
+    learn_seconds(&d->cost[i], seconds);
 }
 
 void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
@@ -324,12 +339,14 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
     d->counts.n_right += n_right;
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
-        if (d->evaluates)
-            hit(&d->model_right, right, 8);
-        else
+        if (d->evaluates) { /* the first results change it most */
+            hit(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
+            d->n_known++;
+        } else {
             hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
+        }
     }
-    if (n_right == n_guess) d->next_rest = MIN_REST;
+    if (d->evaluates && n_right == n_guess) d->next_rest = MIN_REST;
 }
 
 bool generate_draft_plan(struct model_session *session, uint64_t *bytes, struct base_error *err)

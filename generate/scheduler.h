@@ -31,7 +31,7 @@ struct generate_store {
                    size_t n, size_t n_held);
     /* Sequence `seq` holds a prefix ids[n] that several prompts share; the first n_held of it came
      * from a sequence or from the store. */
-    void (*save)(void *user, const struct model_session *session, uint32_t seq, const int32_t *ids,
+    void (*save)(void *user, struct model_session *session, uint32_t seq, const int32_t *ids,
                  size_t n, size_t n_held);
     void *user;
 };

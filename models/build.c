@@ -141,7 +141,7 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
 {
     const struct model_params *p = &m->params;
     const struct model_mtp *mtp = &p->mtp;
-    *out = (struct model_mtp_graph){.n_tokens = n_tokens};
+    *out = (struct model_mtp_graph){0};
     out->graph = engine_graph_new(m->engine, (int)nodes_of_layer(p) + NODES_AROUND, err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph,
@@ -222,9 +222,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     } else if (!state->mtp) {
         output_state(&b);
     }
-    if (engine_graph_plan(b.g, true, err) &&
-        (!state->mtp || model_mtp_build(&out->mtp, m, state, n_tokens, false, err)))
-        return true;
+    if (engine_graph_plan(b.g, true, err)) return true;
     model_graph_free(out);
     return false;
 }
@@ -232,14 +230,12 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
 void model_graph_free(struct model_graph *g)
 {
     engine_graph_free(g->graph);
-    engine_graph_free(g->mtp.graph);
     *g = (struct model_graph){0};
 }
 
 uint64_t model_graph_bytes(const struct model_graph *g)
 {
-    const int64_t mtp = g->mtp.graph ? engine_graph_bytes(g->mtp.graph) : 0;
-    return (uint64_t)(engine_graph_bytes(g->graph) + mtp);
+    return (uint64_t)engine_graph_bytes(g->graph);
 }
 
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,

@@ -20,8 +20,7 @@ struct model {
  * position p it reads token p and the hidden state of position p - 1, so that its keys and values
  * lie in the slots of the token. */
 struct model_mtp_graph {
-    struct engine_graph *graph; /* NULL: the state has no such layer */
-    uint32_t n_tokens;
+    struct engine_graph *graph;
     struct engine_tensor *ids, *positions; /* I32 [T] */
     struct engine_tensor *hidden;          /* F32 [T][E] */
     struct model_state_inputs inputs;      /* keys and values alone */
@@ -45,7 +44,6 @@ struct model_graph {
     struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
     struct engine_tensor *all;        /* F32 [T][E]: what the MTP layer reads, or NULL */
-    struct model_mtp_graph mtp;
     uint64_t last_used;
 };
 
@@ -65,7 +63,10 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
 
 /* ---- The MTP layer, in a session (mtp.c) ---- */
 
-enum { MODEL_MTP_ROWS = 32 }; /* hidden states that a sequence keeps */
+enum {
+    MODEL_MTP_ROWS = 96, /* hidden states that a sequence keeps */
+    MODEL_MTP_GRAPHS = 7 /* of 1, 2, 4, ... MODEL_MTP_PENDING tokens */
+};
 
 /* Of position p in row p % MODEL_MTP_ROWS. */
 struct model_mtp_row {
@@ -74,29 +75,34 @@ struct model_mtp_row {
 };
 
 struct model_mtp_rows {
+    struct model *m;
+    struct model_state *state;
     uint32_t n_embd;
     float *hidden;             /* [n_seq][MODEL_MTP_ROWS][E] */
     struct model_mtp_row *row; /* [n_seq][MODEL_MTP_ROWS] */
-    struct model_mtp_graph one;
+    uint32_t *stored;          /* [n_seq]: keys and values of the positions before are computed */
+    struct model_mtp_graph guess, store[MODEL_MTP_GRAPHS]; /* built when first used */
 };
 
 /* On failure call model_mtp_free too. */
 bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
                     struct base_error *err);
 void model_mtp_free(struct model_mtp_rows *r); /* a zeroed one is fine */
-/* The sequence is another: its rows are empty, or copies of those of `from`. */
+/* The sequence is another, loaded with keys and values (its rows are empty), or a copy of `from`.
+ */
 void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq);
 void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to);
-/* Token `id` of a run: the inputs of g at at->t, without its hidden state. */
-void model_mtp_fill(const struct model_mtp_graph *g, const struct model_state *state, int32_t id,
-                    const struct model_place *at);
-/* After a run of g: the layer's keys and values of the same tokens; their hidden states are kept.
- */
-bool model_mtp_follow(struct model_mtp_rows *r, const struct model_graph *g,
-                      const struct model_token *tokens, struct base_error *err);
+/* Adds the bytes of all graphs. */
+bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err);
+/* After a run of g: keeps the hidden states of its tokens. */
+bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
+                    const struct model_token *tokens, struct base_error *err);
+/* Computes the layer's keys and values of positions before `end` that lack them. */
+bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err);
+/* See model_seq_guess_begin. */
+bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err);
 /* See model_seq_guess, whose arguments have been checked. */
-bool model_mtp_guess(struct model_mtp_rows *r, struct model_state *state, uint32_t seq,
-                     int32_t *ids, uint32_t n, uint32_t k, model_chooser choose, void *user,
-                     struct base_error *err);
+bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+                     model_chooser choose, void *user, struct base_error *err);
 
 #endif

@@ -124,9 +124,12 @@ bool model_session_has_mtp(const struct model_session *s);
 /* Chooses a token by logits [n_vocab]; -1: an error. */
 typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_error *err);
 
+/* Computes what model_seq_guess needs of the sequence, which it does itself otherwise. */
+bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err);
+
 /* The first n > 0 of ids[n + k] follow the tokens of the sequence. Writes the k > 0 draft tokens
  * after them, chosen one after another, to the others. n + k is at most 33. The sequence does not
- * change. The session keeps the hidden states of the latest 32 evaluated positions of a sequence;
+ * change. The session keeps the hidden states of the latest 96 evaluated positions of a sequence;
  * for a position without one the layer's own output is used, or zeros. */
 bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
@@ -152,7 +155,7 @@ struct model_source { /* copies or skips the next n bytes; both fail past the en
 
 /* Writes the state of a sequence that is not empty. Errors are those of the sink and
  * BASE_NO_MEMORY. */
-bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
                     struct base_error *err);
 
 /* Replaces `seq` by the first tokens of a saved sequence, as many as can be restored and at most

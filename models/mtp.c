@@ -2,10 +2,12 @@
  * session. See models/internal.h and model_seq_guess.
  *
  * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
- * with the others. After each run of the model they are computed for the same tokens, from the
- * embeddings and the hidden states of the positions before. A sequence keeps its latest hidden
- * states, because the next run starts with one and wrong drafts cut the sequence back. A hidden
- * state that is not kept is taken as zero: the draft may be worse, and the text is the same. */
+ * with the others. They are computed from embeddings and the hidden states of the positions before,
+ * for many positions at once: before a draft, before a sequence is saved, and when
+ * MODEL_MTP_PENDING of them are missing; so a text without drafts has nearly no cost of them. A
+ * sequence keeps its latest hidden states: those of the positions without keys and values, and
+ * those before, because wrong drafts cut the sequence back. A hidden state that is not kept is
+ * taken as zero: the draft may be worse, and the text is the same. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,22 +16,48 @@ bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_stat
                     struct base_error *err)
 {
     const size_t n = (size_t)state->n_seq * MODEL_MTP_ROWS;
-    *r = (struct model_mtp_rows){.n_embd = m->params.n_embd};
+    *r = (struct model_mtp_rows){.m = m, .state = state, .n_embd = m->params.n_embd};
     r->row = calloc(n, sizeof *r->row);
     r->hidden = calloc(n, r->n_embd * sizeof *r->hidden);
-    if (!r->row || !r->hidden)
+    r->stored = calloc(state->n_seq, sizeof *r->stored);
+    if (!r->row || !r->hidden || !r->stored)
         return base_fail(err, BASE_NO_MEMORY, "no memory for hidden states of %u sequences",
                          state->n_seq);
     for (uint32_t seq = 0; seq < state->n_seq; seq++) model_mtp_clear(r, seq);
-    return model_mtp_build(&r->one, m, state, 1, true, err);
+    return true;
 }
 
 void model_mtp_free(struct model_mtp_rows *r)
 {
-    engine_graph_free(r->one.graph);
+    engine_graph_free(r->guess.graph);
+    for (int i = 0; i < MODEL_MTP_GRAPHS; i++) engine_graph_free(r->store[i].graph);
     free(r->hidden);
     free(r->row);
+    free(r->stored);
     *r = (struct model_mtp_rows){0};
+}
+
+/* ---- Graphs ---- */
+
+static bool has_guess(struct model_mtp_rows *r, struct base_error *err)
+{
+    return r->guess.graph || model_mtp_build(&r->guess, r->m, r->state, 1, true, err);
+}
+
+static bool has_store(struct model_mtp_rows *r, uint32_t i, struct base_error *err)
+{
+    return r->store[i].graph || model_mtp_build(&r->store[i], r->m, r->state, 1u << i, false, err);
+}
+
+bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err)
+{
+    if (!has_guess(r, err)) return false;
+    *bytes += (uint64_t)engine_graph_bytes(r->guess.graph);
+    for (uint32_t i = 0; i < MODEL_MTP_GRAPHS; i++) {
+        if (!has_store(r, i, err)) return false;
+        *bytes += (uint64_t)engine_graph_bytes(r->store[i].graph);
+    }
+    return true;
 }
 
 /* ---- Hidden states ---- */
@@ -47,7 +75,9 @@ static float *hidden_of(const struct model_mtp_rows *r, uint32_t seq, uint32_t p
 
 void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq)
 {
-    for (uint32_t i = 0; r->row && i < MODEL_MTP_ROWS; i++) rows_of(r, seq)[i].id = -1;
+    if (!r->row) return;
+    for (uint32_t i = 0; i < MODEL_MTP_ROWS; i++) rows_of(r, seq)[i].id = -1;
+    r->stored[seq] = UINT32_MAX;
 }
 
 void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
@@ -56,6 +86,7 @@ void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
     memcpy(rows_of(r, to), rows_of(r, from), MODEL_MTP_ROWS * sizeof *r->row);
     memcpy(hidden_of(r, to, 0), hidden_of(r, from, 0),
            (size_t)MODEL_MTP_ROWS * r->n_embd * sizeof(float));
+    r->stored[to] = r->stored[from];
 }
 
 /* The hidden state of `position`, whose token must be `id` (-1: any); NULL if it is not kept. */
@@ -74,25 +105,20 @@ static void keep(struct model_mtp_rows *r, uint32_t seq, uint32_t position, int3
     memcpy(hidden_of(r, seq, position), hidden, r->n_embd * sizeof *hidden);
 }
 
-/* Row t of the graph's input; NULL: zeros. */
-static void set_hidden(const struct model_mtp_rows *r, const struct model_mtp_graph *g, uint32_t t,
-                       const float *hidden)
+/* ---- Runs ---- */
+
+/* Token `id` at `at`, with the hidden state of the position before it; NULL: zeros. */
+static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g, int32_t id,
+                 const struct model_place *at, const float *hidden)
 {
-    float *to = (float *)g->hidden->data + (size_t)t * r->n_embd;
+    float *to = (float *)g->hidden->data + (size_t)at->t * r->n_embd;
     if (hidden)
         memcpy(to, hidden, r->n_embd * sizeof *to);
     else
         memset(to, 0, r->n_embd * sizeof *to);
-}
-
-/* ---- Runs ---- */
-
-void model_mtp_fill(const struct model_mtp_graph *g, const struct model_state *state, int32_t id,
-                    const struct model_place *at)
-{
     ((int32_t *)g->ids->data)[at->t] = id;
     ((int32_t *)g->positions->data)[at->t] = (int32_t)at->position;
-    model_state_kv.fill_inputs(state, &g->inputs, at);
+    model_state_kv.fill_inputs(r->state, &g->inputs, at);
     /* Position 0 has no hidden state before it, and nothing attends to it. */
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         int32_t *range =
@@ -101,33 +127,58 @@ void model_mtp_fill(const struct model_mtp_graph *g, const struct model_state *s
     }
 }
 
-bool model_mtp_follow(struct model_mtp_rows *r, const struct model_graph *g,
-                      const struct model_token *tokens, struct base_error *err)
+bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err)
 {
-    const int32_t *position = (const int32_t *)g->mtp.positions->data;
-    const float *hidden = (const float *)g->all->data;
-    for (uint32_t t = 0; t < g->n_tokens; t++) {
-        const uint32_t seq = tokens[t].seq, p = (uint32_t)position[t];
-        set_hidden(r, &g->mtp, t, p > 0 ? find(r, seq, p - 1, -1) : NULL);
-        keep(r, seq, p, tokens[t].id, hidden + (size_t)t * r->n_embd);
+    uint32_t *stored = &r->stored[seq];
+    while (*stored < end) {
+        uint32_t i = 0;
+        while (i + 1 < MODEL_MTP_GRAPHS && 2u << i <= end - *stored) i++;
+        if (!has_store(r, i, err)) return false;
+        struct model_place at = {.seq = seq, .position = *stored};
+        for (; at.t < 1u << i; at.t++, at.position++) {
+            const uint32_t p = at.position;
+            fill(r, &r->store[i], rows_of(r, seq)[p % MODEL_MTP_ROWS].id, &at,
+                 p > 0 ? find(r, seq, p - 1, -1) : NULL);
+        }
+        if (!engine_graph_run(r->store[i].graph, err)) return false;
+        *stored = at.position;
     }
-    return engine_graph_run(g->mtp.graph, err);
+    return true;
 }
 
-bool model_mtp_guess(struct model_mtp_rows *r, struct model_state *state, uint32_t seq,
-                     int32_t *ids, uint32_t n, uint32_t k, model_chooser choose, void *user,
-                     struct base_error *err)
+bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
+                    const struct model_token *tokens, struct base_error *err)
 {
-    const struct model_mtp_graph *g = &r->one;
+    const float *hidden = (const float *)g->all->data;
+    for (uint32_t t = 0; t < g->n_tokens; t++) {
+        const uint32_t seq = tokens[t].seq, p = (uint32_t)((const int32_t *)g->positions->data)[t];
+        if (r->stored[seq] > p) r->stored[seq] = p; /* the sequence was cut back */
+        if (p - r->stored[seq] == MODEL_MTP_PENDING && !model_mtp_store(r, seq, p, err))
+            return false;
+        keep(r, seq, p, tokens[t].id, hidden + (size_t)t * r->n_embd);
+    }
+    return true;
+}
+
+bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err)
+{
+    return has_guess(r, err) && model_mtp_store(r, seq, r->state->length[seq], err);
+}
+
+bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+                     model_chooser choose, void *user, struct base_error *err)
+{
+    struct model_state *state = r->state;
+    const struct model_mtp_graph *g = &r->guess;
     const uint32_t length = state->length[seq], steps = n + k - 1;
     bool ok = true;
+    if (!model_mtp_begin(r, seq, err)) return false;
     model_state_kv.append(state, seq, steps);
     for (uint32_t i = 0; ok && i < steps; i++) {
         const struct model_place at = {.seq = seq, .position = length + i};
         const float *hidden =
             at.position > 0 ? find(r, seq, at.position - 1, i > 0 ? ids[i - 1] : -1) : NULL;
-        set_hidden(r, g, 0, hidden || i == 0 ? hidden : (const float *)g->next->data);
-        model_mtp_fill(g, state, ids[i], &at);
+        fill(r, g, ids[i], &at, hidden || i == 0 ? hidden : (const float *)g->next->data);
         ok = engine_graph_run(g->graph, err);
         if (!ok || i + 1 < n) continue;
         ids[i + 1] = choose(user, (const float *)g->logits->data, err);

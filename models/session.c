@@ -148,9 +148,10 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
     return model_state_fork(&s->state, from, to, length);
 }
 
-bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
                     struct base_error *err)
 {
+    if (s->state.mtp && !model_mtp_store(&s->mtp, seq, s->state.length[seq], err)) return false;
     return model_state_save(&s->state, seq, to, err);
 }
 
@@ -209,8 +210,7 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
-    if (s->state.mtp) *bytes += (uint64_t)engine_graph_bytes(s->mtp.one.graph);
-    return true;
+    return !s->state.mtp || model_mtp_plan(&s->mtp, bytes, err);
 }
 
 static int32_t *ints(struct engine_tensor *t)
@@ -266,7 +266,6 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
-        if (s->state.mtp) model_mtp_fill(&g->mtp, &s->state, token->id, &at);
         if (g->out_rows && token->wants_logits) ints(g->out_rows)[n_out++] = (int32_t)at.t;
     }
 }
@@ -344,7 +343,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     if (!g) return false;
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) &&
-        (!s->state.mtp || model_mtp_follow(&s->mtp, g, tokens, err)) &&
+        (!s->state.mtp || model_mtp_keep(&s->mtp, g, tokens, err)) &&
         (n_out == 0 || run_head(s, g, first, sink, user, err)))
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
@@ -476,6 +475,11 @@ bool model_session_has_mtp(const struct model_session *s)
     return s->state.mtp;
 }
 
+bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err)
+{
+    return !s->state.mtp || model_mtp_begin(&s->mtp, seq, err);
+}
+
 bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
@@ -485,5 +489,5 @@ bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32
     if (!check_room(s, seq, steps, err)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
-    return model_mtp_guess(&s->mtp, &s->state, seq, ids, n, k, choose, user, err);
+    return model_mtp_guess(&s->mtp, seq, ids, n, k, choose, user, err);
 }

@@ -40,7 +40,7 @@ static bool keep(void *user, const void *bytes, uint64_t n, struct base_error *e
     return err != NULL;
 }
 
-static void open_state(struct model_state *s, struct model_layer layer[N_LAYER], unsigned kind)
+static void open_state(struct model_state *s, struct model_layer layer[N_LAYER + 1], unsigned kind)
 {
     static const enum quant_id types[] = {QUANT_F16, QUANT_F32, QUANT_Q8_0, QUANT_BF16};
     struct base_error err = BASE_ERROR_INIT;
@@ -49,8 +49,10 @@ static void open_state(struct model_state *s, struct model_layer layer[N_LAYER],
                                           .n_ctx = N_CTX,
                                           .n_batch = N_BATCH,
                                           .type_k = quant_type_by_id(types[kind & 3]),
-                                          .type_v = quant_type_by_id(types[kind >> 2 & 3])};
-    memset(layer, 0, N_LAYER * sizeof *layer);
+                                          .type_v = quant_type_by_id(types[kind >> 2 & 3]),
+                                          .mtp = (kind & 160) == 128};
+    memset(layer, 0, (N_LAYER + 1) * sizeof *layer);
+    layer[N_LAYER].kv = (struct model_kv_shape){.n_head = 1, .size_k = 32, .size_v = 32};
     if (kind & 16) layer[0].kv = (struct model_kv_shape){.n_head = 2, .size_k = 32, .size_v = 32};
     if (kind & 32)
         layer[1].kv = (struct model_kv_shape){
@@ -63,7 +65,7 @@ static void open_state(struct model_state *s, struct model_layer layer[N_LAYER],
 
 static void use_state(unsigned kind, const uint8_t *bytes, size_t size)
 {
-    struct model_layer layer[N_LAYER];
+    struct model_layer layer[N_LAYER + 1];
     struct model_state s;
     struct base_error err = BASE_ERROR_INIT;
     struct input in = {bytes, size, 0};

@@ -347,6 +347,100 @@ static void a_layer_that_knows_the_text_is_always_right(void **state)
     }
 }
 
+/* ---- Keys and values of an MTP layer ---- */
+
+enum { LONG_CTX = 160, N_SESSIONS = 2 };
+
+struct drafted {
+    struct base_buffer logits;
+    size_t n_vocab;
+};
+
+static int32_t keep_logits(void *user, const float *logits, struct base_error *err)
+{
+    struct drafted *d = user;
+    (void)err;
+    base_buffer_add(&d->logits, logits, d->n_vocab * sizeof *logits);
+    return (int32_t)(d->logits.size / 64 % d->n_vocab);
+}
+
+static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
+{
+    (void)err;
+    base_buffer_add(user, bytes, n);
+    return true;
+}
+
+static void same_bytes(struct base_buffer b[N_SESSIONS], const char *what)
+{
+    if (b[0].size != b[1].size || memcmp(b[0].data, b[1].data, b[0].size) != 0)
+        fail_msg("%s: other bytes", what);
+    for (int i = 0; i < N_SESSIONS; i++) base_buffer_free(&b[i]);
+}
+
+/* One random step in both sessions; the first computes keys and values after it. */
+static void step_both(struct model_session *s[N_SESSIONS], struct sample_random *r,
+                      struct base_error *err)
+{
+    const uint32_t kind = sample_random_u32(r) % 8, n = 1 + sample_random_u32(r) % 24;
+    const uint32_t length = model_session_length(s[0]);
+    const uint32_t back = length + n > LONG_CTX - 8 ? length - n : n < length ? n : 0;
+    int32_t ids[32];
+    for (uint32_t i = 0; i < n; i++) ids[i] = (int32_t)(65 + sample_random_u32(r) % 60);
+    for (int i = 0; i < N_SESSIONS; i++) {
+        if (kind == 0 || length + n > LONG_CTX - 8)
+            model_session_truncate(s[i], length - back);
+        else if (kind == 1)
+            model_seq_fork(s[i], 1, 0, model_seq_fork(s[i], 0, 1, length - n / 8));
+        else if (!model_eval(s[i], ids, n, MODEL_LOGITS_LAST, NULL, NULL, err))
+            fail_msg("%s", err->text);
+        if (i == 0 && !model_seq_guess_begin(s[i], 0, err)) fail_msg("%s", err->text);
+    }
+    assert_int_equal(model_session_length(s[0]), model_session_length(s[1]));
+}
+
+static void keys_and_values_computed_later_are_the_same(void **state)
+{
+    (void)state;
+    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_generate g = {0};
+        struct model_session *s[N_SESSIONS];
+        struct base_buffer bytes[N_SESSIONS] = {BASE_BUFFER_INIT, BASE_BUFFER_INIT};
+        struct sample_random r;
+        if (!v->mtp) continue;
+        support_generate_open(&g, v->name, 1, N_CTX);
+        const struct model_session_options o = {.n_seq = 2,
+                                                .n_ctx = LONG_CTX,
+                                                .n_batch = 16,
+                                                .type_k = QUANT_F16,
+                                                .type_v = QUANT_F16,
+                                                .mtp = true};
+        for (int i = 0; i < N_SESSIONS; i++) s[i] = model_session_new(g.model, &o, &err);
+        if (!s[0] || !s[1]) fail_msg("%s", err.text);
+        sample_random_seed(&r, 7);
+        for (int step = 0; step < 80; step++) {
+            struct drafted d[N_SESSIONS] = {0};
+            step_both(s, &r, &err);
+            for (int i = 0; i < N_SESSIONS && step % 16 == 15; i++) {
+                int32_t ids[4] = {70};
+                d[i].n_vocab = model_session_n_vocab(s[i]);
+                if (!model_seq_guess(s[i], 0, ids, 1, 3, keep_logits, &d[i], &err))
+                    fail_msg("%s", err.text);
+                bytes[i] = d[i].logits;
+            }
+            if (step % 16 == 15) same_bytes(bytes, v->name);
+        }
+        for (int i = 0; i < N_SESSIONS; i++) {
+            const struct model_sink sink = {keep_bytes, &bytes[i]};
+            if (!model_seq_save(s[i], 0, &sink, &err)) fail_msg("%s", err.text);
+            model_session_free(s[i]);
+        }
+        same_bytes(bytes, v->name);
+        support_generate_close(&g);
+    }
+}
+
 /* ---- Looking up ---- */
 
 static void the_longest_match_is_found(void **state)
@@ -456,6 +550,7 @@ int main(void)
         cmocka_unit_test(texts_are_the_same),
         cmocka_unit_test(texts_guessed_at_by_a_layer_of_the_file_are_the_same),
         cmocka_unit_test(a_layer_that_knows_the_text_is_always_right),
+        cmocka_unit_test(keys_and_values_computed_later_are_the_same),
         cmocka_unit_test(the_longest_match_is_found),
         cmocka_unit_test(guesses_allocate_nothing),
     };

@@ -249,7 +249,7 @@ static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *e
     return true;
 }
 
-static void save(struct world *w, const struct model_session *s, uint32_t seq)
+static void save(struct world *w, struct model_session *s, uint32_t seq)
 {
     struct base_error err = BASE_ERROR_INIT;
     const struct model_sink sink = {keep_bytes, w};

@@ -212,7 +212,7 @@ static bool count(void *user, const void *bytes, uint64_t n, struct base_error *
     return base_add(*size, n, size) || base_fail(err, BASE_FAILED, "the state is too large");
 }
 
-bool cli_cache_state_size(const struct model_session *s, uint32_t seq, uint64_t *size,
+bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
                           struct base_error *err)
 {
     const struct model_sink sink = {count, size};
@@ -262,7 +262,7 @@ static bool write_state(void *user, const void *bytes, uint64_t n, struct base_e
 
 /* Writes the state after space for the head, then the head with the checksums. */
 static bool write_parts(struct writer *w, char *head, const struct places *p,
-                        const struct model_session *s, uint32_t seq, struct base_error *err)
+                        struct model_session *s, uint32_t seq, struct base_error *err)
 {
     const struct model_sink sink = {write_state, w};
     if (lseek(w->fd, (off_t)p->state, SEEK_SET) < 0) return fail_write(err);
@@ -274,7 +274,7 @@ static bool write_parts(struct writer *w, char *head, const struct places *p,
     return true;
 }
 
-bool cli_cache_write(int fd, const struct cli_cache_text *text, const struct model_session *s,
+bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err)
 {
     struct places p;

@@ -48,11 +48,11 @@ struct cli_cache_text {
     size_t n_ids;
 };
 /* The number of bytes that model_seq_save writes. */
-bool cli_cache_state_size(const struct model_session *s, uint32_t seq, uint64_t *size,
+bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
                           struct base_error *err);
 /* Writes the sequence, of state_size bytes, into an empty file. BASE_FAILED for a system error,
  * BASE_INTERRUPTED, BASE_NO_MEMORY. */
-bool cli_cache_write(int fd, const struct cli_cache_text *text, const struct model_session *s,
+bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err);
 
 #endif

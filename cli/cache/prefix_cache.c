@@ -244,7 +244,7 @@ static bool is_known(const struct cli_prefix_cache *c, const char *name)
     return false;
 }
 
-static bool store(struct cli_prefix_cache *c, const struct model_session *session, uint32_t seq,
+static bool store(struct cli_prefix_cache *c, struct model_session *session, uint32_t seq,
                   const int32_t *ids, size_t n, const char *name, struct base_error *err)
 {
     uint64_t state, size;
@@ -268,7 +268,7 @@ static bool store(struct cli_prefix_cache *c, const struct model_session *sessio
     return ok;
 }
 
-bool cli_prefix_save(struct cli_prefix_cache *c, const struct model_session *session, uint32_t seq,
+bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, uint32_t seq,
                      const int32_t *ids, size_t n, size_t n_stored)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -293,8 +293,8 @@ static size_t load_for(void *user, struct model_session *session, uint32_t seq, 
     return cli_prefix_load(user, session, seq, ids, n, n_held);
 }
 
-static void save_for(void *user, const struct model_session *session, uint32_t seq,
-                     const int32_t *ids, size_t n, size_t n_held)
+static void save_for(void *user, struct model_session *session, uint32_t seq, const int32_t *ids,
+                     size_t n, size_t n_held)
 {
     cli_prefix_save(user, session, seq, ids, n, n_held);
 }

@@ -35,7 +35,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
 
 /* Stores sequence `seq`, which holds ids[n], unless most of it is stored already: the first
  * n_stored ids. False if it was not stored, as for all calls after the first n_writes. */
-bool cli_prefix_save(struct cli_prefix_cache *c, const struct model_session *session, uint32_t seq,
+bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, uint32_t seq,
                      const int32_t *ids, size_t n, size_t n_stored);
 
 /* The cache as the store of a scheduler; empty without a cache. */

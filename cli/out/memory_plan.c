@@ -82,7 +82,7 @@ bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, u
 {
     struct plan p = {.n_ctx = model_session_n_ctx(m->session),
                      .n_prompt = n_prompt,
-                     .guesses = cli_draft_is_wanted(values)};
+                     .guesses = cli_draft_source(values) != CLI_DRAFT_OFF};
     struct cli_machine machine;
     struct base_buffer out = BASE_BUFFER_INIT;
     if (p.n_prompt == 0) p.n_prompt = (uint64_t)values->batch_size;

@@ -90,7 +90,9 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
         layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
         if (shape->window) kv->window = shape->window;
         if (shape->window) kv->chunked = shape->chunked;
-        const uint64_t kept = shape->window ? min_u32(o->n_ctx, shape->window + batch) : o->n_ctx;
+        const uint32_t seen =
+            o->mtp && shape->window < MODEL_MTP_PENDING ? MODEL_MTP_PENDING : shape->window;
+        const uint64_t kept = shape->window ? min_u32(o->n_ctx, seen + batch) : o->n_ctx;
         kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
                                                      ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
     }

@@ -9,8 +9,11 @@
 #include "models/state/kv_cache.h"
 #include "models/state/recurrent.h"
 
-/* The maximum number of tokens that the MTP layer evaluates after those of a sequence. */
-enum { MODEL_MTP_STEPS = 32 };
+enum {
+    MODEL_MTP_STEPS =
+        32, /* tokens that the MTP layer evaluates after those of a sequence, at most */
+    MODEL_MTP_PENDING = 64 /* positions without that layer's keys and values, at most */
+};
 
 struct model_state {
     uint32_t n_seq, n_ctx;
