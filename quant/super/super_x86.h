@@ -725,9 +725,8 @@ SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_st
             at += part->skip;
         }
     }
-    EACH (c, n) {
+    EACH (c, n)
         if (last[0].n > 0) super_step_add(has_min, &last[c], part->n, &sum[c]);
-    }
 }
 
 /* All rows times n_columns columns, a constant after inlining. */
