@@ -18,7 +18,7 @@ err ''
 out_like '^weights +96\.6 MB '
 out_like '^cache +97\.3 MB  for 4096 tokens'
 out_like '^total +[0-9.]+ MB'
-out_like '^threads +[0-9]+ +(scalar|avx|amx)'
+out_like '^threads +[0-9]+ +[a-z][a-z0-9]*'
 infer --plan -c 64 -t 1 --isa scalar --json -ctk f32 -ctv f32
 status 0
 out_like '"prompt_tokens":64,"context":64,"threads":1,"level":"scalar","bytes":\{"weights":96576768,"cache":2949120,'
