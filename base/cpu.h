@@ -23,7 +23,7 @@ enum cpu_level {
     CPU_AVXVNNI,    /* AVX2 + AVX-VNNI (Intel's desktops since Alder Lake) */
     CPU_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
     CPU_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
-    CPU_AMX, /* AVX512BF16 + AMX with 8-bit integers (Intel's servers since Sapphire Rapids) */
+    CPU_AMX,        /* AVX512BF16 + AMX-INT8 (Intel's servers since Sapphire Rapids) */
     CPU_LEVEL_COUNT
 };
 

@@ -13,6 +13,9 @@ struct engine;
 struct engine_plan;
 struct engine_tensor;
 
+/* The page size for which memory that is read fast is aligned, where the system has such pages. */
+enum { ENGINE_HUGE_PAGE = 2 << 20 };
+
 struct engine_buffer {
     void *base; /* tensor data pointers are base + offset; 64-byte aligned */
     uint64_t size;

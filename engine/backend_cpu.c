@@ -15,20 +15,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BUFFER_ALIGN = 4096, HUGE_PAGE = 2 << 20 };
+enum { BUFFER_ALIGN = 4096 };
 
 /* Large buffers (those of prompts) are made of huge pages where the system has them: prompts are 5
  * to 20 % faster. */
 static bool cpu_buffer_new(uint64_t size, struct engine_buffer *out, struct base_error *err)
 {
-    const uint64_t align = size >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGN;
+    const bool huge = size >= ENGINE_HUGE_PAGE;
+    const uint64_t align = huge ? ENGINE_HUGE_PAGE : BUFFER_ALIGN;
     uint64_t bytes;
     *out = (struct engine_buffer){0};
     if (base_align_up(size ? size : 1, align, &bytes)) out->base = aligned_alloc(align, bytes);
     if (!out->base)
         return base_fail(err, BASE_NO_MEMORY, "no memory for a graph of %llu bytes",
                          (unsigned long long)size);
-    if (align == HUGE_PAGE) (void)madvise(out->base, bytes, MADV_HUGEPAGE);
+    if (huge) (void)madvise(out->base, bytes, MADV_HUGEPAGE);
     memset(out->base, 0, size);
     out->size = size;
     return true;

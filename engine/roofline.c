@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/unroll.h"
+#include "engine/backend.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,6 @@ enum {
     CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
 };
 #define BUFFER_BYTES ((size_t)256 << 20)
-#define HUGE_PAGE    ((size_t)2 << 20)
 
 /* The best rate of PASSES runs of `work` each; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
@@ -100,7 +100,7 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
 {
     struct read_job job = {.bytes = BUFFER_BYTES, .read = {read_scalar, read_scalar}};
     double best = 0;
-    uint64_t *data = aligned_alloc(HUGE_PAGE, job.bytes);
+    uint64_t *data = aligned_alloc(ENGINE_HUGE_PAGE, job.bytes);
     job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);
     if (!data || !job.seen) {
         base_fail(err, BASE_NO_MEMORY, "no memory to measure the bandwidth with");

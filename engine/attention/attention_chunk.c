@@ -198,8 +198,7 @@ static void gather_q16(const struct attention_run *run, struct rows rows,
     }
 }
 
-/* Loads the chunk's keys (or values) if they are not used in place; sets the addresses of pieces.
- */
+/* Loads the chunk's keys (or values) if they are not used in place; sets the pieces' addresses. */
 static void load(const struct attention_run *run, const struct attention_block *b,
                  struct attention_keys *keys, bool values)
 {

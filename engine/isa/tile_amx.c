@@ -1,4 +1,4 @@
-/* engine/isa/tile_amx.c: tile kernels for AMX: products of more than 12 columns by
+/* engine/isa/tile_amx.c: tile kernels for AMX: products of many columns (engine/isa/tile.c) by
  * quantized rows. Floats, and products of fewer columns, take the kernels of AVX-512.
  *
  * TDPBUSD and TDPBSSD multiply up to 64 elements of 16 columns by 16 rows. Column panels have 16

@@ -14,17 +14,21 @@
 #include "engine/ops.h"
 #include "engine/profile.h"
 
-/* The maximum of the levels that this machine runs and of both values of dual_512. */
+/* The maximum of the levels that this machine runs and of both values of dual_512. Levels differ
+ * only where the best one has wider column panels. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    const enum cpu_level level[] = {CPU_SCALAR, cpu_level_best()};
+    const enum cpu_level level[] = {cpu_level_best(), CPU_SCALAR};
     int64_t most = 0;
-    for (int i = 0; i < 4; i++) {
-        struct engine_matmul p;
-        if (!engine_matmul_layout(&p, dst, n_threads, level[i / 2], i % 2))
-            return INT64_MAX; /* the planner rejects this size */
-        most = engine_max(most, engine_matmul_scratch(&p, n_threads));
-    }
+    int n_levels = 1;
+    for (int i = 0; i < n_levels; i++)
+        for (int dual = 0; dual < 2; dual++) {
+            struct engine_matmul p;
+            if (!engine_matmul_layout(&p, dst, n_threads, level[i], dual))
+                return INT64_MAX; /* the planner rejects this size */
+            most = engine_max(most, engine_matmul_scratch(&p, n_threads));
+            if (p.tile->cols > ENGINE_TILE_COLS) n_levels = 2;
+        }
     return most;
 }
 
