@@ -5,6 +5,7 @@
 #include "engine/op/op_rows.h"
 #include "test/support.h"
 #include "test/support_alloc.h"
+#include "test/support_files.h"
 #include "test/support_graph.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
 static void planning_changes_no_bit_of_random_graphs(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= (support_quick() ? 15 : 60); seed++) {
         struct random_graph apart, tight;
         random_build(&apart, support_engines()[0], seed, true);
         plan_and_run(&apart.rig, false);
