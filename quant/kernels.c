@@ -37,7 +37,8 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);
         }
     }
-    /* Kernels that take several rows share them between columns only if they are strided. */
+    /* Kernels that take several rows per step share the loaded rows between columns only if the
+     * rows are strided. */
     for (uint32_t id = 0; kernels->prefetch.adjacent_rows && id < QUANT_ID_COUNT; id++)
         if (kernels->type[id].rows_per_step > 1) kernels->type[id].few_columns = 1;
 }
