@@ -29,9 +29,9 @@ struct product_bench {
 
 float product_random(uint64_t *state); /* from -1 to 1 */
 
-/* Weights encoded from floats, or (raw) arbitrary bytes: extreme codes and scales. Does nothing if
- * the last call for `b` had the same arguments: the products take longer than most tests of them.
- */
+/* Fills `b` with weights encoded from floats or (raw) arbitrary bytes, which have extreme codes and
+ * scales. Does nothing if the last call for `b` had the same arguments, because computing the
+ * products takes longer than most tests of them. */
 void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
                   uint64_t seed);
 

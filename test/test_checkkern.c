@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_K: longer than the part of a row that a kernel processes at once, by an odd amount. */
+/* MAX_K exceeds the part of a row that a kernel processes at once by an odd amount. */
 enum { MAX_K = 17664, MAX_ROWS = 35, MAX_BYTES = MAX_ROWS * MAX_K };
 
 static uint64_t seed = 1;
@@ -392,7 +392,7 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     static float expected[MAX_K];
     uint8_t *w = place_rows(bed, type, k, 1, 0);
     type->kernel[CPU_SCALAR].decode(0, k, w, expected);
-    /* The end of the row, from any block on. */
+    /* Decodes a row from a random block to its end. */
     const int64_t n_blocks = k / type->block_len;
     const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len,
                   n = k - first;
@@ -552,7 +552,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     }
 }
 
-/* All F16 values through decode and encode, and the floats around the midpoint above each. */
+/* Decodes and encodes all F16 values, and encodes the floats around the midpoint above each. */
 static void every_half_is_converted_as_scalar_does(void **state)
 {
     (void)state;
@@ -601,7 +601,7 @@ static void every_kernel_of_every_type_equals_scalar(void **state)
     bed_free(&bed);
 }
 
-/* A column of each form, all of its memory. */
+/* Compares all memory of a column in each form. */
 static void check_act(struct bed *bed, const struct quant_kernels *kernels, int64_t k)
 {
     static _Alignas(64) char memory[2][4 * MAX_K + 64];
@@ -762,8 +762,8 @@ static struct caught try_mutants(bool plain, int tries)
     return n;
 }
 
-/* Plain rows detect every mutant in every try. Of adversarial rows (zeros, NaN, one dominant block)
- * 43 % detect a dropped block and 41 % another order, in 12,000 tries. */
+/* Plain rows detect every mutant in every try. In 12,000 tries, 43 % of adversarial rows (zeros,
+ * NaN, one dominant block) detected a dropped block, and 41 % another order. */
 static void mutants_are_caught(void **state)
 {
     (void)state;

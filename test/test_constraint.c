@@ -134,7 +134,7 @@ static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
     free(text);
 }
 
-/* NUL, and bytes that are not UTF-8. */
+/* Texts with NUL, and with bytes that are not UTF-8. */
 static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
 {
     (void)state;

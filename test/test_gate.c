@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* glu(gate x, up x), in one node, or two if it must not be fused. */
+/* glu(gate x, up x), which becomes one node, or two if it must not be fused. */
 static struct engine_tensor *gated(struct engine_graph *g, struct engine_tensor *gate,
                                    struct engine_tensor *up, struct engine_tensor *x)
 {
@@ -150,7 +150,7 @@ static void one_node_gives_the_bits_of_two(void **state)
             e->quant.dual_512 = dual;
             static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
                                                 QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
-            /* In short runs half of the types for each level, the other half for the next. */
+            /* Short runs test half of the types at each level, in turn. */
             for (int i = 0; i < 7; i++)
                 if (!support_quick() || (i + level + dual) % 2 == 0)
                     check_long_gate(quant_type_by_id(ids[i]), e, dual + i + 1);
@@ -159,8 +159,8 @@ static void one_node_gives_the_bits_of_two(void **state)
     }
 }
 
-/* Not fused: sides of different types, columns of only one side, the product as an output, one side
- * with more users. */
+/* These are not fused: sides of different types, columns of only one side, a product that is an
+ * output, a side with more users. */
 static void what_cannot_be_one_node_stays_apart(void **state)
 {
     (void)state;

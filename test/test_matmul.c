@@ -43,9 +43,9 @@ static void edges_of_tiles_and_blocks_equal_scalar(void **state)
 
 /* ---- Largest possible sums ---- */
 
-/* Rows of equal weights, whose codes are the largest or the smallest; columns of equal q and one
- * 127, with sums over a sub-block from within to beyond 16 bits. Columns that are multiplied
- * together have the same q, because the largest q determines the path of all. */
+/* Rows have equal weights, whose codes are the largest or the smallest. Columns have equal q and
+ * one 127; their sums over a sub-block range from within to beyond 16 bits. Columns that are
+ * multiplied together have the same q, because the largest q determines the path of all. */
 enum {
     EXTREME_ROWS = 17,
     EXTREME_STEP = 3,
