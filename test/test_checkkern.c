@@ -319,6 +319,23 @@ static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int6
     return bytes + type->block_bytes + 2 * support_random_below(&bed->rng, 9);
 }
 
+/* The policy of any processor. */
+static struct cpu_prefetch any_prefetch(struct bed *bed)
+{
+    const uint64_t processor = support_random_below(&bed->rng, 8);
+    return (struct cpu_prefetch){.distance = 1024,
+                                 .to_l1 = processor & 1,
+                                 .adjacent_rows = processor & 2,
+                                 .super_streams = processor & 4};
+}
+
+/* As quant_kernels_init sets it. */
+static int rows_of_step(const struct quant_type *type, int rows_per_step,
+                        struct cpu_prefetch prefetch)
+{
+    return type->act->layout == QUANT_LAYOUT_256 && !prefetch.super_streams ? 1 : rows_per_step;
+}
+
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
 {
@@ -330,14 +347,12 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
-    const uint64_t processor = support_random_below(&bed->rng, 4);
+    const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = {
         .gemv = gemv,
         .few_columns = 1,
-        .rows_per_step = streams,
+        .rows_per_step = rows_of_step(type, streams, prefetch),
     };
-    const struct cpu_prefetch prefetch = {
-        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -360,12 +375,11 @@ static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
         expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
     float *all = canary_place(&bed->out, bytes);
     for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
-    const uint64_t processor = support_random_below(&bed->rng, 4);
+    const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = {.gemv_few = tested->gemv_few,
                                         .few_columns = tested->few_columns,
-                                        .rows_per_step = tested->rows_per_step};
-    const struct cpu_prefetch prefetch = {
-        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
+                                        .rows_per_step =
+                                            rows_of_step(type, tested->rows_per_step, prefetch)};
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
     return float_mismatches(n_columns * n_rows, all, expected) +
            canary_mismatches(&bed->out, bytes);
