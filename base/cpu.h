@@ -74,7 +74,8 @@ enum cpu_level cpu_level_cap(enum cpu_level level);
 struct cpu_prefetch {
     size_t distance;    /* bytes ahead, in each of several streams */
     bool to_l1;         /* a single stream is prefetched to L1, not to L2 */
-    bool twice;         /* super-blocks: 2 KB ahead to L2, 768 bytes ahead to L1 */
+    bool super_streams; /* super-blocks: four strided rows at a step, prefetched 2 KB ahead to L2
+                           and 768 bytes ahead to L1; otherwise rows one by one */
     bool adjacent_rows; /* the rows of a step are adjacent, and so a single stream */
 };
 

@@ -37,10 +37,16 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);
         }
     }
-    /* Kernels that take several rows per step share the loaded rows between columns only if the
-     * rows are strided. */
-    for (uint32_t id = 0; kernels->prefetch.adjacent_rows && id < QUANT_ID_COUNT; id++)
-        if (kernels->type[id].rows_per_step > 1) kernels->type[id].few_columns = 1;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || !type->act) continue;
+        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.super_streams)
+            kernels->type[id].rows_per_step = 1;
+        /* Blocks of 32 of several rows are shared between columns only if the rows are strided. */
+        if (type->act->layout == QUANT_LAYOUT_32 && kernels->prefetch.adjacent_rows &&
+            kernels->type[id].rows_per_step > 1)
+            kernels->type[id].few_columns = 1;
+    }
 }
 
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,

@@ -13,11 +13,14 @@ float product_random(uint64_t *state)
     return 0.5f * support_random_float(state);
 }
 
-/* Columns of several kinds: plain, tiny, huge, zero, with a spike, with a NaN, alternating
- * extremes. */
+/* Columns of several kinds: plain, tiny, subnormal, huge, zero, with a spike, with a NaN,
+ * alternating extremes. */
 static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
 {
-    float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
+    float scale = column % 11 == 3   ? 1e-20f
+                  : column % 11 == 4 ? 1e-39f
+                  : column % 11 == 5 ? 1e4f
+                                     : 1.0f;
     for (int64_t i = 0; i < k; i++) x[i] = product_random(state) * scale;
     if (column % 11 == 7) memset(x, 0, (size_t)k * sizeof(float));
     if (column % 11 == 8) x[support_random(state) % k] = 1e6f;

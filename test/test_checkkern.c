@@ -10,6 +10,7 @@
 #include "quant/quant.h"
 #include "test/bench/support_kernbench.h"
 #include "test/support_files.h"
+#include "test/support_floats.h"
 #include "test/support_guard.h"
 #include "test/support_level.h"
 #include "test/support_random.h"
@@ -26,66 +27,10 @@ static uint64_t seed = 1;
 
 /* ---- Data ---- */
 
-enum float_kind {
-    GAUSS,
-    ZERO,
-    ALTERNATING,
-    SPIKE,
-    NEGATIVE,
-    SMALL,
-    SUBNORMAL,
-    LARGE,
-    CANCEL,
-    MIXED
-};
-enum { N_FLOAT_KINDS = MIXED + 1 };
 enum weight_kind { RAW, FINITE, PATTERN, ENCODED };
 enum { N_WEIGHT_KINDS = ENCODED + 1 };
 enum act_kind { QUANTIZED, SPECIAL, RAW_CODES };
 enum { N_ACT_KINDS = RAW_CODES + 1 };
-
-static float float_of_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static float one_float(uint64_t *rng, enum float_kind kind, int64_t i)
-{
-    float sign = i % 2 ? -1.0f : 1.0f;
-    switch (kind) {
-    case GAUSS:
-        return support_random_gauss(rng);
-    case ZERO:
-        return sign * 0.0f;
-    case ALTERNATING:
-        return sign;
-    case SPIKE:
-        return support_random_below(rng, 64) == 0 ? 1000.0f : 0.001f * support_random_gauss(rng);
-    case NEGATIVE:
-        return -fabsf(support_random_gauss(rng));
-    /* Products of two of these are near the smallest normal float. */
-    case SMALL:
-        return ldexpf(sign * (1.0f + (float)support_random_below(rng, 128) / 128.0f),
-                      -60 - (int)support_random_below(rng, 8));
-    case SUBNORMAL:
-        return float_of_bits(support_random_below(rng, 1 << 24) | support_random_below(rng, 2)
-                                                                      << 31);
-    case LARGE:
-        return 60000.0f * support_random_gauss(rng);
-    case CANCEL:
-        return sign * (float)(1 << (i / 2 % 24)) * (1.0f + 0x1p-20f * support_random_gauss(rng));
-    case MIXED:
-        return ldexpf(support_random_gauss(rng), (int)support_random_below(rng, 60) - 30);
-    }
-    return 0.0f;
-}
-
-static void fill_floats(uint64_t *rng, enum float_kind kind, int64_t k, float *x)
-{
-    for (int64_t i = 0; i < k; i++) x[i] = one_float(rng, kind, i);
-}
 
 static void fill_bytes(uint64_t *rng, size_t size, uint8_t *out)
 {
@@ -109,7 +54,7 @@ static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint
 static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
 {
     static float x[MAX_K];
-    fill_floats(rng, GAUSS, k, x);
+    support_floats_fill(rng, SUPPORT_GAUSS, k, x);
     support_row_make(type, k, x, row);
 }
 
@@ -117,13 +62,14 @@ static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t
 static void fill_encoded(uint64_t *rng, const struct quant_type *type, size_t bytes, uint8_t *row)
 {
     enum { LEN = 4096 };
-    static uint8_t blocks[N_FLOAT_KINDS][LEN * sizeof(float)];
+    static uint8_t blocks[SUPPORT_FLOATS_COUNT][LEN * sizeof(float)];
     static float x[LEN];
     static const struct quant_type *encoded;
-    const uint32_t n = LEN / type->block_len, kind = support_random_below(rng, N_FLOAT_KINDS);
+    const uint32_t n = LEN / type->block_len,
+                   kind = support_random_below(rng, SUPPORT_FLOATS_COUNT);
     const size_t size = type->block_bytes, first = support_random_below(rng, n) * size;
-    for (int i = 0; encoded != type && i < N_FLOAT_KINDS; i++) {
-        fill_floats(rng, (enum float_kind)i, LEN, x);
+    for (int i = 0; encoded != type && i < SUPPORT_FLOATS_COUNT; i++) {
+        support_floats_fill(rng, (enum support_floats)i, LEN, x);
         support_row_make(type, LEN, x, blocks[i]);
     }
     encoded = type;
@@ -190,7 +136,7 @@ static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, 
                                 : (int)support_random_below(rng, 255) - 127);
     for (int64_t b = 0; b < k / block; b++)
         d[b] = support_random_below(rng, 8) ? fabsf(support_random_gauss(rng))
-                                            : float_of_bits((uint32_t)support_random(rng));
+                                            : support_floats_of_bits((uint32_t)support_random(rng));
     for (int64_t b = 0; b < k / per_sum; b++) {
         sum[b] = 0;
         for (int i = 0; i < per_sum; i++) sum[b] = (int16_t)(sum[b] + q[b * per_sum + i]);
@@ -204,15 +150,16 @@ static void column_fill(struct column *c, uint64_t *rng, const struct quant_kern
     enum act_kind kind =
         (enum act_kind)support_random_below(rng, c->plain ? QUANTIZED + 1 : N_ACT_KINDS);
     float *x = guard_at_end(&c->f32, (size_t)k * 4, 64);
-    fill_floats(rng,
-                (enum float_kind)support_random_below(rng, c->plain ? GAUSS + 1 : N_FLOAT_KINDS), k,
-                x);
+    support_floats_fill(rng,
+                        (enum support_floats)support_random_below(
+                            rng, c->plain ? SUPPORT_GAUSS + 1 : SUPPORT_FLOATS_COUNT),
+                        k, x);
     if (kind == SPECIAL) {
         static const uint32_t special[] = {0x7fc00000, 0xff800000, 0x7f800000, 0x7fa00000,
                                            0x0d800000, 0x0d7fffff, 0x7f7fffff, 0x00000001};
         for (int n = 0; n < 3; n++)
             x[support_random_below(rng, (uint32_t)k)] =
-                float_of_bits(special[support_random_below(rng, 8)]);
+                support_floats_of_bits(special[support_random_below(rng, 8)]);
     }
     c->act = (struct quant_act){0};
     if (form == &quant_act_f32) {
@@ -334,6 +281,23 @@ static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int6
     return bytes + type->block_bytes + 2 * support_random_below(&bed->rng, 9);
 }
 
+/* The policy of any processor. */
+static struct cpu_prefetch any_prefetch(struct bed *bed)
+{
+    const uint64_t processor = support_random_below(&bed->rng, 8);
+    return (struct cpu_prefetch){.distance = 1024,
+                                 .to_l1 = processor & 1,
+                                 .adjacent_rows = processor & 2,
+                                 .super_streams = processor & 4};
+}
+
+/* As quant_kernels_init sets it. */
+static int rows_of_step(const struct quant_type *type, int rows_per_step,
+                        struct cpu_prefetch prefetch)
+{
+    return type->act->layout == QUANT_LAYOUT_256 && !prefetch.super_streams ? 1 : rows_per_step;
+}
+
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
 {
@@ -345,14 +309,12 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
-    const uint64_t processor = support_random_below(&bed->rng, 4);
+    const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = {
         .gemv = gemv,
         .few_columns = 1,
-        .rows_per_step = streams,
+        .rows_per_step = rows_of_step(type, streams, prefetch),
     };
-    const struct cpu_prefetch prefetch = {
-        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
@@ -375,12 +337,11 @@ static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
         expected[i] = type->dot(k, w + row_bytes * (size_t)(i % n_rows), &a[i / n_rows]);
     float *all = canary_place(&bed->out, bytes);
     for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
-    const uint64_t processor = support_random_below(&bed->rng, 4);
+    const struct cpu_prefetch prefetch = any_prefetch(bed);
     const struct quant_kernel kernel = {.gemv_few = tested->gemv_few,
                                         .few_columns = tested->few_columns,
-                                        .rows_per_step = tested->rows_per_step};
-    const struct cpu_prefetch prefetch = {
-        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
+                                        .rows_per_step =
+                                            rows_of_step(type, tested->rows_per_step, prefetch)};
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
     return float_mismatches(n_columns * n_rows, all, expected) +
            canary_mismatches(&bed->out, bytes);
@@ -407,7 +368,9 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type, enc
     static float x[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
     const size_t bytes = (size_t)quant_row_size(type, k);
-    fill_floats(&bed->rng, (enum float_kind)support_random_below(&bed->rng, N_FLOAT_KINDS), k, x);
+    support_floats_fill(&bed->rng,
+                        (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
+                        k, x);
     type->encode(k, x, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
     encode(k, x, out);
@@ -420,7 +383,9 @@ static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
     static float x[MAX_K], importance[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
     const size_t bytes = (size_t)quant_row_size(type, k);
-    fill_floats(&bed->rng, (enum float_kind)support_random_below(&bed->rng, N_FLOAT_KINDS), k, x);
+    support_floats_fill(&bed->rng,
+                        (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
+                        k, x);
     for (int64_t i = 0; i < k; i++) importance[i] = (float)support_random_below(&bed->rng, 1000);
     const float *by = support_random_below(&bed->rng, 2) ? importance : NULL;
     type->encode_by(k, x, by, expected);
@@ -577,7 +542,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
                 uint32_t bits;
                 kernel->decode(0, 1, &half[i], &wide[i]);
                 memcpy(&bits, &wide[i], sizeof bits);
-                wide[i] = float_of_bits(bits + 0x1000 + (uint32_t)around);
+                wide[i] = support_floats_of_bits(bits + 0x1000 + (uint32_t)around);
             }
             f16->encode(65536, wide, want);
             kernel->encode(65536, wide, back);

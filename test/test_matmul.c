@@ -509,6 +509,8 @@ static const struct {
     {QUANT_F16, 17, 17, CPU_AVX512, .route = "packed"},
     {QUANT_BF16, 3, 3, CPU_AVX512BF16, .route = "rows"},
     {QUANT_Q4_K, 512, 512, CPU_AMX, .dual_512 = true, .route = "panels-k"},
+    {QUANT_BF16, 16, 16, CPU_AMX, .route = "rows"},
+    {QUANT_BF16, 17, 17, CPU_AMX, .route = "packed"},
 };
 
 static void each_product_has_its_route(void **state)

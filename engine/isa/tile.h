@@ -159,7 +159,8 @@ void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t
 void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                              const uint16_t *const *x, int64_t n_cols, float *const *out);
 extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
-extern const struct engine_tile_packed engine_tile_packed_f32_avx512;
+extern const struct engine_tile_packed engine_tile_packed_f32_avx512,
+    engine_tile_packed_bf16_avx512;
 extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avxvnni;
 extern const struct engine_tile engine_tile_avx512;

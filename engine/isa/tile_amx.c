@@ -394,4 +394,5 @@ const struct engine_tile engine_tile_amx = {
     .f32 = engine_tile_f32_avx512,
     .bf16 = engine_tile_bf16_avx512,
     .packed_f32 = &engine_tile_packed_f32_avx512,
+    .packed_bf16 = &engine_tile_packed_bf16_avx512,
 };

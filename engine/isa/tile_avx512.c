@@ -494,7 +494,7 @@ const struct engine_tile engine_tile_avx512 = {
     .measure = measure_avx512,
     .f32 = engine_tile_f32_avx512,
     .packed_f32 = &engine_tile_packed_f32_avx512,
-    .packed_bf16 = &engine_tile_packed_bf16_avx2,
+    .packed_bf16 = &engine_tile_packed_bf16_avx512,
     .weighted_sum = weighted_sum_avx512,
 };
 

@@ -15,9 +15,9 @@
  *   gemv         2 columns or fewer, or as many as the  the type's gemv on runs of rows, by some columns
  *                type's gemv takes at once; or BF16     at once or column by column: decoding a token
  *                where the level has no tile for it     reads weights once
- *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
- *                than 16 columns) where the level has   24 rows by 8 columns: one load of a row serves
- *                such a tile                            8 columns
+ *   packed       floats, more than 16 columns, or BF16  rows and columns packed in bundles, tiles of
+ *                that no tile reads in place; where     24 rows by 8 columns: one load of a row serves
+ *                the level has such a tile              8 columns
  *   rows         other floats                           rows in place, or decoded to F32, by
  *                                                       columns in place
  *   panels-k     no gemm has more than 16 columns; or   panels of 16 rows, 512 elements of k at a
@@ -55,7 +55,8 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
     if (columns <= ENGINE_MATMUL_GEMV_COLS || columns <= few) return ENGINE_ROUTE_GEMV;
     switch (act->layout) {
     case QUANT_LAYOUT_BF16:
-        if (tile->packed_bf16) return ENGINE_ROUTE_PACKED;
+        if (tile->packed_bf16 && (columns > IN_PLACE_COLS || !tile->bf16))
+            return ENGINE_ROUTE_PACKED;
         return tile->bf16 ? ENGINE_ROUTE_ROWS : ENGINE_ROUTE_GEMV;
     case QUANT_LAYOUT_F32:
         return columns > IN_PLACE_COLS && tile->packed_f32 ? ENGINE_ROUTE_PACKED

@@ -259,7 +259,7 @@ const struct quant_type quant_type_bf16 = {
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16},
+            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16, .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },
 };

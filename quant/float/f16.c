@@ -109,7 +109,10 @@ const struct quant_type quant_type_f16 = {
                           .encode = encode_avx2,
                           .gemv = gemv_avx2,
                           .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.decode = decode_avx512, .encode = encode_avx512, .gemv = gemv_avx512},
+            [CPU_AVX512] = {.decode = decode_avx512,
+                            .encode = encode_avx512,
+                            .gemv = gemv_avx512,
+                            .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },
 };

@@ -62,7 +62,7 @@ const struct quant_type quant_type_f32 = {
             [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.gemv = gemv_avx512},
+            [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },
 };

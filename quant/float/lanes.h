@@ -1,8 +1,8 @@
 /* quant/float/lanes.h: private to quant/: shared by the float types (F32, F16, BF16): the tree that
  * reduces their 16 lanes, and the vector loops of gemv around a type's own step.
  *
- * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, which needs half of the
- * instructions per row, rows are read one after another with prefetches (docs/performance.md). */
+ * A step takes four rows (quant/row_groups.h); with AVX-512, which needs half of the instructions
+ * per row, adjacent rows are read one after another (docs/performance.md). */
 #ifndef QUANT_FLOAT_LANES_H
 #define QUANT_FLOAT_LANES_H
 
@@ -18,9 +18,6 @@ static inline float quant_lanes_tree(float lane[16])
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-/* Distance of a prefetch in bytes, and the bytes of one prefetch. */
-enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
 
 /* The sizes of a type's step. */
 struct quant_lanes_form {
@@ -95,27 +92,51 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
     quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
+/* Adds the products of n rows, w_stride bytes apart, with the column. A strided row is prefetched
+ * `ahead` bytes before it is read; 0: a single row, prefetched by the policy of adjacent rows. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(int n, struct quant_lanes_form form,
+                                                            quant_lanes_step_avx512 *step,
+                                                            int64_t k, const uint8_t *row,
+                                                            size_t w_stride, size_t ahead,
+                                                            const uint8_t *x, float *sum)
+{
+    const size_t w_step = (size_t)form.step * form.w_bytes;
+    __m512 lanes[QUANT_LANES_ROWS];
+    EACH (i, n) lanes[i] = _mm512_setzero_ps();
+    for (; k >= form.step; k -= form.step, x += (size_t)form.step * form.x_bytes, row += w_step) {
+        EACH (i, n) {
+            const uint8_t *w = row + (size_t)i * w_stride;
+            if (ahead == 0)
+                quant_prefetch_once((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
+            else if ((uintptr_t)w % 64 < w_step)
+                quant_prefetch((const char *)w + ahead, 64);
+            lanes[i] = step(lanes[i], w, x, form.step);
+        }
+    }
+    EACH (i, n) {
+        if (k > 0) lanes[i] = step(lanes[i], row + (size_t)i * w_stride, x, (int)k);
+        sum[i] = quant_tree_avx512(lanes[i]);
+    }
+}
+
+/* Adjacent rows are read one after another: a single stream. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
                         const struct quant_rows *rows, const void *column, float *out)
 {
-    const size_t w_step = (size_t)form.step * form.w_bytes;
-    const size_t x_step = (size_t)form.step * form.x_bytes;
-
-    for (int64_t r = 0; r < rows->n; r++) {
-        const uint8_t *row = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes, *x = column;
-        __m512 lanes = _mm512_setzero_ps();
-        int64_t left = k;
-        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
-            if (rows->prefetch.to_l1)
-                quant_prefetch_once((const char *)row + QUANT_SINGLE_DISTANCE, w_step);
-            else
-                quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
-                                      QUANT_LANES_AT_ONCE);
-            lanes = step(lanes, row, x, form.step);
+    const uint8_t *row = rows->w;
+    const size_t stride = (size_t)rows->stride;
+    const bool adjacent = rows->order == QUANT_ROWS_ADJACENT;
+    for (int64_t r = 0; r < rows->n * (adjacent ? QUANT_LANES_ROWS : 1); r++) {
+        float sum[QUANT_LANES_ROWS];
+        if (adjacent) {
+            quant_lanes_rows_avx512(1, form, step, k, row, 0, 0, column, out + r);
+        } else {
+            quant_lanes_rows_avx512(QUANT_LANES_ROWS, form, step, k, row, stride * rows->row_bytes,
+                                    rows->prefetch.distance, column, sum);
+            EACH (i, QUANT_LANES_ROWS) out[(size_t)r + (size_t)i * stride] = sum[i];
         }
-        if (left > 0) lanes = step(lanes, row, x, (int)left);
-        out[r] = quant_tree_avx512(lanes);
+        row += rows->row_bytes;
     }
 }
 

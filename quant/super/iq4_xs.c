@@ -246,7 +246,9 @@ const struct quant_type quant_type_iq4_xs = {
                           .unpack = iq4_xs_unpack_avx2,
                           .gemv = iq4_xs_gemv_avx2,
                           QUANT_FIT_MEMBERS(iq4_xs, avx2)},
-            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512, QUANT_FIT_MEMBERS(iq4_xs, avx512)},
+            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512,
+                            .rows_per_step = SUPER_STREAMS,
+                            QUANT_FIT_MEMBERS(iq4_xs, avx512)},
 #endif
         },
 };

@@ -231,9 +231,7 @@ const struct quant_type quant_type_q2_k = {
                           QUANT_FIT_MEMBERS(q2_k, avx2)},
             [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
-                            .gemv = q2_k_gemv_avx512,
-                            .gemv_few = q2_k_gemv_few_avx512,
-                            .few_columns = 2,
+                            SUPER_GEMV_MEMBERS(q2_k),
                             QUANT_FIT_MEMBERS(q2_k, avx512)},
 #endif
         },

@@ -286,9 +286,7 @@ const struct quant_type quant_type_q3_k = {
                           QUANT_FIT_MEMBERS(q3_k, avx2)},
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
-                            .gemv = q3_k_gemv_avx512,
-                            .gemv_few = q3_k_gemv_few_avx512,
-                            .few_columns = 2,
+                            SUPER_GEMV_MEMBERS(q3_k),
                             QUANT_FIT_MEMBERS(q3_k, avx512)},
 #endif
         },

@@ -358,7 +358,7 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
                                                    const struct quant_act *a, float *out)          \
     {                                                                                              \
-        super_gemv_steps(1, &quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, &out);    \
+        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, &out); \
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \

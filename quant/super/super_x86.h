@@ -349,7 +349,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 enum { SUPER_L1_DISTANCE = 2048, SUPER_NEAR_DISTANCE = 768 };
-enum { SUPER_COLUMNS = 2 }; /* maximum per call */
+enum { SUPER_COLUMNS = 2, SUPER_STREAMS = 4 }; /* maximum per call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
@@ -664,13 +664,13 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Prefetches data that is read later than the n super-blocks of a step. */
+/* Prefetches data of the same stream that is read later than the n super-blocks of a step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n,
                                       struct cpu_prefetch policy)
 {
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
-    if (policy.twice) {
+    if (policy.super_streams) {
         quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
         quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
         return;
@@ -686,37 +686,44 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part with n columns. As with AVX2, the results of a step are added after
+/* Adds the products of the part of each stream with n columns. As with AVX2, a step is added after
  * the products of the next step. */
-SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_step_products *take,
-                                  struct cpu_prefetch prefetch, const struct super_part *part,
-                                  const struct super_column *column, float *const *out)
+SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
+                                  super_step_products *take, const struct quant_rows *rows,
+                                  const struct super_part *part, const struct super_column *column,
+                                  float *const *out)
 {
     const size_t bytes = type->block_bytes;
     const bool has_min = type->panel.has_min;
     const uint8_t *at = part->w;
-    struct super_sum sum[SUPER_COLUMNS];
-    struct super_step last[SUPER_COLUMNS];
-    EACH (c, n) sum[c] = (struct super_sum){_mm_setzero_ps(), out[c], part->n};
-    last[0].n = 0;
+    struct super_sum sum[SUPER_STREAMS][SUPER_COLUMNS];
+    struct super_step last[SUPER_STREAMS][SUPER_COLUMNS];
+    for (int s = 0; s < n_streams; s++) {
+        EACH (c, n)
+            sum[s][c] = (struct super_sum){_mm_setzero_ps(), out[c] + s * rows->stride, part->n};
+        last[s][0].n = 0;
+    }
     int64_t i = 0; /* in the group */
     for (int64_t left = part->n_rows * part->n; left > 0;) {
-        struct super_step step[SUPER_COLUMNS];
         const struct super_column *x = column + i / SUPER_STEP * n;
-        const uint8_t *block[SUPER_STEP] = {at};
         const int64_t most = part->group - i < left ? part->group - i : left;
         const int taken = most < SUPER_STEP ? (int)most : SUPER_STEP;
-        super_step_prefetch(bytes, at, taken, prefetch);
-        EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < taken ? j : taken - 1) * bytes;
-        EACH (c, n) {
-            step[c].n = taken;
-            step[c].da = _mm_load_ps(x[c].d);
+        for (int s = 0; s < n_streams; s++) {
+            struct super_step step[SUPER_COLUMNS];
+            const uint8_t *from = at + (size_t)(s * rows->stride) * rows->row_bytes;
+            const uint8_t *block[SUPER_STEP] = {from};
+            super_step_prefetch(bytes, from, taken, rows->prefetch);
+            EACH (j, SUPER_STEP) block[j] = from + (size_t)(j < taken ? j : taken - 1) * bytes;
+            EACH (c, n) {
+                step[c].n = taken;
+                step[c].da = _mm_load_ps(x[c].d);
+            }
+            take(n, block, x, step);
+            EACH (c, n) {
+                if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
+            }
+            EACH (c, n) last[s][c] = step[c];
         }
-        take(n, block, x, step);
-        EACH (c, n) {
-            if (last[0].n > 0) super_step_add(has_min, &last[c], part->n, &sum[c]);
-        }
-        EACH (c, n) last[c] = step[c];
         left -= taken;
         i += SUPER_STEP;
         at += (size_t)taken * bytes;
@@ -725,25 +732,34 @@ SUPER_AVX512 void super_gemv_part(int n, const struct quant_type *type, super_st
             at += part->skip;
         }
     }
-    EACH (c, n)
-        if (last[0].n > 0) super_step_add(has_min, &last[c], part->n, &sum[c]);
+    for (int s = 0; s < n_streams; s++)
+        EACH (c, n)
+            if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
 }
 
-/* Multiplies all rows by n_columns columns; n_columns is a constant after inlining. */
-SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
+/* All rows times n_columns columns, in steps of rows_per_step rows (both are constants after
+ * inlining), which are streams where they are strided. */
+SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struct quant_type *type,
                                    super_column_fill *prepare, super_step_products *take, int64_t k,
                                    const struct quant_rows *rows, const struct quant_act *a,
                                    float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
-    EACH (c, n_columns) memset(out[c], 0, (size_t)rows->n * sizeof(float));
+    const bool steps = rows_per_step > 1 && rows->prefetch.super_streams && rows->stride > 0;
+    const bool adjacent = rows->order == QUANT_ROWS_ADJACENT;
+    const int n_streams = steps && !adjacent ? rows_per_step : 1;
+    const int64_t n_rows = rows->n * (steps && adjacent ? rows_per_step : 1);
+    for (int s = 0; s < n_streams; s++)
+        EACH (c, n_columns) memset(out[c] + s * rows->stride, 0, (size_t)n_rows * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
         const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
-        struct super_part part =
-            super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
+        struct super_part part = super_part_of(type->block_bytes, n, from, rows->row_bytes, n_rows);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
-        super_gemv_part(n_columns, type, take, rows->prefetch, &part, column, out);
+        if (n_streams > 1)
+            super_gemv_part(n_columns, rows_per_step, type, take, rows, &part, column, out);
+        else
+            super_gemv_part(n_columns, 1, type, take, rows, &part, column, out);
     }
 }
 
@@ -758,7 +774,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
-        super_gemv_steps(1, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);                  \
+        super_gemv_steps(1, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);   \
     }
 
 /* Defines gemv_few of a type whose TAKE shares codes between two columns. */
@@ -768,22 +784,23 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, const struct quant_type *type,
                                                          float *const *out)                        \
     {                                                                                              \
         (void)n_columns;                                                                           \
-        super_gemv_steps(2, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                   \
+        super_gemv_steps(2, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);    \
     }
 
 #endif
 
 /* Members of struct quant_type. */
 #if defined(__x86_64__)
+#define SUPER_GEMV_MEMBERS(NAME)                                                                   \
+    .gemv = NAME##_gemv_avx512, .gemv_few = NAME##_gemv_few_avx512, .few_columns = 2,              \
+    .rows_per_step = SUPER_STREAMS
 #define SUPER_VECTORS(NAME)                                                                        \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2,                                                        \
                   QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
-                    .gemv = NAME##_gemv_avx512,                                                    \
-                    .gemv_few = NAME##_gemv_few_avx512,                                            \
-                    .few_columns = 2,                                                              \
+                    SUPER_GEMV_MEMBERS(NAME),                                                      \
                     QUANT_FIT_MEMBERS(NAME, avx512)},
 #else
 #define SUPER_VECTORS(NAME)
