@@ -10,7 +10,7 @@ struct base_buffer {
     char *data;  /* always NUL-terminated once anything was appended; may hold NULs */
     size_t size; /* bytes, without the terminator */
     size_t room; /* bytes allocated */
-    bool failed; /* an allocation failed; the content is cut */
+    bool failed; /* an allocation failed; the content is incomplete */
 };
 
 #define BASE_BUFFER_INIT ((struct base_buffer){0})

@@ -71,7 +71,7 @@ static bool made_by_intel(void)
 #define X86(...)                                                                                   \
     {                                                                                              \
         [XCR0] = UINT32_MAX                                                                        \
-    } /* never met: read_cpuid leaves XCR0 at 0 */
+    } /* never true: read_cpuid leaves XCR0 at 0 */
 #endif
 
 /* Facts about the processor, read once: under a hypervisor each CPUID takes tens of microseconds,

@@ -27,8 +27,8 @@ enum cpu_level {
     CPU_LEVEL_COUNT
 };
 
-/* Kernels are compiled for their level by function attribute, so that the scalar twin may share the
- * file and nothing that runs before dispatch needs the instructions. */
+/* Kernels are compiled for their level by function attribute, so that the scalar version may share
+ * the file and code that runs before dispatch does not need the level's instructions. */
 #define CPU_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define CPU_TARGET_AVX512                                                                          \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))

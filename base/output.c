@@ -23,7 +23,7 @@ struct base_output_file {
     struct base_output_file *next;
     bool unnamed; /* `temporary` exists */
     const char *temporary;
-    char path[]; /* followed by the temporary name */
+    char path[]; /* the temporary name follows in memory */
 };
 
 bool base_write_all(int fd, const void *bytes, size_t size)

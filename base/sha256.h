@@ -13,7 +13,7 @@ enum { BASE_SHA256_SIZE = 32, BASE_SHA256_HEX = 65 /* with its terminator */ };
 struct base_sha256 {
     uint32_t state[8];
     uint64_t size;           /* bytes so far */
-    unsigned char block[64]; /* those of an incomplete block */
+    unsigned char block[64]; /* bytes of an incomplete block */
 };
 
 void base_sha256_init(struct base_sha256 *h);

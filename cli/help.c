@@ -9,7 +9,7 @@ enum {
     WIDTH = 80,
     LEFT = 30,          /* width of the column of names */
     SCREEN = 20,        /* lines, not counting those after the options */
-    BRIEF_COMMANDS = 13 /* that -h describes; it lists the names of the others */
+    BRIEF_COMMANDS = 13 /* options that -h describes; it lists the names of the others */
 };
 
 /* Adds the names of the commands from number `first` on. */

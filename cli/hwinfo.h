@@ -18,7 +18,7 @@ struct cli_machine {
     int quota;                            /* processors by control groups; 0: no limit */
     int threads;                          /* infer's default */
     uint64_t memory_total, memory_free;   /* bytes; free: available without swapping */
-    uint64_t memory_limit;                /* of the control groups; 0: none */
+    uint64_t memory_limit;                /* limit by the control groups in bytes; 0: none */
     char huge_pages[16];                  /* "always", "madvise", "never" */
     char governor[32];                    /* of processor 0 */
     double load;                          /* runnable tasks, mean of a minute; -1: unknown */

@@ -67,7 +67,7 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     if (!has_given && cli_stdin_is_terminal())
         return base_fail(err, BASE_USAGE,
                          "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
-    /* First, so that a wrong file name is reported without waiting for a pipe. */
+    /* This comes first, so that a wrong file name is reported without waiting for a pipe. */
     bool ok = !has_given || read_given(values, &given, err);
     if (ok && (has_given ? is_piped && !(values->file && is_stdin(values->file)) : is_readable()))
         ok = cli_file_read("-", out, err);

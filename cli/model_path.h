@@ -18,7 +18,7 @@ bool cli_model_is_listed(const char *name);
  * advice if there is none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
-/* The same for a model given as an argument; NULL: the default model. */
+/* As above for a model given as an argument; NULL: the default model. */
 bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err);
 /* Opens that file; an error names it. The caller closes it. */
 struct gguf_file *cli_model_open_path(const char *given, struct base_error *err);

@@ -13,10 +13,10 @@
  * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* The same for an output that its writer opens; does not open it. */
+/* As above for an output that its writer opens: checks and registers it, but does not open it. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
-/* The same for a model whose parts have all been declared to the writer; `path` as for
+/* As above for a model whose parts have all been declared to the writer; `path` as for
  * gguf_writer_begin. */
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             const struct cli_values *values, const struct gguf_file *model,

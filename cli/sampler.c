@@ -93,8 +93,8 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
     return true;
 }
 
-/* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
- * that of the text. */
+/* Adds a bias for every token with exactly this text, because a byte may have its own token in
+ * addition to that of the text. */
 static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
                           const struct bias_text *b, struct cli_sampler_parts *p,
                           struct base_error *err)

@@ -127,7 +127,7 @@ void cli_sandbox_limit_to(const char *folder)
 
 /* Calls that are allowed with any arguments. Calls that a processor lacks are omitted there. */
 static const int always[] = {
-    /* open files: read, write; of paths only stat */
+    /* read and write open files; for paths only stat */
     SYS_read,
     SYS_write,
     SYS_readv,
@@ -272,8 +272,8 @@ static void allow(struct filter *f, const int *call, size_t n)
     }
 }
 
-/* The number of the call is loaded before and after. `test`: BPF_JEQ, or BPF_JSET for any of the
- * bits. */
+/* The number of the call is in the accumulator before and after. `test`: BPF_JEQ, or BPF_JSET for
+ * any of the bits. */
 static void allow_if(struct filter *f, struct argument a, unsigned short test)
 {
     add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)a.call, 0, 4);

@@ -25,7 +25,7 @@ enum {
 /* `file`: the output, whose folder stays writable; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
-/* The same for a command that uses the network and writes below one folder: TCP stays allowed. */
+/* As above for a command that uses the network and writes below one folder: TCP stays allowed. */
 void cli_sandbox_limit_to(const char *folder);
 
 /* `allowed`: 0, or one of the above. */

@@ -137,7 +137,7 @@ void cli_signals_init(void)
     struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&bus.sa_mask);
     signal_state.maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    signal(SIGPIPE, SIG_DFL); /* as shells expect, even if the process inherited another action */
+    signal(SIGPIPE, SIG_DFL); /* shells expect this, even if the process inherited another action */
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) install(ends[i], on_end);
     install(SIGINT, on_interrupt);

@@ -152,8 +152,8 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *bias, int n_used, int n_groups,
                                             int n_groups_used);
-/* The same without bias and groups; the result is id / chunk, the number of the expert's chunk of
- * `chunk` consecutive experts. A number may occur several times. */
+/* As engine_choose_experts without bias and groups, but returns id / chunk, the number of the group
+ * of `chunk` consecutive experts that contains the expert. A number may occur several times. */
 struct engine_tensor *engine_choose_expert_chunks(struct engine_graph *g,
                                                   struct engine_tensor *probs, int n_used,
                                                   int chunk);
@@ -171,8 +171,8 @@ enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
     ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
     ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
-    ENGINE_ROPE_INTERLEAVED /* the same; pairs use the first three rows in turn while the
-                               row's section is not exhausted, then the fourth (Qwen3-VL) */
+    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows in turn until the row's
+                               section is exhausted, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {
     enum engine_rope_kind kind;

@@ -112,7 +112,7 @@ static bool view_fits(const struct engine_tensor *t)
     const struct quant_type *type = t->type;
     if (t->view_offset < 0 || t->ne[0] <= 0 || t->ne[0] % type->block_len != 0) return false;
     if (type->block_len > 1 && t->nb[0] != (int64_t)type->block_bytes) return false;
-    /* A row's header precedes its blocks, so a view must have whole rows. */
+    /* A row's header precedes its blocks, so a view must consist of whole rows. */
     if (type->header_bytes && t->ne[0] != t->view_of->ne[0]) return false;
     uint64_t reach = (uint64_t)t->view_offset;
     if (!base_add(reach, type->header_bytes + (uint64_t)type->block_bytes, &reach)) return false;

@@ -251,7 +251,7 @@ static bool allocate(struct planner *p, struct base_error *err)
         if (bytes < 0) return base_fail_at(err, BASE_NO_MEMORY, t->name, -1, "scratch too large");
         if ((uint64_t)bytes > plan->scratch_bytes) plan->scratch_bytes = (uint64_t)bytes;
     }
-    /* The last tensor and the scratch may be read up to 64 bytes past their end. */
+    /* Kernels may read up to 64 bytes past the end of the last tensor and of the scratch. */
     uint64_t bytes;
     if (!base_align_up(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
         !base_add(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||

@@ -18,7 +18,8 @@ struct engine_plan {
     struct engine_step *steps; /* [n_steps], sources before users */
     int n_steps;
     uint64_t buffer_bytes;  /* inputs, intermediates and outputs */
-    uint64_t scratch_bytes; /* of the step that needs most; follows them in the same buffer */
+    uint64_t scratch_bytes; /* the scratch of the step that needs the most; it follows the tensors
+                               in the same buffer */
     const struct engine_backend *backend;
     struct engine_buffer buffer;
     char *scratch;

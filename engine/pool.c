@@ -38,7 +38,7 @@ enum {
 /* A counter that threads wait on. */
 struct event {
     _Alignas(POOL_LINE) _Atomic uint32_t count;
-    atomic_int sleepers; /* in the kernel or about to enter it */
+    atomic_int sleepers; /* threads that sleep in the kernel or are about to */
 };
 
 enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };

@@ -22,9 +22,9 @@ struct engine_work {
 struct engine_profile_row {
     const struct engine_op *op;
     const char *name;              /* of the op */
-    const char *route;             /* route; NULL for ops with only one */
-    const struct quant_type *type; /* of the weights; NULL for ops without */
-    int64_t n, k;                  /* the weights: [n][k]; 0 for ops without */
+    const char *route;             /* NULL for ops with only one route */
+    const struct quant_type *type; /* type of the weights; NULL for ops without weights */
+    int64_t n, k;                  /* shape [n][k] of the weights; 0 for ops without weights */
     uint64_t calls;
     double seconds;
     struct engine_work work;

@@ -21,7 +21,7 @@ enum {
 };
 #define BUFFER_BYTES ((size_t)256 << 20)
 
-/* The best rate of PASSES runs of `work` each; *pass is the number of the run. */
+/* Runs `work` PASSES times and returns the best rate; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
                         void (*job)(const struct engine_worker *, void *), void *data)
 {
@@ -40,7 +40,7 @@ static double best_rate(struct engine_pool *pool, double work, int *pass,
 struct read_job {
     const uint64_t *data;
     size_t bytes;
-    uint64_t (*read[2])(const uint64_t *data, size_t bytes); /* in even and in odd passes */
+    uint64_t (*read[2])(const uint64_t *data, size_t bytes); /* used in even and in odd passes */
     uint64_t *seen; /* [threads]: keeps the compiler from dropping the reads */
     int pass;
 };
@@ -108,7 +108,8 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
     }
     /* Huge pages are read fastest, and mapped weights may use them. */
     (void)madvise(data, job.bytes, MADV_HUGEPAGE);
-    memset(data, 0x5a, job.bytes); /* writes each page: otherwise all are the zero page */
+    memset(data, 0x5a, job.bytes); /* writes to each page, because unwritten pages all map the same
+                                      page of zeros */
     job.data = data;
 #if defined(__x86_64__)
     if (cpu_has(e->quant.level, CPU_AVX2)) {

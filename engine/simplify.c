@@ -114,7 +114,7 @@ static void join_columns(struct simplifier *s, struct engine_tensor *t)
               (struct engine_tensor *[]){p, gate, up});
 }
 
-/* Gate and up are products of the same experts with the same rows. */
+/* Matches gate and up that are products of the same experts with the same rows. */
 static void join_experts(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1];

@@ -7,15 +7,15 @@ enum {
     CACHE_BYTES = 64 << 20,
     MAX_COMPLETION = 1 << 14, /* bytes; longer completions are not searched for */
     MAX_ONLY = 1 << 10,       /* bytes; longer determined texts are not searched for */
-    FAR = MAX_COMPLETION * 2, /* tokens left, from which on any completion fits */
-    TOKEN_BYTES = 1 << 12,    /* of one token; reserved beforehand */
+    FAR = MAX_COMPLETION * 2, /* with so many tokens left, any completion fits */
+    TOKEN_BYTES = 1 << 12,    /* bytes of one token; reserved beforehand */
     TRIES = 16                /* tokens drawn before the completion is used */
 };
 
 /* The bytes of tokens. */
 struct spelling {
     const struct text_tokenizer *tokenizer;
-    const char *marks; /* control tokens whose letters occur in it have text; NULL: none has */
+    const char *marks; /* control tokens have text if their letters occur in it; NULL: none has */
 };
 
 struct generate_driver {
@@ -24,7 +24,7 @@ struct generate_driver {
     struct spelling spelling;
     struct constrain_names names; /* of tokens named by a grammar */
     int32_t *named;               /* ids of the names */
-    uint64_t *any;                /* [words] tokens of negated names */
+    uint64_t *any;                /* [words] mask of the tokens that negated names denote */
     uint32_t n_vocab, words;
     struct constrain_token_trie *own_trie; /* NULL: another driver's trie is used */
     struct constrain_masker *masker;
@@ -64,7 +64,7 @@ static void token_bytes(void *context, int32_t id, struct base_buffer *out)
         text_token_bytes(s->tokenizer, id, is_mark(s, id), out);
 }
 
-/* The same for the first token of a text. */
+/* As above for the first token of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct spelling *s = context;
@@ -306,7 +306,7 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     return true;
 }
 
-/* Puts the token's bytes, as at this place of the text, into d->bytes. */
+/* Sets d->bytes to the token's bytes as they appear at this place of the text. */
 static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
 {
     base_buffer_clear(&d->bytes);

@@ -17,14 +17,14 @@ enum generate_constraint_kind {
 
 struct generate_constraint_source {
     enum generate_constraint_kind kind;
-    const char *text; /* [size] of a grammar, a schema, an expression */
+    const char *text; /* [size] the text of a grammar, a schema or an expression */
     size_t size;
     const char *const *choice; /* [n_choices] */
     size_t n_choices;
     const char *const *lenient; /* [n_lenient] keywords of a schema that may be left unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
-    bool open;                  /* of a schema: names that it does not mention may be generated */
+    bool open;                  /* for a schema: names that it does not mention may be generated */
     bool generate; /* JSON: the subset that suits generation; false: all that the schema accepts */
 };
 

@@ -36,10 +36,10 @@ extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 /* The objects that pointers refer to must outlive the requests. */
 struct generate_options {
     struct sample_options sample; /* the request sets its token_bytes and end_id */
-    uint64_t max_tokens;          /* per text; UINT64_MAX: up to the context */
+    uint64_t max_tokens;          /* limit for each text; UINT64_MAX: the context alone limits it */
     const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
     size_t n_stop;
-    const struct constraint *constraint; /* of the answer; NULL: none */
+    const struct constraint *constraint; /* applies to the answer; NULL: none */
     const char *marks;   /* control tokens whose letters occur in this text may represent them under
                             the constraint; NULL: none may */
     int64_t max_thought; /* limit of reasoning tokens; -1: see struct generate_thought_marks */
@@ -63,7 +63,7 @@ struct generate_model {
  * answer if that is more. */
 struct generate_thought_marks {
     const char *open, *close;
-    bool opened; /* by the prompt; otherwise the text may begin with the opening mark */
+    bool opened; /* the prompt has opened it; otherwise the text may begin with the opening mark */
 };
 
 struct generate_prompt {
@@ -93,12 +93,13 @@ struct generate_outcome {
     enum generate_ending ending;
     const char *stop_text;   /* the stop text that ended it, or NULL */
     uint64_t n_prompt;       /* ids of the prompt */
-    uint64_t n_cached;       /* of those, already in the sequence */
-    uint64_t n_read;         /* of those, evaluated; the sum is smaller after an interruption */
+    uint64_t n_cached;       /* ids of the prompt that the sequence already held */
+    uint64_t n_read;         /* ids of the prompt that were evaluated; the sum is smaller after an
+                                interruption */
     uint64_t n_generated;    /* including the one that ended the text */
     double read_seconds;     /* evaluating the prompt */
     double generate_seconds; /* after that */
-    double choose_seconds;   /* of these: samplers and the constraint */
+    double choose_seconds;   /* the part of this for samplers and the constraint */
     bool complete;           /* the constraint accepts the answer; true without one */
 };
 
@@ -159,8 +160,8 @@ typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
 
-/* The same with draft tokens (generate/draft.h; NULL: none): the same pieces and outcome. The sink
- * must not use the session. */
+/* As generate_run, but with draft tokens (generate/draft.h; NULL: none), which change neither
+ * pieces nor outcome. The sink must not use the session. */
 struct generate_draft;
 bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
                        generate_sink_fn *sink, void *user, struct generate_outcome *outcome,

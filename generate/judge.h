@@ -20,7 +20,7 @@ double generate_moments_mean(const struct generate_moments *m); /* NaN of none *
 /* The standard error of the mean, from the sample variance; 0 for fewer than two values. */
 double generate_moments_error(const struct generate_moments *m);
 
-/* The same for a mean of n values, of which a share `share` are 1 and the others 0. */
+/* As above for n values of which a share `share` are 1 and the others 0. */
 double generate_share_error(double share, uint64_t n);
 /* Wilson's 95 % confidence interval of a share; n > 0. */
 void generate_share_interval(double share, uint64_t n, double *low, double *high);
@@ -44,7 +44,7 @@ struct generate_base_row {
 
 struct generate_row_score {
     double nll;      /* minus the logarithm of the target's probability */
-    double base_nll; /* the same of the base row; this and the following are 0 without one */
+    double base_nll; /* as nll, for the base row; this and the following are 0 without one */
     double kl;       /* divergence from the base: sum of p_base (log p_base - log p) */
     double shift;    /* the target's probability minus its probability in the base */
     bool same_top;   /* both have the same best token */

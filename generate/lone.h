@@ -14,14 +14,14 @@ struct generate_lone {
     struct generate_draft *draft; /* NULL: no draft tokens */
     generate_sink_fn *sink;
     void *user;
-    struct model_token *tokens; /* of a batch: room for the next ids and GENERATE_DRAFT_MAX more */
+    struct model_token *tokens; /* a batch: room for the next ids and GENERATE_DRAFT_MAX more */
     /* ---- Results and state of a step ---- */
     bool failed; /* taking a token failed, not the evaluation */
     int32_t guess[GENERATE_DRAFT_MAX];
     size_t n_guess;
-    size_t n_right; /* of a batch: draft tokens that were right so far */
-    bool wrong;     /* of a batch: its further logits follow a wrong draft token or the end */
-    double taking;  /* of a batch: seconds spent choosing tokens */
+    size_t n_right; /* in a batch: draft tokens that were right so far */
+    bool wrong;     /* in a batch: the further logits follow a wrong draft token or the end */
+    double taking;  /* in a batch: seconds spent choosing tokens */
 };
 
 /* Evaluates the next ids, ids[n], n > 0, and takes the tokens. False: an error, or an

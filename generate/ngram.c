@@ -60,7 +60,7 @@ uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length)
     uint32_t best = 0;
     *length = 0;
     if (g->n < GENERATE_NGRAM) return 0;
-    uint32_t place = g->before[g->n]; /* the end of the text is the latest of its hash */
+    uint32_t place = g->before[g->n]; /* the end itself is the latest with its hash */
     for (int i = 0; i < MAX_TRIES && place; i++, place = g->before[place]) {
         const uint32_t n = match(g, place);
         if (n < GENERATE_NGRAM || n <= *length) continue;

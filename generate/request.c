@@ -371,7 +371,7 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     piece->logits = logits;
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
-        stop_with(r, GENERATE_END_EOS); /* else it may close the reasoning */
+        stop_with(r, GENERATE_END_EOS); /* otherwise the token may close the reasoning */
     else if (!go_on(r, id, before, err))
         return false;
     return give(r, piece, err);

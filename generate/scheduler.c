@@ -8,8 +8,8 @@
 
 enum {
     DEFAULT_STEP = 512,
-    LEAST_SHARED = 8,  /* tokens of a shared prefix for which waiting pays */
-    PASSES_A_SLOT = 4, /* per slot: later jobs that may start before a waiting one */
+    LEAST_SHARED = 8,  /* least length of a shared prefix for which a job waits */
+    PASSES_A_SLOT = 4, /* per slot: how many later jobs may start before a waiting one */
 };
 
 /* The ids of a sequence, as many as model_seq_length. */
@@ -31,7 +31,7 @@ struct slot {
 
 struct generate_scheduler {
     struct generate_model model;
-    struct constrain_token_trie *trie; /* NULL before the first constraint */
+    struct constrain_token_trie *trie; /* NULL until a job has a constraint */
     struct generate_store store;
     uint32_t n_slots, n_seq, n_ctx, n_step;
     struct sequence *sequence; /* [n_seq] */
@@ -277,7 +277,7 @@ static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
         }
         n = fork_sequence(s, from, to, n);
         if (n > 0) return n;
-        s->tried[from] = s->tried[to] = true; /* the window is past that prefix */
+        s->tried[from] = s->tried[to] = true; /* the sliding window is past that prefix */
     }
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    LEAST_SHARED = 8, /* tokens of a prefix for which keeping it pays */
+    LEAST_SHARED = 8, /* least length of a prefix that is worth keeping */
     KEEPER = 0
 };
 
@@ -36,7 +36,7 @@ struct generate_scorer {
     struct model_token *token;
     struct wanted *wanted;
     struct target *target;
-    size_t n_tokens, n_wanted, n_targets; /* of the evaluation being prepared */
+    size_t n_tokens, n_wanted, n_targets; /* in the evaluation that is being prepared */
     size_t token_room, wanted_room, target_room;
     struct generate_score_counts counts;
 };

@@ -11,7 +11,7 @@ struct pattern {
     char *text;     /* [size] */
     uint32_t *fall; /* [size + 1] fall[n]: size of the longest proper prefix ending text[0..n) */
     size_t size;
-    size_t at; /* length of its prefix that the text ends with */
+    size_t at; /* length of the longest prefix of the string that the text ends with */
 };
 
 struct generate_stop {

@@ -26,14 +26,13 @@ struct generate_thought {
     enum generate_phase phase;
     struct text_ids open, close; /* the marks */
     size_t n_opened;             /* tokens of `open` that were written */
-    bool refused; /* these tokens do not satisfy the constraint: only the rest of the mark can
-                     follow */
+    bool refused; /* these tokens cannot begin an answer: only the rest of the mark can follow */
     struct generate_stop *match;           /* finds the closing mark in the thought */
     uint64_t left;                         /* limit of further reasoning tokens */
     uint64_t owed;                         /* tokens reserved for the answer */
-    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] written by CLOSING */
+    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] written in the phase CLOSING */
     size_t n_written, written_at;
-    bool wrote; /* the latest token is one of them */
+    bool wrote; /* the latest token is one of the written ones */
     struct base_buffer bytes, scratch;
 };
 

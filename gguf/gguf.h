@@ -66,10 +66,10 @@ struct gguf_file; /* opaque */
  * N parts, unless the file's keys say that it is a complete model. NULL and BASE_MODEL (or
  * BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
-/* The same for a file that may be truncated: missing tensor data reads as zeros. The header of
+/* As gguf_open, for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
 struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
-/* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
+/* As gguf_open, for bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err);
 void gguf_close(struct gguf_file *file); /* NULL is fine */
@@ -108,7 +108,7 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err);
 uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
-/* The same for a key that is not NUL-terminated. */
+/* As above for a key that is not NUL-terminated. */
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
 

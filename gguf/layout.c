@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 
-/* Bytes from..to that should be zeros. */
+/* Counts the bytes in from..to that should be zeros and are not. */
 static void check_zeros(struct gguf_layout *l, const unsigned char *bytes, uint64_t from,
                         uint64_t to)
 {
@@ -43,6 +43,6 @@ struct gguf_layout gguf_layout_measure(const struct gguf_file *file, int part)
     uint64_t end = last;
     base_align_up(last, places.alignment, &end);
     if (facts.size > end) l.tail = facts.size - end;
-    if (l.unordered) l.gaps = 0; /* not told apart from other tensors' data */
+    if (l.unordered) l.gaps = 0; /* the bytes may belong to other tensors */
     return l;
 }

@@ -57,7 +57,7 @@ bool gguf_alignment_valid(uint64_t alignment)
  * found. */
 static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_cursor *c)
 {
-    if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
+    if (count & (count - 1)) return true; /* the array is full only at 0 and at powers of two */
     void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
     if (!bigger) {
         c->failed = true;

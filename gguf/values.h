@@ -30,7 +30,7 @@ struct gguf_difference {
     double max;              /* the largest |b - a| */
     uint64_t max_at;         /* its index */
     uint64_t differing;      /* elements that are not equal */
-    uint64_t without_number; /* of these, pairs without a finite difference */
+    uint64_t without_number; /* pairs among them without a finite difference */
 };
 struct gguf_difference gguf_compare_unit(const struct quant_kernels *kernels,
                                          const struct gguf_tensor *a, const struct gguf_tensor *b,

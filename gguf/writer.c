@@ -46,7 +46,7 @@ struct out_tensor {
 };
 
 struct gguf_writer {
-    struct base_error error; /* the first; gguf_writer_begin returns it */
+    struct base_error error; /* the first error, which gguf_writer_begin returns */
     struct out_entry *entry;
     uint64_t entry_count;
     struct out_tensor *tensor;
@@ -56,11 +56,11 @@ struct gguf_writer {
     uint32_t part_count; /* 0: not split */
     uint32_t part;       /* the part being written, from 0 */
     char *path;          /* path of the file; for a split model the prefix of all paths */
-    const struct gguf_file *source; /* whose part source_part is open for copying */
+    const struct gguf_file *source; /* the file whose part source_part is open for copying */
     int source_part, source_fd;
 
     struct base_output file;
-    uint64_t written; /* bytes of the file that have left `output` */
+    uint64_t written; /* bytes of the file that were passed on from `output` */
     char *output;     /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
     size_t output_size;
     uint64_t current; /* the tensor whose data is written next */

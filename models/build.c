@@ -11,7 +11,7 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
-/* The output of the mixer, or of two added. */
+/* The output of the mixer, or the sum of the outputs of two. */
 static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;

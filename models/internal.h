@@ -40,7 +40,7 @@ struct model_graph {
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
-    struct model_state_inputs inputs; /* where the state of each token is */
+    struct model_state_inputs inputs; /* where each token's state is stored */
     struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
     struct engine_tensor *all;        /* F32 [T][E]: what the MTP layer reads, or NULL */

@@ -148,8 +148,8 @@ enum { MODEL_READERS_MAX = 8 };
 struct model_source { /* copies or skips the next n bytes; both fail past the end */
     bool (*read)(void *user, void *bytes, uint64_t n, struct base_error *err);
     bool (*pass_over)(void *user, uint64_t n, struct base_error *err);
-    void *user[MODEL_READERS_MAX]; /* readers of the same bytes, each at their beginning; one per
-                                      thread */
+    void *user[MODEL_READERS_MAX]; /* readers of the same bytes, one per thread, each of which
+                                      starts at their beginning */
     unsigned n_users;              /* at least 1 */
 };
 

@@ -38,7 +38,7 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
     for (size_t i = 0; (known = model_arch_name(i, NULL)); i++) {
         unsigned d = edit_distance(name, known);
         for (int k = 0; k < N_NEAREST; k++)
-            if (d < distance[k]) { /* the replaced one moves to the next place */
+            if (d < distance[k]) { /* moves the replaced character to the next place */
                 const unsigned pushed_d = distance[k];
                 const char *pushed = nearest[k];
                 distance[k] = d;

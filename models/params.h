@@ -62,7 +62,8 @@ struct model_part {
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
-    bool chunked; /* the chunk instead: positions from a multiple of `window` on */
+    bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on
+                   */
 };
 
 /* The recurrent state of a layer. */
@@ -84,8 +85,8 @@ struct model_layer {
     struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
     uint32_t n_beside_norms;   /* E or 0: size of the next three norms */
-    struct model_norm ffn_norm_1, beside_post_norm; /* of the outputs of ffn and beside */
-    struct model_norm beside_norm; /* of the input of beside; may occur without the others */
+    struct model_norm ffn_norm_1, beside_post_norm; /* norms of the outputs of ffn and beside */
+    struct model_norm beside_norm; /* norm of the input of beside; may occur without the others */
     struct model_part tail;        /* block at the layer's end; with AltUp it is the entire layer */
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
@@ -99,13 +100,13 @@ enum { MODEL_STREAMS = 4 }; /* of AltUp */
 /* Tensors before and after the layers. */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
-    uint32_t n_embd_norm, n_positions;  /* 0: the model has none */
-    uint32_t n_factors;                 /* half of the elements that RoPE rotates */
-    uint32_t n_per_layer, n_per_layers; /* P per layer, L P together; 0: no per-layer embeddings */
-    struct engine_tensor *per_layer_embd;        /* [V][L P] */
-    struct model_linear per_layer_proj;          /* L P x E */
-    struct model_norm per_layer_norm;            /* [P] */
-    uint32_t n_streams;                          /* further streams of AltUp; 0: none */
+    uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
+    uint32_t n_factors;                   /* half the number of elements that RoPE rotates */
+    uint32_t n_per_layer, n_per_layers;   /* P per layer, L P in all; 0: no per-layer embeddings */
+    struct engine_tensor *per_layer_embd; /* [V][L P] */
+    struct model_linear per_layer_proj;   /* L P x E */
+    struct model_norm per_layer_norm;     /* [P] */
+    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
     struct model_linear streams_in, streams_out; /* n_streams matrices E x E each */
     struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
     struct model_norm embd_norm;                 /* [E] */
@@ -207,7 +208,7 @@ bool model_reader_fail(struct model_reader *r, const char *name, const char *for
 /* A number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,
                     uint32_t max, uint32_t *out);
-/* The same for one layer: the key is one number for all layers, or an array of at least n_layer;
+/* As above for one layer: the key is one number for all layers, or an array of at least n_layer;
  * layers past its end have its last item. */
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
@@ -218,7 +219,7 @@ bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t la
 /* A finite number >= min. */
 bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
                     float *out);
-/* The same for one layer: the key is one number for all layers, or an array of n_layer. */
+/* As above for one layer: the key is one number for all layers, or an array of n_layer. */
 bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, float min, float *out);
 

@@ -13,7 +13,7 @@ enum {
     DEFAULT_BATCH = 512,
     KEPT_GRAPHS = 9, /* decode; full batch without and with output; a rest; a token with 1, 2, 4, 8,
                         16 drafted ones */
-    KEPT_HEADS = 6,  /* one of many rows, the others of few */
+    KEPT_HEADS = 6,  /* one graph for many rows, the others for few */
     MANY_ROWS = 32,
     HEAD_BYTES = 64 * 1024 * 1024, /* limit of logits held at once (at least one row) */
     HEAD_ROWS = 64
@@ -27,13 +27,13 @@ struct model_session {
     uint32_t *wanted;          /* [n_seq]: tokens of the call for each sequence */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
-    struct model_mtp_rows mtp; /* empty where the session has no such layer */
+    struct model_mtp_rows mtp; /* empty if the session has no such layer */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
     uint64_t head_used[KEPT_HEADS];               /* by `clock` */
     uint32_t head_rows;
     uint64_t clock;
-    const float *last_logits; /* in a head's graph; NULL before the first */
+    const float *last_logits; /* in a graph of the output product; NULL before the first */
 };
 
 struct model_session_options model_session_options_default(void)
@@ -317,7 +317,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
 bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
                               struct base_error *err)
 {
-    if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* such a batch does not occur */
+    if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has such a shape */
     const struct model_graph *g = body_of(s, n, model_state_needs_spans(&s->state) ? 1 : n, n, err);
     const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
     if (!h) return false;
@@ -362,8 +362,8 @@ static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t 
     return false;
 }
 
-/* The number of tokens of the next run, of n, and of its spans: recurrent states allow one span of
- * each sequence in a run. */
+/* The number of the n tokens that the next run takes, and of its spans: recurrent states allow one
+ * span of each sequence in a run. */
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
                          uint32_t n, uint32_t *n_span)
 {

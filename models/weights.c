@@ -12,7 +12,7 @@ struct binder {
     struct model_weights *w;
     const struct model_params *p;
     const struct gguf_file *file;
-    bool *used; /* of each tensor of the file: a row names it */
+    bool *used; /* [tensors of the file]: whether a row names it */
     struct base_error *err;
 };
 
@@ -287,7 +287,7 @@ static bool is_left_out(const struct model_params *p, struct gguf_str name)
     return false;
 }
 
-/* A dense network in a file whose layers with a router ignore it. */
+/* Whether the tensor belongs to a dense network that layers with a router ignore. */
 static bool is_plain_network(const struct model_params *p, struct gguf_str name)
 {
     return p->arch->experts.by_tensor &&
@@ -354,13 +354,13 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, sizeof *w->tensors);
-    w->copies = calloc(n, 2 * sizeof *w->copies); /* of taps as F32 and transposed */
+    w->copies = calloc(n, 2 * sizeof *w->copies); /* of convolution taps as F32, transposed */
     bool done = w->tensors && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
     if (!done) model_weights_free(w);
-    /* The file has one of the two: the vocabulary's size comes from it. */
+    /* The file has one of the two, because the vocabulary's size comes from it. */
     if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
     if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;

@@ -210,7 +210,7 @@ CPU_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* block_scale of eight blocks. */
+/* Applies block_scale to eight blocks. */
 CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, float factor[8])
 {
     const __m256i wild = _mm256_cmpgt_epi32(largest_bits, _mm256_set1_epi32(BITS_INFINITY - 1));
@@ -222,7 +222,7 @@ CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, flo
     return _mm256_blendv_ps(_mm256_andnot_ps(none, d), nan, _mm256_castsi256_ps(wild));
 }
 
-/* Eight numbers, the largest of which is the largest magnitude of 32 elements. */
+/* Eight numbers whose maximum is the largest magnitude of 32 elements. */
 typedef __m256i largest_of_32(const float *x);
 /* Codes of 32 elements; returns the sums of four adjacent codes each, elements 0 to 15 in the lower
  * half. A factor of 0 gives zeros even if x is not finite. */

@@ -129,7 +129,7 @@ struct quant_act_form {
     uint32_t block_len;               /* elements with one scale; 1: floats */
     uint32_t sum_len;                 /* elements per integer sum; 0: none */
     bool scaled_sums;                 /* s */
-    uint32_t element_bytes, padding;  /* of the elements; readable bytes past their end */
+    uint32_t element_bytes, padding;  /* size of an element; readable bytes past the last one */
     uint32_t rounded;                 /* the elements are padded with zeros to a multiple of this */
     const struct quant_type *element; /* in float forms: the type of an element */
 };
@@ -207,8 +207,8 @@ struct quant_kernel {
      * value is d * integer (+ m), rounded once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
-    /* Writes the same bytes as the type's encode; NULL: the type's. In a filled table NULL only if
-     * the type has none. */
+    /* Writes the same bytes as the type's encode. NULL stands for that function; in a filled table
+     * it is NULL only if the type has none. */
     void (*encode)(int64_t k, const float *in, void *row);
     /* Likewise for the type's encode_by. */
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
@@ -220,17 +220,17 @@ struct quant_kernel {
      * folding is faster at the level. Both give the same integer sums. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
-    const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
+    const struct quant_panel_form *panel; /* NULL: the type's own; never NULL in a filled table */
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
+    int rows_per_step; /* of gemv; 0 means 1; never 0 in a filled table */
 
     /* 2 .. few_columns columns, reading the rows once: as gemv, out[c][r] = row r times column c.
      * NULL if not faster than calls of gemv. */
     void (*gemv_few)(int64_t k, const struct quant_rows *rows, int n_columns,
                      const struct quant_act *a, float *const *out);
-    int few_columns; /* at most QUANT_FEW_COLUMNS. In a filled table at least 1 */
+    int few_columns; /* at most QUANT_FEW_COLUMNS; at least 1 in a filled table */
 };
 
 struct quant_type {
@@ -243,10 +243,12 @@ struct quant_type {
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* Scalar specification. dot is NULL if act is; encode also in types that are only read. */
+    /* The scalar specification. dot is NULL if act is NULL; encode is also NULL in types that are
+     * only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
-    /* The same, with a non-negative weight of the squared error of each element (NULL: as encode).
-     * NULL in types whose bytes do not depend on such weights. */
+    /* As encode, but minimizes errors with a non-negative weight for the squared error of each
+     * element (weights NULL: as encode). The member is NULL in types whose bytes do not depend on
+     * such weights. */
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
@@ -263,7 +265,7 @@ const char *quant_retired_name(uint32_t id);
 /* Bytes of a row of k elements; false when k is not a multiple of the block or the size
  * overflows. */
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);
-/* The same for a k that is known to fit. */
+/* As quant_row_bytes, for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
 /* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
@@ -289,7 +291,8 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, int n_columns,
                 const struct quant_act *a, float *const *out);
-/* The same for the rows of steps, as gemv takes them; at most QUANT_FEW_COLUMNS columns. */
+/* As quant_gemv, for the rows of steps in the form that kernels take; at most QUANT_FEW_COLUMNS
+ * columns. */
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
                       int n_columns, const struct quant_act *a, float *const *out);
 

@@ -12,7 +12,7 @@
 #include "quant/stream.h"
 #include "quant/types.h"
 
-/* Prefetch distance of adjacent rows, in addition to the size of a group, which is some KB. */
+/* The prefetch distance of adjacent rows is this plus the size of a group, which is a few KB. */
 enum { QUANT_ADJACENT_DISTANCE = 4096 };
 
 /* The rows of a step, and how they are prefetched. `n` and `adjacent_rows` are constants where a
@@ -21,7 +21,7 @@ struct quant_row_group {
     int n;
     bool adjacent_rows;
     size_t row_stride; /* bytes from row to row */
-    size_t distance;   /* bytes ahead, in each row, where they are strided */
+    size_t distance;   /* prefetch distance in bytes within each row, if rows are strided */
 };
 
 /* Called for each row of a step that reads `bytes` at `at`: prefetches later data of a strided row,

@@ -24,16 +24,16 @@ PREFETCH_INLINE void quant_prefetch(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
-/* The same to the first-level cache, and the distance that it has room for when a single stream is
- * read. */
+/* Prefetches to the first-level cache; its distance is as large as that cache allows when a single
+ * stream is read. */
 enum { QUANT_SINGLE_DISTANCE = 6144 };
 PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
-/* The same without filling the other caches: a weight is read again only after all other weights,
- * when it is not cached anyway. */
+/* Prefetches without filling the other caches: a weight is read again only after all other weights,
+ * and by then no cache holds it anyway. */
 PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
@@ -67,10 +67,10 @@ PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
         __builtin_prefetch((const char *)at + line, 1, 3);
 }
 
-/* quant_prefetch for steps of many lines. The processor drops most of many requests to a page whose
- * translation is not cached, but not a request to the first-level cache; so one such request is
- * made for the start of each page, a page ahead. It must be for the page's first line and precede
- * the others. On Zen 4 one thread then reads 1.2 to 1.6 times as fast from pages of 4 KB. */
+/* As quant_prefetch, for steps of many lines. The processor drops most prefetches to a page whose
+ * address translation is not cached, except prefetches to the first-level cache. So one of these is
+ * made for the first line of each page, a page ahead and before the others. On Zen 4 one thread
+ * then reads 1.2 to 1.6 times as fast from pages of 4 KB. */
 PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
 {
     size_t in_page = (uintptr_t)at % QUANT_PAGE;
@@ -78,9 +78,9 @@ PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
     quant_prefetch(at, bytes);
 }
 
-/* The same for kernels that read one stream only, in steps of any length: prefetches the aligned
- * pieces of `at_once` bytes (a power of two, at most a page) that begin in the next `bytes`, so
- * that no line is prefetched twice. */
+/* For kernels that read a single stream in steps of any length: prefetches the aligned pieces of
+ * `at_once` bytes (a power of two, at most a page) that begin in the next `bytes`, so that no line
+ * is prefetched twice. */
 PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;

@@ -515,7 +515,7 @@ AVX512 static inline void sum_avx512(const float *x, float top, float scale, flo
     to.n[b] = (uint32_t)__builtin_popcountll(ids);
 }
 
-/* Impossible ids have weight 0: without a cut no comparison is needed. */
+/* Impossible ids have weight 0, so no comparison is needed without a cut. */
 AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
                                   float min_logit, struct sample_block_sums to)
 {

@@ -17,8 +17,9 @@ enum { SAMPLE_BLOCK = 64 }; /* logits of a block: one word of a mask */
  * scale. */
 enum sample_block_sum {
     SAMPLE_WEIGHTS, /* sum: weights exp(distance) */
-    SAMPLE_ENTROPY, /* sum: the same; second: of weight * distance */
-    SAMPLE_MOMENTS, /* sum: distances; second: their squares; infinite or NaN on float overflow */
+    SAMPLE_ENTROPY, /* sum: as SAMPLE_WEIGHTS; second: sum of weight * distance */
+    SAMPLE_MOMENTS, /* sum: distances; second: their squares; both infinite or NaN on float overflow
+                     */
     SAMPLE_BLOCK_SUMS
 };
 struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` */
@@ -33,7 +34,7 @@ struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` *
 typedef void sample_block_keep_fn(float *to, const float *from, float threshold);
 /* The largest of x[64] among the ids whose bit is set; -infinity if none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
-/* The same for n blocks x[n][64] and allowed[n] (NULL: all). */
+/* As above for n blocks x[n][64] and allowed[n] (NULL: all). */
 typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
                                     float *bound);
 /* The number of x[64] that are >= `threshold`; and a word with bit i set if x[i] is. */

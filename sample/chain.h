@@ -8,7 +8,7 @@
 #include "sample/sample.h"
 #include "sample/set.h"
 
-/* The latest `size` accepted ids. */
+/* The latest accepted ids, at most `size`. */
 struct sample_ring {
     int32_t *id; /* [size] the oldest overwritten first */
     uint32_t size, used, next;
@@ -52,8 +52,8 @@ struct sample_infill {
 };
 
 struct sample_adaptive {
-    double sum, weight; /* over the chosen probabilities, older ones decaying */
-    int32_t pending;    /* chosen, not yet accepted; -1: none */
+    double sum, weight; /* sum over the probabilities of chosen ids, in which older ones decay */
+    int32_t pending;    /* the id that was chosen and not yet accepted; -1: none */
     double pending_p;   /* its probability before it was reshaped */
 };
 

@@ -84,7 +84,7 @@ struct sample_options {
     const struct sample_text *dry_breaker; /* [n_dry_breakers] not empty */
     size_t n_dry_breakers;
 
-    int64_t mirostat; /* 0: off; 1, 2: its version, in place of every truncation rule */
+    int64_t mirostat; /* 0: off; 1, 2: version of mirostat, which replaces every truncation rule */
     float mirostat_tau, mirostat_eta;
     float adaptive_target; /* below 0: off */
     float adaptive_decay;

@@ -114,7 +114,7 @@ void sample_set_remove_best(struct sample_set *set, uint32_t n);      /* of a cu
 
 double sample_set_weight(const struct sample_set *set, float logit, float best);
 double sample_set_inverse(double temp); /* 1 / temp, finite: 0 / temp must not become NaN */
-float sample_set_scale(double temp);    /* the same for weights in float */
+float sample_set_scale(double temp);    /* as above, for weights in float */
 
 /* The candidate of rank r < n among list[n]; reorders the list so that better ones are before
  * it. */
@@ -134,7 +134,7 @@ double sample_select_total(const struct sample_set *set, const struct sample_can
 
 /* -- sums over the set -- */
 struct sample_sums {
-    double total;   /* of the weights exp((logit - best) / temp) */
+    double total;   /* sum of the weights exp((logit - best) / temp) */
     double entropy; /* of the distribution, in nats */
     uint64_t n;     /* candidates */
 };
@@ -145,7 +145,7 @@ double sample_set_total(struct sample_set *set); /* the same total, faster */
 void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high);
 
 struct sample_moments {
-    double mean, deviation; /* of the logits / temp, relative to the best one */
+    double mean, deviation; /* of the logits / temp; the mean is relative to the best one */
 };
 struct sample_moments sample_set_moments(struct sample_set *set);
 
@@ -153,7 +153,7 @@ struct sample_moments sample_set_moments(struct sample_set *set);
  * id. *p (if not NULL) is its probability. */
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
 
-/* The same for adaptive-p's distribution; *p is the probability before adaptive-p. */
+/* As above for adaptive-p's distribution; *p is the probability before adaptive-p. */
 struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
                                                double *p);
 

@@ -42,7 +42,7 @@ static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
     return b;
 }
 
-/* The same in double, for squares that overflow float. */
+/* As above in double, for squares that overflow float. */
 static void add_moments(struct sample_set *set, uint32_t b, double top,
                         struct sample_group_sums *to)
 {
@@ -372,7 +372,7 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
     if (set->is_list) {
         c = draw_listed_shaped(set, &shape, u);
     } else {
-        set->sum_temp = 0.0; /* these sums replace the others */
+        set->sum_temp = 0.0; /* these sums replace those of another kind */
         double sum = 0.0;
         for (uint32_t g = 0; g < set->n_groups; g++) {
             set->group_weight[g] = 0.0;

@@ -163,7 +163,7 @@ static uint32_t list_likely(struct sample_set *set, double low, double high, uin
     const float best = sample_set_best(set).logit;
     uint32_t n = 0;
     *n_high = 0;
-    /* At most 1 / threshold candidates can be so likely; at threshold 0, all. */
+    /* At most 1 / threshold candidates can be so likely; all can if the threshold is 0. */
     if (!set->is_list)
         sample_set_list_above(set, (double)best + set->temp * sample_log(low) - 1e-3);
     for (; n < set->n; n++) {

@@ -83,7 +83,7 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
     return real(thread, attributes, start, argument);
 }
 
-/* Opened before the program enters its sandbox. */
+/* The file is opened before the program enters its sandbox. */
 static int count_file = -1;
 
 __attribute__((constructor)) static void begin(void)

@@ -12,8 +12,8 @@ bool support_level_runs(enum cpu_level level)
     return false;
 }
 
-/* In short runs amx stands for avx512bf16, whose kernels it has but for those of many columns,
- * which are also avx512's. */
+/* Short runs omit avx512bf16 if amx runs: amx has the same kernels, except those of many columns,
+ * which avx512bf16 shares with avx512. */
 static bool is_left_out(enum cpu_level level)
 {
     return support_quick() && level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX);

@@ -167,7 +167,7 @@ struct planned {
     char values[MODEL_TENSOR_NAME]; /* the name that seeds its values, */
     uint64_t skipped;               /* after this many rows */
     size_t index;                   /* in the plan */
-    uint64_t part;                  /* of the file: 1 + expert if stored one by one */
+    uint64_t part; /* stack in the file: 1 + expert if experts are stored one by one */
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;

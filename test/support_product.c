@@ -45,8 +45,11 @@ struct quant_act product_act(const struct quant_act_form *form, int64_t k, const
 void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
                   uint64_t seed)
 {
+    if (b->type == type && b->k == k && b->raw == raw && b->seed == seed) return;
     b->type = type;
     b->k = k;
+    b->raw = raw;
+    b->seed = seed;
     assert_true(quant_row_bytes(type, (uint64_t)k, &b->row_bytes));
     for (int64_t r = 0; r < PRODUCT_MAX_ROWS; r++) {
         float row[PRODUCT_MAX_K];
@@ -64,6 +67,8 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
 }
 
 /* ---- Running ---- */
+
+enum { MAX_THREADS = 4 };
 
 struct engine *product_engine(enum cpu_level level, int n_threads)
 {
@@ -132,23 +137,36 @@ int64_t product_short_k(const struct quant_type *type, int i)
     return type->block_len == 1 ? floats[i % 7] : type->block_len * (1 + i % 3);
 }
 
-void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
-                     const int *threads, int n_threads)
+/* The checks of one round; engine[level][i] has threads[i] threads. */
+static void check_round(void (*check)(const struct quant_type *, struct engine *, int),
+                        const struct quant_type *type, int round,
+                        struct engine *engine[CPU_LEVEL_COUNT][MAX_THREADS], int n_threads)
 {
-    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
-        for (int i = 0; i < n_threads; i++) {
-            struct engine *e = product_engine(level, threads[i]);
-            int round = level * 7 + i;
+    int n = 0;
+    for (int level = CPU_SCALAR; support_level_next(&level); level++)
+        for (int i = 0; i < n_threads; i++)
             for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
+                struct engine *e = engine[level][i];
+                if ((n++ + (int)type->id) % PRODUCT_ROUNDS != round) continue;
                 /* Simulates other processors of this level and their prefetch policies. */
                 e->quant.dual_512 = dual;
                 e->quant.prefetch.adjacent_rows = (dual + i) % 2;
-                for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-                    const struct quant_type *type = quant_type_by_id(id);
-                    if (type && type->act) check(type, e, &round);
-                }
+                check(type, e, round);
             }
-            engine_free(e);
-        }
+}
+
+void product_for_all(void (*check)(const struct quant_type *, struct engine *, int),
+                     const int *threads, int n_threads)
+{
+    struct engine *engine[CPU_LEVEL_COUNT][MAX_THREADS] = {{NULL}};
+    assert_in_range(n_threads, 1, MAX_THREADS);
+    for (int level = CPU_SCALAR; support_level_next(&level); level++)
+        for (int i = 0; i < n_threads; i++) engine[level][i] = product_engine(level, threads[i]);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        for (int round = 0; type && type->act && round < PRODUCT_ROUNDS; round++)
+            check_round(check, type, round, engine, n_threads);
     }
+    for (int level = CPU_SCALAR; support_level_next(&level); level++)
+        for (int i = 0; i < n_threads; i++) engine_free(engine[level][i]);
 }

@@ -15,10 +15,12 @@ enum {
     PRODUCT_MAX_ROW_BYTES = PRODUCT_MAX_K * 4
 };
 
-/* One weight matrix, some columns, and their products. */
+/* One weight matrix, some columns, and their products; zeroed before the first product_fill. */
 struct product_bench {
     const struct quant_type *type;
     int64_t k;
+    bool raw;
+    uint64_t seed;
     uint64_t row_bytes;
     char w[PRODUCT_MAX_ROWS * PRODUCT_MAX_ROW_BYTES];
     float x[PRODUCT_MAX_COLS][PRODUCT_MAX_K];
@@ -27,7 +29,9 @@ struct product_bench {
 
 float product_random(uint64_t *state); /* from -1 to 1 */
 
-/* Weights encoded from floats, or (raw) arbitrary bytes: extreme codes and scales. */
+/* Fills `b` with weights encoded from floats or (raw) arbitrary bytes, which have extreme codes and
+ * scales. Does nothing if the last call for `b` had the same arguments, because computing the
+ * products takes longer than most tests of them. */
 void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
                   uint64_t seed);
 
@@ -52,9 +56,11 @@ void product_check(const struct product_bench *b, const struct engine *e, const 
 /* Lengths of short rows: edges of tiles and blocks. */
 int64_t product_short_k(const struct quant_type *type, int i);
 
-/* Calls check for every type with arithmetic, level and number of threads, with and without
- * dual_512; *round counts the checks. */
-void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
+/* Calls check for every type with arithmetic, level and number of threads (at most 4), with and
+ * without dual_512. `round` chooses the data: the engines of a type get each of PRODUCT_ROUNDS in
+ * turn, and checks of the same type and round are consecutive. */
+enum { PRODUCT_ROUNDS = 7 };
+void product_for_all(void (*check)(const struct quant_type *, struct engine *, int round),
                      const int *threads, int n_threads);
 
 #endif

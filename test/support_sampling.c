@@ -36,7 +36,7 @@ static int by_id(const void *pa, const void *pb)
     return ((const struct support_one *)pa)->id < ((const struct support_one *)pb)->id ? -1 : 1;
 }
 
-static int by_p(const void *pa, const void *pb) /* ascending; equal ones by logit */
+static int by_p(const void *pa, const void *pb) /* sorts in ascending order, equal ones by logit */
 {
     const struct support_one *a = pa, *b = pb;
     if (a->p != b->p) return a->p < b->p ? -1 : 1;

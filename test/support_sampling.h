@@ -31,11 +31,11 @@ struct support_chain {
     int n_history;
     double mu, adaptive_sum, adaptive_weight, chosen_p;
     const float *logits;
-    double eps; /* relative error of thresholds: cases within it may go either way */
+    double eps; /* relative error of thresholds: candidates within it may be kept or removed */
 
     struct support_one *c; /* [n_vocab] the candidates */
     uint32_t n;
-    bool cut; /* some rule created a list: draws go by rank, otherwise by id */
+    bool cut; /* some rule created a list: draws proceed by rank, otherwise by id */
 };
 
 /* Names of the stages; orders contain their indexes. */

@@ -424,7 +424,7 @@ static void values_that_are_not_finite_give_the_same_bits(void **state)
     check_wild(QUANT_BF16, (uint16_t[]){0x7f80, 0xff80, 0x7fc1, 0x6780, 0x0001, 0x1000, 0x4a00});
 }
 
-/* Keys with scores far below the range have no weight, which gives NaN if there are no others;
+/* Keys with scores far below the range have no weight, and the result is NaN if all keys are such;
  * scores far above the range give NaN. */
 static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
 {

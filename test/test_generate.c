@@ -366,7 +366,7 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
     support_generate_close(&s);
 }
 
-/* A control token stands for its letters only where they are marks of the constraint; a given
+/* A control token represents its letters only where they are marks of the constraint; a given
  * beginning of a text must be one that the constraint allows. */
 static void marks_are_tokens_and_begun_texts_go_on(void **state)
 {

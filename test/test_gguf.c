@@ -262,8 +262,8 @@ static void typed_reads_refuse_what_does_not_fit(void **state)
     forge_free(&f);
 }
 
-/* Ordinary differences between writers: other alignment, gaps, data in another order, a tensor name
- * of the full 64 bytes, no padding at the end. */
+/* Files may differ as those of different writers do: other alignment, gaps, data in another order,
+ * a tensor name of the full 64 bytes, no padding at the end. */
 static void an_interruption_ends_reading(void **state)
 {
     (void)state;
@@ -402,7 +402,7 @@ static void what_is_written_is_read_back(void **state)
     gguf_writer_tensor(w, support_str("q"), quant_type_by_id(QUANT_Q8_0), 2, ne);
     gguf_writer_tensor(w, support_str("f"), quant_type_by_id(QUANT_F32), 1, ne1);
     assert_true(gguf_writer_begin(w, path, &err));
-    assert_int_not_equal(access(path, F_OK), 0); /* no file before it is complete */
+    assert_int_not_equal(access(path, F_OK), 0); /* there is no file before it is complete */
     for (size_t i = 0; i < sizeof rows; i += 17)
         assert_true(gguf_writer_data(w, rows + i, 17, &err));
     assert_true(gguf_writer_data(w, more, sizeof more, &err));

@@ -217,7 +217,7 @@ static void make_alignment_kind(struct forge *f, uint64_t kind, uint64_t unused)
     forge_u64(f, kind == GGUF_STRING ? 0 : 32);
 }
 
-/* Data aligned to 32 in a file that declares 64. */
+/* Data is aligned to 32 in a file that declares 64. */
 static void make_alignment_mismatch(struct forge *f, uint64_t a, uint64_t b)
 {
     (void)a, (void)b;

@@ -121,7 +121,7 @@ static void check_all_logits(const char *golden_name, const char *prompt, const 
     free(reference);
 }
 
-/* One prompt on the F32 twin. */
+/* Tests one prompt with the model converted to F32. */
 static void check_prompt(struct support_session *l, const char *golden_name, const char *prompt,
                          const json_t *what)
 {
@@ -145,7 +145,7 @@ static void check_prompt(struct support_session *l, const char *golden_name, con
 
 /* ---- The quantized file against its F32 twin ---- */
 
-/* Mean over positions of KL(F32 twin || quantized). */
+/* The mean over positions of KL(model converted to F32 || quantized model). */
 static double mean_kl(const float *p_logits, const float *q_logits, size_t rows, size_t n_vocab)
 {
     double total = 0;

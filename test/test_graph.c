@@ -5,6 +5,7 @@
 #include "engine/op/op_rows.h"
 #include "test/support.h"
 #include "test/support_alloc.h"
+#include "test/support_files.h"
 #include "test/support_graph.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ struct random_graph {
     int64_t ne[ENGINE_DIMS];
 };
 
-/* A tensor of the pool's shape from parts and views of one: halves, transposes, reshapes. */
+/* Makes a tensor of the pool's shape from parts and views of one tensor: halves, transposes,
+ * reshapes. */
 static struct engine_tensor *random_moves(struct random_graph *r, uint64_t *state,
                                           struct engine_tensor *a)
 {
@@ -58,7 +60,8 @@ static struct engine_tensor *random_moves(struct random_graph *r, uint64_t *stat
             engine_reshape(g, a, 1, (int64_t[]){engine_tensor_elements(a)});
         return engine_reshape(g, engine_scale(g, flat, 0.5f, 0.25f), ENGINE_DIMS, r->ne);
     }
-    case 3: { /* every row minus the first: not in place, although no other node uses the memory */
+    case 3: { /* subtracts the first row from every row: must not run in place, although no other
+                 node uses the memory */
         struct engine_tensor *fresh = engine_scale(g, a, 1.5f, 0.0f);
         return engine_sub(g, fresh, engine_view(g, fresh, 1, r->ne, NULL, 0));
     }
@@ -96,7 +99,7 @@ static struct engine_tensor *random_node(struct random_graph *r, uint64_t *state
         else
             engine_set_rows(g, r->table, a, r->ids);
         return engine_get_rows(g, r->table, r->ids);
-    case 8: /* overwrites an intermediate of which others have views */
+    case 8: /* overwrites an intermediate tensor that others are views of */
         return engine_add(
             g, engine_copy(g, engine_clamp(g, a, -1.0f, 1.0f), engine_scale(g, b, 2.0f, 0.0f)), a);
     case 9: /* overwrites memory that others of the pool may read later */
@@ -141,7 +144,7 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
 static void planning_changes_no_bit_of_random_graphs(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= (support_quick() ? 15 : 60); seed++) {
         struct random_graph apart, tight;
         random_build(&apart, support_engines()[0], seed, true);
         plan_and_run(&apart.rig, false);
@@ -187,7 +190,8 @@ static void a_chain_stays_in_place(void **state)
     support_rig_free(&rig);
 }
 
-/* Two branches that live at the same time need two tensors, consecutive ones only one. */
+/* Two branches whose results are needed at the same time take two tensors, consecutive ones only
+ * one. */
 static void memory_is_reused(void **state)
 {
     (void)state;

@@ -80,7 +80,7 @@ static void ties_go_to_the_even_half(void **state)
     assert_int_equal(quant_f32_to_f16(float_of(0x80000001)), 0x8000);
 }
 
-/* A sweep over all floats in odd steps. */
+/* Tests every 997th float. */
 static void rounding_to_half_equals_the_compilers(void **state)
 {
     (void)state;

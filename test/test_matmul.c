@@ -25,14 +25,13 @@ static void check_product(struct product_bench *b, struct engine *e, int64_t row
     engine_graph_free(g);
 }
 
-static void check_edges(const struct quant_type *type, struct engine *e, int *round)
+static void check_edges(const struct quant_type *type, struct engine *e, int round)
 {
     static struct product_bench b;
     static const int64_t rows[] = {1, 16, 40, 2, 15, 17, 33, 3};
-    ++*round;
-    product_fill(&b, type, product_short_k(type, *round), *round % 2, (uint64_t)*round);
+    product_fill(&b, type, product_short_k(type, round), round % 2, (uint64_t)round);
     for (int64_t cols = 1; cols <= 18; cols++)
-        check_product(&b, e, rows[(*round + cols) % 8], cols == 18 ? PRODUCT_MAX_COLS : cols);
+        check_product(&b, e, rows[(round + cols) % 8], cols == 18 ? PRODUCT_MAX_COLS : cols);
 }
 
 static void edges_of_tiles_and_blocks_equal_scalar(void **state)
@@ -44,9 +43,9 @@ static void edges_of_tiles_and_blocks_equal_scalar(void **state)
 
 /* ---- Largest possible sums ---- */
 
-/* Rows of equal weights, whose codes are the largest or the smallest; columns of equal q and one
- * 127, with sums over a sub-block from within to beyond 16 bits. Columns that are multiplied
- * together have the same q, because the largest q determines the path of all. */
+/* Rows have equal weights, whose codes are the largest or the smallest. Columns have equal q and
+ * one 127; their sums over a sub-block range from within to beyond 16 bits. Columns that are
+ * multiplied together have the same q, because the largest q determines the path of all. */
 enum {
     EXTREME_ROWS = 17,
     EXTREME_STEP = 3,
@@ -55,6 +54,7 @@ enum {
 
 static void fill_extremes(struct product_bench *b, const struct quant_type *type, int fill)
 {
+    if (b->type == type) return;
     b->type = type;
     b->k = 2 * type->block_len;
     assert_true(quant_row_bytes(type, (uint64_t)b->k, &b->row_bytes));
@@ -75,15 +75,15 @@ static void fill_extremes(struct product_bench *b, const struct quant_type *type
     }
 }
 
-static void check_extremes(const struct quant_type *type, struct engine *e, int *round)
+static void check_extremes(const struct quant_type *type, struct engine *e, int round)
 {
-    static struct product_bench b;
+    static struct product_bench b[EXTREME_FILLS];
     (void)round;
     if (type->act->element) return;
     for (int fill = 0; fill < EXTREME_FILLS; fill++) {
-        fill_extremes(&b, type, fill);
-        check_product(&b, e, EXTREME_ROWS, PRODUCT_MAX_COLS);
-        check_product(&b, e, EXTREME_ROWS, 3);
+        fill_extremes(&b[fill], type, fill);
+        check_product(&b[fill], e, EXTREME_ROWS, PRODUCT_MAX_COLS);
+        check_product(&b[fill], e, EXTREME_ROWS, 3);
     }
 }
 
@@ -98,12 +98,11 @@ static void sums_as_large_as_they_get_equal_scalar(void **state)
 
 /* w [2][rows][k] are the halves of a matrix; x [2][2 * 2][T][k] is permuted: two consecutive
  * matrices of x share one of w. */
-static void check_batches(const struct quant_type *type, struct engine *e, int *round)
+static void check_batches(const struct quant_type *type, struct engine *e, int round)
 {
     static struct product_bench b;
     enum { T = 5, N = 20 };
-    ++*round;
-    product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
+    product_fill(&b, type, product_short_k(type, round), false, (uint64_t)round);
     struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, 2}, b.w);
     /* Column (t, h, s) of x is row (s * T + t) * 4 + h of b.x: heads within tokens. */
     struct engine_tensor x = product_leaf(QUANT_F32, 4, (int64_t[]){PRODUCT_MAX_K, 4, T, 2}, b.x);
@@ -291,16 +290,15 @@ static void products_side_by_side_equal_scalar(void **state)
 }
 
 /* Experts are the rows of one matrix, N each; some ids do not exist. */
-static void check_experts(const struct quant_type *type, struct engine *e, int *round)
+static void check_experts(const struct quant_type *type, struct engine *e, int round)
 {
     static struct product_bench b;
     enum { N = 10, X = PRODUCT_MAX_ROWS / N, U = 3 };
-    int64_t n_tokens = *round % 3 ? 21 : 1;
-    bool one = *round % 2;
+    const int64_t n_tokens = round < 2 ? 1 : 21;
+    bool one = round % 2;
     int32_t ids[21][U];
     uint64_t seed = 99;
-    ++*round;
-    product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
+    product_fill(&b, type, product_short_k(type, round), false, (uint64_t)round);
     for (int t = 0; t < 21; t++)
         for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(support_random(&seed) % (X + 1)) - t % 2;
     struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, X}, b.w);

@@ -33,9 +33,9 @@ static struct engine_tensor *build_view(struct support_rig *rig, const void *use
     struct engine_tensor *a = support_source(rig, QUANT_F32, ne, arg->form);
     rig->in[0] = a;
     switch (arg->what) {
-    case VIEW_RESHAPE: /* of a contiguous tensor, to any shape */
+    case VIEW_RESHAPE: /* reshapes a contiguous tensor to any shape */
         return engine_reshape(rig->g, engine_cont(rig->g, a), 3, (int64_t[]){8, 45, 2});
-    case VIEW_SPLIT_ROWS: /* any row stride, if dimensions 1 and 2 are kept */
+    case VIEW_SPLIT_ROWS: /* rows may have any stride if dimensions 1 and 2 are kept */
         return engine_reshape(rig->g, engine_view(rig->g, a, 2, a->ne, a->nb, 0), 3,
                               (int64_t[]){4, 3, 10});
     case VIEW_PERMUTE:

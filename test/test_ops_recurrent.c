@@ -11,14 +11,14 @@
 enum { MAX_STATE = 80, MAX_SPANS = 4 }; /* numbers per row of a state */
 
 struct arg {
-    int64_t dim, heads, tokens; /* of the first span; each later span has one more */
+    int64_t dim, heads, tokens; /* tokens of the first span; each later span has one more */
     int64_t spans;
     int64_t n;      /* state elements, or dim of keys */
-    int64_t groups; /* of b and c, or heads of keys */
+    int64_t groups; /* groups of b and c, or heads of keys */
     bool wide;      /* a decay for each state element */
-    bool state;     /* check the table, not the output */
+    bool state;     /* compares the table instead of the output */
     bool same;      /* the state is updated in its slot */
-    int form;       /* of the first source; each later source has the next */
+    int form;       /* layout of the first source; each later source has the next */
 };
 
 /* One token, odd sizes, several spans, more and fewer units than workers, long rows. */

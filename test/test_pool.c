@@ -146,8 +146,8 @@ static void takes_cover_each_unit_once(void **state)
     }
 }
 
-/* A worker without work takes the shares of workers that take none. Units left at the end of a
- * region are not taken in the next. */
+/* A worker whose share is exhausted takes units of workers that take none. Units left at the end of
+ * a region are not taken in the next. */
 static void take_all_alone_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;

@@ -221,7 +221,7 @@ static void listed_characters_do_not_depend_on_classes(void **state)
     expect("deepseek-v3", "$\u20c1$", "$|\u20c1|$");
 }
 
-/* Newlines end a piece wherever in a run they are; the rest is cut in powers of two. */
+/* Newlines end a piece anywhere in a run; the rest is cut into powers of two. */
 static void runs_of_white_space_are_cut_as_jais_2_does(void **state)
 {
     char spaces[600 + 1] = {0}, text[700], pieces[700];

@@ -124,7 +124,7 @@ static void decoding_follows_the_drawings(void **state)
 
 /* ---- Encode ---- */
 
-/* Mean squared error over mean square. */
+/* The mean squared error divided by the mean square. */
 static double round_trip_error(const struct quant_type *type, const float *x, int64_t k)
 {
     static uint8_t row[MAX_K * 4];
@@ -174,8 +174,8 @@ static void encoding_stays_within_its_bound(void **state)
     }
 }
 
-/* `infer quantize` converts several rows of a matrix as one: rows of 3 blocks, where encoders that
- * take more at once meet the end of a row inside. */
+/* `infer quantize` converts several rows of a matrix as one. Rows have 3 blocks here, so that a row
+ * ends within the blocks that encoders take at once. */
 static void rows_encoded_together_are_each_what_they_are_alone(void **state)
 {
     (void)state;

@@ -218,7 +218,7 @@ static struct text_reply *open_reply(const struct reply_case *c, const json_t *t
     return r;
 }
 
-/* The reply in pieces: [0..first), then pieces of `step` bytes. */
+/* Feeds the reply in pieces: [0..first), then pieces of `step` bytes. */
 static void check(const struct reply_case *c, const json_t *tools, size_t first, size_t step)
 {
     struct base_error err = BASE_ERROR_INIT;

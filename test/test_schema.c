@@ -541,7 +541,7 @@ static void large_lengths_are_exact(void **state)
     (void)state;
     static const struct {
         const char *schema;
-        size_t min, max; /* of code points; max 0: any */
+        size_t min, max; /* number of code points; max 0: any number */
     } cases[] = {{"{\"maxLength\":65536}", 0, 65536},
                  {"{\"minLength\":65535,\"maxLength\":65535}", 65535, 65535},
                  {"{\"minLength\":10000,\"not\":{\"minLength\":10003}}", 10000, 10002},

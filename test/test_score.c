@@ -35,7 +35,7 @@ static void intervals_of_a_share(void **state)
     const double z2 = 1.95996398454 * 1.95996398454;
     double low, high;
     generate_share_interval(1, 7, &low, &high);
-    NEAR(low, 7 / (7 + z2)); /* if all are right the formula is n / (n + z^2) */
+    NEAR(low, 7 / (7 + z2)); /* if all are right, the formula gives n / (n + z^2) */
     NEAR(high, 1.0);
     generate_share_interval(0, 7, &low, &high);
     NEAR(low, 0.0);

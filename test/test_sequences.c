@@ -143,7 +143,7 @@ static uint32_t random_batch(struct world *w, struct model_token *tokens)
     uint32_t n = 0, want = 1 + below(w, MOST_TOKENS), room[N_SEQ];
     for (uint32_t q = 0; q < N_SEQ; q++) room[q] = N_CTX - w->length[q];
     for (uint32_t tries = 0; n < want && tries < 200; tries++) {
-        /* Mostly runs of one sequence, like a prompt while others generate. */
+        /* Most tokens form runs of one sequence, like a prompt while others generate. */
         uint32_t seq = n > 0 && below(w, 3) ? tokens[n - 1].seq : below(w, N_SEQ);
         if (room[seq] == 0) continue;
         room[seq]--;
@@ -337,7 +337,7 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
             random_walk(&experts[e], &settings[i]);
-        /* Quick: a part of the architectures, different for each setting. */
+        /* Short runs take a part of the architectures, different for each setting. */
         for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 40 : 1)
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);
     }

@@ -39,7 +39,7 @@ enum shape {
 struct entry {
     const char *name;
     enum shape shape;
-    size_t offset; /* of the function pointer in struct engine_vec */
+    size_t offset; /* offset of the function pointer in struct engine_vec */
 };
 
 /* clang-format off */
@@ -336,7 +336,7 @@ static void every_level_equals_scalar(void **state)
     blocks_free(&b);
 }
 
-/* Every special value, in every lane. */
+/* Tests every special value in every lane. */
 static void special_values_equal_scalar_in_every_lane(void **state)
 {
     (void)state;
@@ -550,8 +550,8 @@ static double error_of(enum engine_unary f, float x, float y)
     return fabs((double)y - want) / ulp_of(scale);
 }
 
-/* For every `stride`-th bit pattern: the error at the best level, and for some equality with
- * scalar. */
+/* For every `stride`-th bit pattern, checks the error at the best level, and for some of them
+ * equality with scalar. */
 static void scan_function(enum engine_unary f, uint32_t stride, bool print)
 {
     enum { BATCH = 4096 };

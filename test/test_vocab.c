@@ -404,7 +404,7 @@ static void build_nested(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
 }
 
-/* The longest wins, and of equally long ones the first in the vocabulary. */
+/* The longest token wins; of equally long ones, the first in the vocabulary. */
 static void the_longest_special_token_wins(void **state)
 {
     struct support_vocab v = support_vocab_make(build_nested);

@@ -15,7 +15,7 @@ struct cli_batch_input {
     int fd; /* 0: standard input; not owned */
     struct base_buffer bytes;
     size_t at, looked_at; /* start of the next line; end of the bytes searched for a line end */
-    uint64_t number;      /* of the latest line, from 1 */
+    uint64_t number;      /* number of the latest line, from 1 */
     bool ended, too_long; /* too_long: the latest line exceeds the limit and is skipped */
 };
 

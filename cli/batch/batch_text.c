@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    PROFILES_KEPT = 32, /* without a text; a compiled constraint may take 1 MB */
+    PROFILES_KEPT = 32, /* profiles that no text uses; a compiled constraint may take 1 MB */
     SETTINGS_MAX = 256
 };
 
@@ -23,7 +23,7 @@ struct cli_batch_profile {
     struct base_buffer key; /* options of the line as JSON, names sorted; "": none */
     size_t n_texts;
     struct cli_values values;
-    struct base_buffer texts; /* of settings: consecutive, NUL-terminated */
+    struct base_buffer texts; /* texts of settings: consecutive, NUL-terminated */
     struct cli_setting setting[SETTINGS_MAX];
     size_t text_at[SETTINGS_MAX], n_settings;
     struct cli_generation generation;

@@ -15,7 +15,7 @@ struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* of the command; texts_only */
+    const struct cli_values *values; /* the command's own, with texts_only */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
     struct cli_chat_template template; /* if the model has one */

@@ -18,7 +18,7 @@ struct head {
     char magic[16];
     uint64_t size, n_name, n_ids, state_size, reserved; /* 0 */
     char key[BASE_SHA256_HEX - 1];
-    uint64_t checksum; /* of all bytes before the state, with this member 0 */
+    uint64_t checksum; /* checksum of all bytes before the state, computed with this member as 0 */
 };
 _Static_assert(sizeof(struct head) == CLI_CACHE_HEAD, "no padding");
 

@@ -35,11 +35,11 @@ void cli_cache_head_free(struct cli_cache_head *h); /* a zeroed one is fine */
 /* The size of the file for a state of that size; false if it does not fit 63 bits. */
 bool cli_cache_size(uint64_t n_name, uint64_t n_ids, uint64_t state_size, uint64_t *size);
 
-/* model_seq_load of the state that follows the head. */
+/* Calls model_seq_load for the state that follows the head. */
 uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct model_session *s,
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err);
 
-/* The identification of an entry; the name is truncated to CLI_CACHE_NAME_MAX. */
+/* What identifies an entry; the name is truncated to CLI_CACHE_NAME_MAX. */
 struct cli_cache_text {
     const char *key; /* [BASE_SHA256_HEX - 1] */
     const char *name;

@@ -9,13 +9,13 @@
 enum {
     SMALL_BYTES = 4 << 20, /* largest model that is hashed as a whole */
     YOUNG_SECONDS = 2,
-    PIECES = 16, /* of a larger one, evenly spaced */
+    PIECES = 16, /* pieces of a larger model that are hashed, evenly spaced */
     PIECE_BYTES = 4096
 };
 
 /* ---- The program ---- */
 
-/* Appends the build id of the program, which is the first object. */
+/* Appends the build id of the program, which is the first object in the list. */
 static int find_build_id(struct dl_phdr_info *object, size_t size, void *user)
 {
     struct base_buffer *out = user;

@@ -20,7 +20,7 @@ enum {
     WORTH = 8,      /* a text is stored if 1 / WORTH of its tokens or more were not */
     OPEN_MAX = 128, /* limit of open entries of a model, the latest ones */
     WRITES_MAX = 4,
-    KEY_DIGITS = 16 + 1, /* of the key in a file's name */
+    KEY_DIGITS = 16 + 1, /* characters of the key in a file's name */
     MEBIBYTE = 1 << 20
 };
 
@@ -38,7 +38,7 @@ struct cli_prefix_cache {
     struct base_buffer file; /* returned by cli_prefix_file */
     uint64_t limit;          /* bytes */
     char key[BASE_SHA256_HEX];
-    const struct base_buffer *name; /* of the model; NULL: no key */
+    const struct base_buffer *name; /* name of the model; NULL: no key */
     struct entry entry[OPEN_MAX];
     size_t n_entries;
     struct base_output out[WRITES_MAX];

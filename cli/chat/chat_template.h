@@ -13,7 +13,7 @@
 struct cli_chat_template {
     struct jinja_template *template;
     struct base_buffer source;
-    const char *origin_file, *origin_item; /* for errors: the template's origin */
+    const char *origin_file, *origin_item; /* the template's origin, for errors */
     json_t *variables;                     /* its variables except the messages */
     bool wants_parts;   /* content must be a list of parts: a text would be omitted */
     bool wants_text;    /* content must be a text: a list would be omitted */
@@ -22,7 +22,7 @@ struct cli_chat_template {
 
 /* A rendered conversation. */
 struct cli_chat_prompt {
-    struct base_buffer begun; /* of the caller: the answer's beginning, without control tokens */
+    struct base_buffer begun; /* by the caller: the answer's beginning, without control tokens */
     struct base_buffer text, own; /* own: see struct jinja_template_options */
     struct text_ids ids;
 };

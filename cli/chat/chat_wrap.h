@@ -12,7 +12,7 @@ struct cli_wrap {
     size_t width;            /* columns of the terminal; 0: no wrapping */
     size_t column;           /* column after the text shown so far */
     size_t spaces;           /* held back, before the word */
-    struct base_buffer word; /* held, as cli/terminal.h shows it */
+    struct base_buffer word; /* the held word as cli/terminal.h shows it */
     size_t word_width;
     bool inside; /* the word's beginning has been shown: it is longer than a line */
 };

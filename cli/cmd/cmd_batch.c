@@ -38,7 +38,7 @@ struct entry {
 };
 
 struct batch {
-    struct cli_values values; /* with texts_only; otherwise those of the command */
+    struct cli_values values; /* the texts' own with texts_only; otherwise those of the command */
     struct base_buffer owned[2 * CLI_LIST_MAX + 2]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;

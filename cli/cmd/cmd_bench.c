@@ -279,7 +279,7 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
     if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
     if (ok && values->verbose) cli_model_note(&b.model);
-    /* Opened first, so that an error is reported before minutes of measurements. */
+    /* Opens the output first, so that an error is reported before minutes of measurements. */
     ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err));
     if (ok && !values->no_sandbox) cli_sandbox_close(svg.unfinished ? CLI_SANDBOX_RENAME : 0);
     ok = ok && measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));

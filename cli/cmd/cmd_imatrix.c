@@ -41,7 +41,7 @@ struct imatrix {
 static struct collected *item_at(const struct imatrix *m, const char *at)
 {
     uint64_t low = 0, high = m->n_items;
-    while (low < high) { /* finds the first that begins after `at` */
+    while (low < high) { /* binary search for the first item that begins after `at` */
         const uint64_t middle = low + (high - low) / 2;
         if ((const char *)m->item[middle].tensor->data <= at)
             low = middle + 1;

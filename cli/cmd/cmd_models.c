@@ -19,7 +19,7 @@
 struct row {
     struct base_buffer path;
     struct base_buffer name, arch;
-    const char *type; /* of the file, else of most bytes; NULL: no tensors */
+    const char *type; /* from metadata, else of most bytes; NULL: no tensors */
     uint64_t bytes, n_params;
     uint32_t n_ctx;
     bool is_chosen;
@@ -231,7 +231,7 @@ static bool remove_files(const char *folder, const char *name, struct base_buffe
     return ok;
 }
 
-/* Removes partial files that `infer pull` left; *there: there were some. */
+/* Removes partial files that `infer pull` left; *there: whether there were any. */
 static bool remove_partial(const char *folder, const char *name, struct base_buffer *removed,
                            bool *there, struct base_error *err)
 {

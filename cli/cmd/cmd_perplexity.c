@@ -31,7 +31,7 @@ struct perplexity {
 
     struct cli_saved_writer save; /* --save-logits */
     struct cli_saved_reader saved;
-    const int32_t *target;            /* of the current chunk: [rows] */
+    const int32_t *target;            /* [rows] in the current chunk */
     struct generate_row_score *score; /* [rows] */
     struct generate_judge judge;
 };

@@ -30,10 +30,10 @@ struct quantize {
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
     const char *out;              /* NULL: --dry-run */
-    struct base_buffer prefix;    /* of the parts: --keep-split */
+    struct base_buffer prefix;    /* prefix of the parts' names: --keep-split */
     const struct quant_type **to; /* [tensors], chosen before the data is written */
     float *row;                   /* [threads][longest row, RUN_LEN at least] */
-    float *importance;            /* of a tensor, repeated for the rows of a run */
+    float *importance;            /* importance of a tensor, repeated for the rows of a run */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -45,7 +45,7 @@ struct rows_job {
     const char *in;
     uint64_t in_row, out_row;   /* bytes */
     uint64_t len;               /* elements of a row, which is a run of the tensor's rows */
-    const float *importance;    /* of the tensor: [matrices][len]; NULL: none */
+    const float *importance;    /* importance [matrices][len] of the tensor; NULL: none */
     uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
     atomic_bool *broken; /* a row has NaN or infinity */
@@ -53,7 +53,7 @@ struct rows_job {
 
 static bool is_finite(const float *row, uint64_t n)
 {
-    uint32_t all = 0; /* highest bit: some exponent has all bits set */
+    uint32_t all = 0; /* the highest bit is set if some exponent has all bits set */
     for (uint64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &row[i], sizeof bits);

@@ -22,7 +22,7 @@ struct split {
     struct gguf_writer *writer;
     struct base_buffer prefix;
     struct base_buffer plan; /* one line per part: --dry-run */
-    uint64_t max_bytes;      /* of a part; 0: tensors are counted */
+    uint64_t max_bytes;      /* limit of a part in bytes; 0: tensors are counted */
     uint64_t part_tensors, part_bytes;
 };
 

@@ -13,7 +13,7 @@ struct job {
     struct base_buffer out;
 };
 
-/* Without printf, which takes longer than encoding. */
+/* Does not use printf, which takes longer than encoding. */
 static void add_ids(struct job *j, const struct text_ids *ids, char separator)
 {
     for (size_t i = 0; i < ids->count; i++) {

@@ -103,7 +103,7 @@ struct scan_job {
     const struct quant_kernels *kernels;
     const struct gguf_tensor *tensor;
     int64_t units;
-    struct gguf_scan sum[]; /* one per thread: counts do not depend on their order */
+    struct gguf_scan sum[]; /* one per thread; the sums do not depend on their order */
 };
 
 static void scan_units(const struct engine_worker *w, void *user)
@@ -165,7 +165,7 @@ static void hash_bytes(struct base_sha256 *h, const void *bytes, uint64_t size)
     }
 }
 
-/* Long jobs first: files, then all data, then tensors. */
+/* Long jobs come first: files, then all data, then tensors. */
 static void hash_one(const struct verify *v, uint64_t number)
 {
     const uint64_t parts = (uint64_t)gguf_part_count(v->file);

@@ -12,7 +12,7 @@
 enum {
     SEQUENCES = 48, /* of the session */
     TASKS_AT_ONCE = 64,
-    LEAST_BEHIND = 3 /* Winogrande: with no more tokens than this the choice counts too */
+    LEAST_BEHIND = 3 /* Winogrande: if no more tokens follow, the choice counts too */
 };
 
 struct choice {
@@ -30,7 +30,7 @@ struct tasks {
     double *logprob;                /* of all rows */
     size_t n_logprobs;
     uint32_t longest;
-    uint64_t n_done, n_right, n_choices; /* n_choices: of completed tasks */
+    uint64_t n_done, n_right, n_choices; /* n_choices: sum over completed tasks */
 };
 
 bool cli_tasks_asked(const struct cli_values *v)

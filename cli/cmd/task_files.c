@@ -48,7 +48,7 @@ void cli_task_list_free(struct cli_task_list *l)
 
 struct lines {
     const char *at, *end;
-    size_t number; /* of the latest line, from 1 */
+    size_t number; /* number of the latest line, from 1 */
 };
 
 static bool next_line(struct lines *l, struct cli_task_text *out)
@@ -290,7 +290,7 @@ bool cli_task_list_select(struct cli_task_list *l, size_t n, struct base_error *
         const bool lines = l->form == CLI_TASKS_LINES;
         const uint32_t at = lines ? draw_even(t, (uint32_t)left) : draw_scaled(t, (uint32_t)left);
         chosen[i] = l->task[at];
-        if (lines) /* the others move up; otherwise the last one moves here */
+        if (lines) /* the others move up in order; otherwise the last one moves here */
             memmove(l->task + at, l->task + at + 1, (left - 1 - at) * sizeof *l->task);
         else
             l->task[at] = l->task[left - 1];

@@ -12,7 +12,7 @@ struct cli_bench_result {
     uint32_t depth;    /* tokens in each context before the test */
     uint32_t n_seq;
     double median, low, high;     /* tokens per second, of all sequences together */
-    double of_bandwidth, of_int8; /* shares of the limits; 1 is the limit */
+    double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
 };
 
 /* Weights that every token is multiplied with, and weights of the output projection, used for rows

@@ -29,7 +29,7 @@ bool cli_saved_begin(struct cli_saved_writer *w, bool is_log, uint32_t n_vocab, 
                      const int32_t *ids, uint64_t n_ids, struct base_error *err);
 bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
                           struct base_error *err);
-void cli_saved_end(struct cli_saved_writer *w); /* does not close the file; a zeroed one is fine */
+void cli_saved_end(struct cli_saved_writer *w); /* does not close the file; `s` may be zeroed */
 
 struct cli_saved_reader {
     const char *path;

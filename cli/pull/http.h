@@ -34,8 +34,8 @@ struct cli_http_options {
 struct cli_http_answer {
     int status;                   /* 0: no response */
     int64_t size;                 /* of the body, -1: unknown */
-    int64_t first;                /* of a range: its first byte in the file; -1: no range */
-    int64_t total;                /* of a range: the size of the file; -1: unknown */
+    int64_t first;                /* the first byte of a range; -1: no range */
+    int64_t total;                /* size of the file that a range is part of; -1: unknown */
     int64_t wait;                 /* Retry-After in seconds; -1: none */
     int64_t linked;               /* X-Linked-Size, from the hub only; -1: none */
     char sha256[BASE_SHA256_HEX]; /* X-Linked-Etag if it is a SHA-256, from the hub only; or "" */

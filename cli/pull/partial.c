@@ -15,7 +15,7 @@ enum {
     STATE_SIZE = 1024,
     SAVE_EACH = 4 << 20, /* bytes */
     HASH_STEP = 1 << 16,
-    HASH_EACH = 16 << 20 /* per call, so that connections are served in between */
+    HASH_EACH = 16 << 20 /* bytes hashed per call, so that connections are served in between */
 };
 
 static bool fail(const struct cli_partial *p, const char *what, struct base_error *err)

@@ -25,7 +25,7 @@ struct cli_partial {
     struct base_buffer target, part, state; /* paths */
     struct cli_version version;
     uint64_t done;   /* complete bytes from the beginning */
-    uint64_t saved;  /* the same, in the saved state */
+    uint64_t saved;  /* complete bytes according to the saved state */
     uint64_t hashed; /* bytes hashed so far */
     struct base_sha256 hash;
 };

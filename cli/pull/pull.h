@@ -11,7 +11,7 @@
 struct cli_pull_options {
     const char *folder;
     int connections; /* at once, up to CLI_HTTP_REQUESTS */
-    int retries;     /* of a piece, each without 1 MB of progress */
+    int retries;     /* retries of a piece without 1 MB of progress in between */
 };
 
 /* Fetches all files that do not exist yet; existing ones must be the same (by their checksum), or

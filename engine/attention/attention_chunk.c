@@ -252,7 +252,7 @@ struct tile {
     struct attention_partial *out[ATTENTION_TILE];
 };
 
-/* Zero offsets, for scores without the exponents of value scales. */
+/* Offsets of zero, for scores that do not include the exponents of value scales. */
 static const float no_offset[CHUNK];
 
 /* Sets the prefetch of the next step to n groups of `bytes` each. */

@@ -72,10 +72,10 @@ struct engine_matmul {
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];
     int64_t m_blocks_per_gemm; /* per gemm and N-block */
     int64_t n_block_count;
-    int64_t max_columns; /* maximum of a gemm: determines the route, with types and n_w */
+    int64_t max_columns; /* the most of a gemm; with types and n_w, determines the route */
     bool gemv_only;      /* all gemms are on gemv routes: no row or column panels */
     const struct engine_tile *tile; /* of the level, for max_columns */
-    bool dual_512; /* of struct quant_kernels: affects the division into K-blocks */
+    bool dual_512; /* of struct quant_kernels; affects the division into K-blocks */
     bool own_copy; /* each worker converts all of x, which is cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */

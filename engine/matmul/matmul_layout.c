@@ -48,9 +48,10 @@ static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *
     if (by_k_blocks(p, form)) act->k_block_count = (k + p->tile->k_block - 1) / p->tile->k_block;
 }
 
-/* Rows of an M-block: as many as the cache holds, but few enough to give all workers blocks.
- * `n_rows`: of the weight with most rows. It applies to all weights, because workers divide blocks
- * by number, so blocks must take about the same time. With a gate: rows of each side. */
+/* Rows of an M-block (with a gate: of each side): as many as the cache holds, but few enough to
+ * give all workers blocks. `n_rows` is the largest number of rows of a weight. The result applies
+ * to all weights, because workers divide blocks by number, so blocks must take about the same time.
+ */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
 {
@@ -71,8 +72,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* If src[2] is I32 it is ids, because no weight has that type. With a gate dst has as many columns
- * as the gate's weight has rows, otherwise as all weights together. */
+/* If src[2] is I32 it holds ids, because no weight has that type. With a gate, dst has as many
+ * columns as the gate's weight has rows; without one, as many as all weights together. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
 {
     struct engine_tensor *const *src = dst->src;

@@ -175,7 +175,7 @@ static void prepare_together(struct engine_matmul_run *run)
     const struct engine_worker *worker = run->task->worker;
     if (worker->ith == 0) build_table(run);
     const int64_t n_gemms = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
-    const int64_t n_cols = run->p->n_rows_x / n_gemms; /* per gemm, without experts */
+    const int64_t n_cols = run->p->n_rows_x / n_gemms; /* columns per gemm, without experts */
     if (!run->p->ids && n_cols > ENGINE_MATMUL_GEMV_COLS &&
         n_cols * n_gemms >= COL_PANELS_PER_WORKER * run->tile->cols * worker->nth) {
         prepare_col_panels(run);
@@ -184,7 +184,7 @@ static void prepare_together(struct engine_matmul_run *run)
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;)
         engine_matmul_convert(run, i);
     engine_pool_barrier(worker);
-    if (run->header->n_col_panels == 0) return; /* nothing was claimed since the barrier */
+    if (run->header->n_col_panels == 0) return; /* no work was claimed since the barrier */
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_col_panels;)
         engine_matmul_col_panel_build(run, i, false);
     engine_pool_barrier(worker);

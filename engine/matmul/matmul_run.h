@@ -26,7 +26,7 @@ struct engine_matmul_block {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w;  /* the first row */
-    const char *up; /* with a gate, the same rows of the up projection; otherwise NULL */
+    const char *up; /* the same rows of the up projection if there is a gate; otherwise NULL */
     int64_t row_bytes, n_rows;
     int64_t row_stride, rest, rest_at; /* in rows; rest_at relative to the first one */
     int64_t out_offset;   /* bytes from the start of a row of dst to the block's first result */
@@ -47,8 +47,9 @@ struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
-/* The start of a bundle of floats, that of `column` in the columns from a column panel on; and of a
- * K-block of a quantized column panel; the same K-block of the next column panel follows it. */
+/* The first function returns the start of the bundle of floats that holds `column`, counted from
+ * the first column of a column panel. The second returns the start of a K-block of a quantized
+ * column panel; the same K-block of the next column panel follows it. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
                               const struct quant_act_form *form, int64_t col_panel, int64_t column);
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,

@@ -5,8 +5,8 @@
  * loops (engine/isa/tile_*.c, quant/). */
 #include "engine/matmul/route_block.h"
 
-/* A set: the row panels of a K-block of some rows of a block, which fit a cache together. With a
- * gate: the panels of the gate's rows (`gate_stride` rows), then those of the up projection. */
+/* A set is the row panels of one K-block for some rows of a block; together they fit a cache. With
+ * a gate, the panels of the gate's rows (`gate_stride` rows) precede those of the up projection. */
 struct panel_set {
     const struct engine_matmul_block *block;
     int64_t row, n_rows, gate_stride;
@@ -14,7 +14,7 @@ struct panel_set {
     struct engine_matmul_k_block k_block;
     bool last;                      /* last K-block */
     const char *columns;            /* the K-block of the block's first column panel */
-    int64_t col_panel_bytes;        /* from there to the same of the next column panel */
+    int64_t col_panel_bytes;        /* distance to the same K-block of the next column panel */
     struct route_prefetch prefetch; /* weights after these rows */
 };
 
@@ -85,8 +85,8 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
     const void *w = run->own + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
-    /* Without prefetches stores to many pages would wait for address translation. With few columns
-     * reading the weights already saturates memory. */
+    /* Without prefetches, stores to many pages would wait for address translation. With few
+     * columns, reading the weights already saturates memory. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_MAX_COLS];
     const struct engine_tile_to to = {
@@ -126,9 +126,9 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
  *   panels     the block's, or, with few         a column panel (row   in registers: one K-block
  *              columns, one tile's               panels: L2)
  *
- * During that the weights after the set, most likely this worker's next, are prefetched: 16 rows
- * are more address streams than hardware prefetchers follow, and unpacking, unlike multiplying,
- * would wait for memory. */
+ * The multiplication also prefetches the weights after the set, which are most likely this worker's
+ * next: 16 rows are more address streams than hardware prefetchers follow, and unpacking, unlike
+ * multiplying, would wait for memory. */
 /* clang-format on */
 void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)

@@ -76,9 +76,9 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
-/* A row has elements in each line of its group, and the lines may have been evicted since the last
- * row was stored. All are prefetched first, because stores alone would wait for one after the
- * other. */
+/* A row has elements in each cache line of its group, and the lines may have been evicted since the
+ * last row was stored. All lines are prefetched first, because the stores alone would wait for them
+ * one by one. */
 static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {

@@ -92,7 +92,7 @@ struct unit {
     int64_t buffer;      /* floats per buffer */
     int64_t h, t;        /* head, token */
     int64_t row, n_rows; /* rows of the head's state */
-    float *state;        /* these rows in the slot that is written */
+    float *state;        /* the unit's rows in the slot that is written */
     float *out;          /* their outputs at this token */
     float *spare;        /* a buffer for the op */
 };

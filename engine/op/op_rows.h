@@ -65,7 +65,7 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
 
 /* True for types that decode to floats and can be written from floats. */
 bool engine_type_computes(const struct engine_tensor *t);
-/* True if floats can also be stored in it. */
+/* True for types in which floats can also be stored. */
 bool engine_type_stores(const struct engine_tensor *t);
 
 #endif

@@ -30,8 +30,9 @@ enum model_block_id {
 
 enum model_plan_rule {
     MODEL_PLAN_SAME,     /* every layer has `mixer` */
-    MODEL_PLAN_COUNTS,   /* counts of 0: feed_forward_length, the layer has no effect;
-                            attention.head_count, it has no mixer; _kv, MODEL_LINEAR_MIXER */
+    MODEL_PLAN_COUNTS,   /* a count of 0 in feed_forward_length: the layer has no effect; in
+                            attention.head_count: it has no mixer; in head_count_kv:
+                            MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
     MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval (4) layers has `mixer`, others
                             `recurrent`; an array of flags attention.recurrent_layers overrides this
@@ -56,7 +57,7 @@ struct model_plan {
 enum model_norm_kind {
     MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias if the file has one) */
     MODEL_LAYER_NORM,       /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
-    MODEL_LAYER_NORM_PLAIN, /* the same without weights: the file has no tensors of norms */
+    MODEL_LAYER_NORM_PLAIN, /* layer norm without weights: the file has no tensors of norms */
     MODEL_RMS_NORM_PLAIN,
     MODEL_NORM_BY_EPSILON /* RMS norm if attention.layer_norm_rms_epsilon > 0, else layer norm */
 };
@@ -79,10 +80,11 @@ enum model_rope_kind { MODEL_ROPE_NORMAL, MODEL_ROPE_NEOX, MODEL_ROPE_NONE };
 enum model_rope_layers {
     MODEL_ROTATE_ALL,
     MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
-    MODEL_ROTATE_LEADING,  /* those, and leading layers without experts */
+    MODEL_ROTATE_LEADING,  /* layers with a sliding window, and leading layers without experts */
     MODEL_ROTATE_NOT_4TH,  /* all but every fourth */
-    MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
-    MODEL_ROTATE_NOT_1ST,  /* all but the first of every four; all if the model has no window */
+    MODEL_ROTATE_PATTERN,  /* layers that attention.rope_pattern marks; all if it is absent */
+    MODEL_ROTATE_NOT_1ST,  /* all but the first of every four layers; all if the model has no window
+                            */
     MODEL_ROTATE_FINETUNED /* all; none if rope.scaling.finetuned is false */
 };
 
@@ -149,7 +151,7 @@ enum model_window_rope {
     MODEL_WINDOW_ROPE_OWN,      /* base rope.freq_base_swa, default 10000; never scaled */
     MODEL_WINDOW_ROPE_OWN_BASE, /* base rope.freq_base_swa, default that of other layers; never
                                    scaled */
-    MODEL_WINDOW_ROPE_BASE,     /* the same base, scaled as in other layers */
+    MODEL_WINDOW_ROPE_BASE,     /* base and scaling of other layers */
     MODEL_WINDOW_ROPE_UNSCALED  /* base of other layers; never scaled */
 };
 
@@ -220,7 +222,7 @@ struct model_mamba_row {
 
 enum model_ffn_form {
     MODEL_FFN_GATED, /* down (act(gate x) * up x) */
-    MODEL_FFN_FUSED, /* the same; gate and up are one tensor ffn_up, gate first */
+    MODEL_FFN_FUSED, /* as GATED, but gate and up are one tensor ffn_up, gate first */
     MODEL_FFN_PLAIN, /* down act(up x) */
     MODEL_FFN_XIELU  /* plain with xIELU, whose parameters are keys (Huang 2024) */
 };
@@ -242,12 +244,14 @@ enum model_gating {
     MODEL_GATING_SOFTMAX_DEFAULT, /* same as SOFTMAX */
     MODEL_GATING_SOFTMAX,
     MODEL_GATING_SIGMOID,
-    MODEL_GATING_SOFTMAX_CHOSEN /* chosen by logits; weights are a softmax over the chosen */
+    MODEL_GATING_SOFTMAX_CHOSEN /* experts are chosen by logits; weights are a softmax over the
+                                   chosen */
 };
 
 enum model_normalize { MODEL_NORMALIZE_ALWAYS, MODEL_NORMALIZE_NEVER, MODEL_NORMALIZE_KEY };
 
-/* The feed-forward length of all shared experts together. S: expert_shared_feed_forward_length */
+/* The feed-forward length of all shared experts together. S is the key
+ * expert_shared_feed_forward_length. */
 enum model_shared {
     MODEL_SHARED_NONE,
     MODEL_SHARED_COUNT,          /* an expert's length times expert_shared_count */
@@ -281,14 +285,14 @@ struct model_experts_row {
     enum model_shared shared;
     uint32_t shared_count; /* default of expert_shared_count */
     bool shared_gate;      /* a gate weighs the shared experts' output for each token */
-    bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
-    bool shared_mean;      /* the mean of shared and chosen experts' outputs, if a layer has both */
+    bool shared_fused; /* gate and up of shared experts are one tensor ffn_up_shexp, gate first */
+    bool shared_mean;  /* the mean of shared and chosen experts' outputs, if a layer has both */
     bool choose_by_logits; /* the largest logits (before `gating`) are chosen */
     bool weigh_inputs;     /* the weights multiply the experts' inputs instead of their outputs */
     bool route_by_layer;   /* the router's input is the layer's input, not normalized */
     enum model_beside beside;
     bool oai;    /* the clamped gated units of gpt-oss */
-    bool plain;  /* down act(up x), for shared experts too */
+    bool plain;  /* an expert, also a shared one, is down act(up x) */
     bool chunks; /* experts_per_group consecutive experts share a small expert, applied to the
                     chosen experts' output; its output times expert_group_scale is added */
     bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
@@ -299,7 +303,7 @@ struct model_experts_row {
 enum model_embd_scale {
     MODEL_EMBD_PLAIN,
     MODEL_EMBD_SQRT, /* times sqrt(E) */
-    MODEL_EMBD_KEY   /* times embedding_scale, default embd_default */
+    MODEL_EMBD_KEY   /* embeddings are multiplied by embedding_scale, default embd_default */
 };
 
 enum model_embd_norm {
@@ -374,7 +378,7 @@ struct model_arch {
     struct model_alias alias[MODEL_MAX_ALIASES];
 };
 
-/* Name i of all rows' names, and its row in *row (may be NULL); NULL past the last one. */
+/* Returns name i of all rows' names and its row in *row (may be NULL); NULL past the last one. */
 const char *model_arch_name(size_t i, const struct model_arch **row);
 /* The row of a name, NULL if there is none; *spelled is the table's copy of the name. */
 const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled);

@@ -8,7 +8,7 @@ struct attention {
     uint32_t n_q_all;            /* rows of attn_q: n_q, or 2 n_q if it has a gate */
     uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or all heads' */
     uint32_t n_q_norm_optional, n_k_norm_optional;
-    uint32_t q_norm_rows, k_norm_rows; /* H and KH if each head has weights of its own */
+    uint32_t q_norm_rows, k_norm_rows; /* H and KH if each head has its own weights */
     /* Rows of K and V: required, or optional (in a layer that reads another's keys and values). */
     uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
@@ -16,7 +16,7 @@ struct attention {
     bool shared; /* the layer reads keys and values that an earlier one has written */
     struct engine_rope rope;
     bool rotates;
-    float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
+    float scale, softcap, alibi, clamp; /* of scores, and of Q, K and V; 0: none */
     struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;

@@ -71,7 +71,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 enum { QKV, Z, BETA, ALPHA, PARTS };
 
-/* Columns [first, first + size) of each key head of x [T][KH * n], together: [T][KH * size]. */
+/* Gathers columns [first, first + size) of each key head of x [T][KH * n]: [T][KH * size]. */
 static struct engine_tensor *by_key_head(const struct model_builder *b, const struct delta_net *d,
                                          struct engine_tensor *x, int64_t n, int64_t first,
                                          int64_t size)

@@ -10,16 +10,16 @@ struct experts {
     uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared if one tensor has both */
     uint32_t n_shared_gate;                   /* E if the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
-    uint32_t n_chunk, n_chunk_ff; /* small experts, one for `per_chunk` consecutive experts, their
-                                     F; 0: none */
+    uint32_t n_chunk, n_chunk_ff; /* number of small experts, each of which `per_chunk` consecutive
+                                     experts share, and their F; 0: none */
     uint32_t per_chunk;
     float chunk_scale;
     enum model_gating gating;
-    bool normalize;                     /* the weights of the chosen */
+    bool normalize;                     /* the weights of the chosen experts */
     float scale;                        /* of these weights */
     float clamp, shared_clamp;          /* bounds of gated units; 0: none */
     struct model_linear router;         /* X x E */
-    uint32_t n_plain, n_scaled;         /* E and 0; 0 and E if the router has an input of its own */
+    uint32_t n_plain, n_scaled;         /* E and 0; 0 and E if the router has its own input */
     struct engine_tensor *router_scale; /* [E]: scale of that input */
     struct engine_tensor *bias;         /* [X]: added for choosing experts only; or NULL */
     struct model_linear latent_down, latent_up;

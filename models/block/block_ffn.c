@@ -64,12 +64,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
-/* x [n][F] minus (mean + 1.645 standard deviations (with F - 1) of its row), 0 below that: about a
- * twentieth of normally distributed values stays. */
+/* max(0, x - t) for x [n][F], where t is the mean plus 1.645 standard deviations (with F - 1) of
+ * the row: about a twentieth of normally distributed values stays. */
 static struct engine_tensor *keep_largest(const struct model_builder *b, struct engine_tensor *x,
                                           uint32_t n_ff)
 {
-    const float quantile = 1.6448533535003662f; /* of the normal distribution, at 0.95 */
+    const float quantile = 1.6448533535003662f; /* quantile 0.95 of the normal distribution */
     struct engine_tensor *mean =
         engine_scale(b->g, engine_sum_rows(b->g, x), 1.0f / (float)n_ff, 0.0f);
     struct engine_tensor *off = engine_sub(b->g, x, mean);

@@ -28,7 +28,7 @@ struct model_builder {
     const struct model_layer *layer; /* the layer being built */
     uint32_t kv_layer;               /* index of its state, in this pass */
     struct engine_tensor *written[2];              /* the latest layer's state after its writes */
-    struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
+    struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
@@ -37,7 +37,7 @@ struct model_builder {
 
 struct model_block {
     const char *name;
-    size_t size; /* of its struct for a layer, zeroed before `read` */
+    size_t size; /* size of its struct for a layer, which is zeroed before `read` */
     /* Reads and checks its keys: numbers and sizes into `self`, the shape of keys and values that
      * it caches into l->kv. `self` is the struct in every function. */
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
@@ -75,10 +75,10 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
 /* x normalized over its rows by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
-/* The same for norms after a block, which may have a different epsilon. */
+/* As above for norms after a block, which may have a different epsilon. */
 struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm);
-/* The same by a given kind. */
+/* As above with a norm of the given kind. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
 /* The rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
@@ -121,7 +121,7 @@ struct engine_tensor *model_rope_factors(const struct model_builder *b,
 /* Applies scale and bias of `l` to its product. */
 struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *product);
-/* The same in a feed-forward network: bias first, then scale, as in the reference
+/* As above in a feed-forward network, where the bias is added before scaling, as in the reference
  * implementation. */
 struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
                                        struct engine_tensor *product);

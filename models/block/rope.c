@@ -16,7 +16,7 @@ struct scaling {
     float factor;         /* 0: none */
     float ext_factor;     /* share of extrapolation; below 0: by the type */
     float magnitude;      /* used if ext_factor is 0 */
-    float log_multiplier; /* used otherwise: divides the magnitude; 0: none */
+    float log_multiplier; /* used without YaRN: divides the magnitude; 0: none */
     float attn_factor;
 };
 

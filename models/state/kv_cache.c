@@ -400,7 +400,7 @@ static bool load_rows(const struct rows *r, uint32_t first, uint32_t end, char *
     return true;
 }
 
-/* Positions that are saved, and those of them that are loaded. */
+/* The positions that are saved, and which of them are loaded. */
 struct part {
     uint32_t first, end, from, to;
 };
@@ -501,7 +501,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     return ok;
 }
 
-/* The positions to load of those that are saved. */
+/* Which of the saved positions to load. */
 static struct part loaded(const struct model_kv_slots *slots, const struct model_state_outline *o,
                           enum model_kv_kind kind, uint32_t length)
 {
@@ -511,7 +511,7 @@ static struct part loaded(const struct model_kv_slots *slots, const struct model
     return p;
 }
 
-/* A reader's share of them: consecutive whole blocks. */
+/* A reader's share of these positions: consecutive whole blocks. */
 static struct part share_of(struct part p, const struct model_state_reader *r)
 {
     if (p.from >= p.to) return p;

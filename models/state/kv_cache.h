@@ -43,12 +43,12 @@ struct model_kv_slots {
 
 struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
-    uint32_t n_layer;             /* those of the model, once for each pass, and the MTP layer */
-    uint32_t window;              /* of sliding layers; 0: there are none */
-    bool chunked;                 /* they attend to positions from a multiple of `window` on */
+    uint32_t n_layer;             /* layers of the model, once for each pass, and the MTP layer */
+    uint32_t window;              /* window of sliding layers; 0: there are none */
+    bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
     enum quant_id type_k, type_v;
-    bool int16_k, int16_v; /* kept as the int16-quantized form that attention multiplies */
+    bool int16_k, int16_v; /* stored in the int16-quantized form that attention multiplies */
 };
 
 /* NULL if no layer is of the kind. */

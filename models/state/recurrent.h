@@ -12,8 +12,7 @@
  *     sequence 1, lengths     20   31               a fork of 31 tokens
  *       its slots              1    2
  *     refcounts of slots       2    2    1   0 ..
- *
- * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
+ *  * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
  * Snapshots at the beginning and end of a run of several tokens (the borders of prompts) are kept;
  * those of single tokens only until the next batch. When a sequence has `capacity` of them, the one
  * that takes the fewest tokens to recompute is evicted, so they thin out evenly. */
@@ -24,7 +23,7 @@
 
 struct model_recurrent_layer {
     struct engine_tensor conv;  /* F32 [slots][1][columns][channels]; no data: the layer has none */
-    struct engine_tensor state; /* F32 [slots][heads][rows][cols]; likewise */
+    struct engine_tensor state; /* F32 [slots][heads][rows][cols]; no data: the layer has none */
 };
 
 enum { MODEL_SNAPSHOTS_MAX = 16 }; /* of a sequence */
@@ -38,9 +37,9 @@ struct model_snapshot {
 struct model_recurrent {
     struct model_recurrent_layer *layer; /* [n_layer] */
     uint32_t n_layer;
-    uint32_t capacity;               /* snapshots of a sequence at most; 0: no layer has a state */
-    uint32_t count;                  /* slots: 1 + n_seq * capacity */
-    uint32_t *refcount;              /* [count]: snapshots that name the slot */
+    uint32_t capacity;  /* maximum of snapshots of a sequence; 0: no layer has a state */
+    uint32_t count;     /* slots: 1 + n_seq * capacity */
+    uint32_t *refcount; /* [count]: snapshots that name the slot */
     struct model_snapshot *snapshot; /* [n_seq][capacity], by length */
     uint32_t *n_snapshot;            /* [n_seq] */
     uint32_t *start; /* [n_seq]: the length at which the latest batch began: its snapshot is kept */

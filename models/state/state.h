@@ -11,8 +11,8 @@
 
 enum {
     MODEL_MTP_STEPS =
-        32, /* tokens that the MTP layer evaluates after those of a sequence, at most */
-    MODEL_MTP_PENDING = 64 /* positions without that layer's keys and values, at most */
+        32, /* maximum of tokens that the MTP layer evaluates after those of a sequence */
+    MODEL_MTP_PENDING = 64 /* maximum of positions without that layer's keys and values */
 };
 
 struct model_state {
@@ -106,8 +106,8 @@ struct model_state_kind {
      * has returned. */
     void (*make_room)(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o);
-    /* Then reads a part of what `save` wrote; other threads may read other parts at the same
-     * time. */
+    /* Called after that: reads a part of what `save` wrote; other threads may read other parts at
+     * the same time. */
     bool (*load)(struct model_state *s, uint32_t seq, uint32_t length,
                  const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err);

@@ -26,7 +26,7 @@ QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
     const uint16_t half = quant_fit_half(quant_float_of(largest) / 127.0f);
     const float d = quant_f16_to_f32(half);
     if (d == 0.0f) return half;
-    /* The nearest under the scale of the file. */
+    /* The nearest code for the scale as the file stores it. */
     for (int i = 0; i < 32; i++) at[i] = quant_fit_integer(x[i] / d, -127.0f, 127.0f);
     for (int i = 0; i < 32; i++) code[i] = (int8_t)(int)at[i];
     return half;
@@ -60,7 +60,7 @@ static inline float quant_load_half(const uint8_t *at)
     return quant_f16_to_f32(quant_load16(at));
 }
 
-/* 2^(e - 128); for e = 0 and 1 subnormal. */
+/* 2^(e - 128), which is subnormal for e = 0 and 1. */
 static inline float quant_e8m0(uint8_t e)
 {
     return quant_float_of(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);

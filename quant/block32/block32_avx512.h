@@ -167,7 +167,8 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
     for (int j = 0; j < 4; j++) {
         __m512i low, high;
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* Makes the value opaque to gcc, which would otherwise load it again for its second use. */
+        /* Hides where the value comes from, because gcc would otherwise load it again for its
+         * second use. */
         if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
@@ -336,7 +337,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_interleaved(const struct quant_pr
     }
 }
 
-/* Before a step that reads `bytes` of each row, `done` from its start: prefetches later data. */
+/* Called before a step that reads `bytes` of each row, `done` bytes after its start: prefetches
+ * later data. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quant_row_group *group,
                                                                const uint8_t *at, size_t done,
                                                                size_t bytes)

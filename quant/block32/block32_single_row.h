@@ -60,7 +60,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                                           const struct quant_row_column *single_row,
                                                           bool inside, float *v)
 {
-    /* Only memory limits the speed of types with bytes: they prefetch a line after the loads of
+    /* Memory alone limits the speed of types with bytes, so they prefetch a line after the loads of
      * each pair. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
@@ -180,14 +180,14 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         return;
     }
     const struct quant_product512 product = {form, k / 32, a, 1};
-    /* Eight rows that are smaller than a page are a single stream in any order. */
+    /* Eight rows that together are smaller than a page form a single stream in any order. */
     if (rows->order == QUANT_ROWS_ADJACENT && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
-/* Some columns: where rows are strided by one reading of the rows. */
+/* Multiplies the rows by some columns; strided rows are read only once. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_gemv32_few_avx512(struct quant_form32 form, int64_t k, const struct quant_rows *rows,
                         int n_columns, const struct quant_act *a, float *const *out)

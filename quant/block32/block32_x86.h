@@ -166,7 +166,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 fo
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
 }
 
-/* The same by vpdpbusd, which adds four products in 32 bits; always with codes. */
+/* As above with vpdpbusd, which adds four products in 32 bits; always with codes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
                                                               const uint8_t *even,
                                                               const uint8_t *odd, __m256i q_low,
@@ -425,7 +425,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[
     }
 }
 
-/* The same by a table of the sixteen patterns; the permute uses four bits of each index. */
+/* As above with a table of the sixteen patterns; the permute uses four bits of each index. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
 {
     const __m512i pattern =
@@ -515,7 +515,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, 
     }
 }
 
-/* quant_scales_avx2 of 16 rows. */
+/* Does what quant_scales_avx2 does, for 16 rows. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {

@@ -18,7 +18,7 @@
 
 /* d, binary16, is at byte 0. */
 struct quant_long_form {
-    int64_t len, bytes; /* of a block; len a multiple of 32 */
+    int64_t len, bytes; /* sizes of a block; len is a multiple of 32 */
     int offset;
 };
 
@@ -84,7 +84,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_long_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* A step takes eight blocks of 32, fewer at the end of a row; their v (quant.h) fill one
+/* A step takes eight blocks of 32 (fewer at the end of a row), whose values v (quant.h) fill one
  * register. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_long_gemv_avx2(struct quant_long_form form,
                                                        quant_long_codes_avx2 *codes, int64_t k,

@@ -35,10 +35,9 @@ static float flush(float f)
     return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
 }
 
-/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, would be smaller than FLT_MIN when
- * rounded to 24 bits with an unbounded exponent, that is, whether the exact magnitude is below
- * FLT_MIN * (1 - 2^-25). The product is exact in double; the sum is kept with its rounding
- * error. */
+/* Given that w * x + acc rounds to +-FLT_MIN as a float: whether it would be smaller than FLT_MIN
+ * if the exponent had no bound, that is, whether its exact magnitude is below FLT_MIN * (1 -
+ * 2^-25). The product is exact in double; the sum is kept together with its rounding error. */
 static bool tiny_after_rounding(float w, float x, float acc)
 {
     const double limit = (double)FLT_MIN * (1.0 - 0x1p-25);

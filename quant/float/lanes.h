@@ -171,7 +171,7 @@ quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_l
     return (struct quant_lanes_avx2){low, high};
 }
 
-/* The same with AVX-512; lanes outside `live` load as zero. */
+/* As above with AVX-512; lanes outside `live` load as zero. */
 typedef __m512 quant_lanes_load_avx512(__mmask16 live, const uint8_t *w);
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_avx512 *load,
                                                              __m512 lanes, const uint8_t *w,

@@ -58,7 +58,7 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
         x[i] = fabsf(in[i]) <= 0x1p30f ? in[i] : copysignf(0x1p30f, in[i]);
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     }
-    /* The scale below the wanted one, from its bits if it is normal. */
+    /* The next scale below the wanted one, taken from its bits if it is normal. */
     const int64_t below = ((int64_t)quant_bits_of(largest / 12.0f) - (119 << 23)) >> 20;
     int middle = below > 0x7e ? 0x7e : below > 8 ? (int)below : 1;
     while (middle < 0x7e && 12.0f * half_scale((uint8_t)middle) < largest) middle++;
@@ -149,7 +149,7 @@ CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
     }
 }
 
-/* half_scale of the scales of four blocks; sub-block s of block b is lane 4b + s. */
+/* Applies half_scale to the scales of four blocks; sub-block s of block b is lane 4b + s. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 half_scales_avx512(const uint8_t *block)
 {
     int32_t four[4];

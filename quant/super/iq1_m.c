@@ -14,7 +14,7 @@ struct iq1_m_block {
     uint8_t
         scale[4][2]; /* little-endian: bits 3j ... 3j + 2 of number i: scale of sub-block 4i + j; */
                      /* bits 12 ... 15: bits 4i ... 4i + 3 of d */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq1_m_block) == 56, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };

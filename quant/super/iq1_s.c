@@ -12,7 +12,7 @@ struct iq1_s_block {
     uint8_t high[8]
                 [2]; /* little-endian: bits 3j ... 3j + 2: bits 8 ... 10 of the entry's number; */
                      /* 12 ... 14: the scale; 15: the shift is down */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };

@@ -12,7 +12,7 @@ struct iq2_s_block {
     uint8_t sign[32]; /* sign[i / 8] bit i % 8: element i is negative */
     uint8_t high[8]; /* high[i / 4] bits 2(i % 4), 2(i % 4) + 1: bits 8 and 9 of entry i's number */
     uint8_t scale[8];      /* scale[i]: of sub-block 2i low, 2i + 1 high */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_s_block) == 82, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };

@@ -12,7 +12,7 @@ struct iq2_xs_block {
              [2]; /* little-endian, of elements 8i ... 8i + 7: bits 0 ... 8 the entry, 9 ... 15 */
                   /* their signs */
     uint8_t scale[8];      /* scale[i]: of sub-block 2i low, 2i + 1 high */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_xs_block) == 74, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };

@@ -12,7 +12,7 @@ struct iq2_xxs_block {
         uint8_t q[4];    /* q[j]: the entry of elements 32s + 8j ... 32s + 8j + 7 */
         uint8_t tail[4]; /* little-endian: bits 7j ... 7j + 6: their signs; 28 ... 31: the scale */
     } sub[8];
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_xxs_block) == 66, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };

@@ -12,7 +12,7 @@ struct iq3_s_block {
     uint8_t high[8];  /* high[s] bit j: bit 8 of that entry's number */
     uint8_t sign[32]; /* sign[i / 8] bit i % 8: element i is negative */
     uint8_t scale[4]; /* scale[i]: of sub-block 2i low, 2i + 1 high */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq3_s_block) == 110, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 31 };

@@ -11,7 +11,7 @@ struct iq3_xxs_block {
     uint8_t q[64];      /* q[i]: the entry of elements 4i ... 4i + 3 */
     uint8_t tail[8][4]; /* little-endian: bits 7j ... 7j + 6: signs of elements 32s + 8j ... + 6; */
                         /* bits 28 ... 31: the scale */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq3_xxs_block) == 98, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 126 };

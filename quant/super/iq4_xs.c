@@ -11,7 +11,7 @@ struct iq4_xs_block {
     uint16_t scale_high;   /* bits 2s+1..2s: bits 5..4 of scale s */
     uint8_t scale_low[4];  /* byte i: bits 3..0 of scale 2i low, of scale 2i + 1 high */
     uint8_t q[128];        /* byte 16s + l: element 32s + l low, 32s + 16 + l high, l < 16 */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
 
 QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *p)

@@ -75,7 +75,7 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     }
 }
 
-/* The same for 16 rows, whose super-blocks begin `at` bytes after the pointers. */
+/* As above for 16 rows, whose super-blocks begin `at` bytes after the pointers. */
 SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], int64_t at,
                                      struct quant_panel256 *out)
 {
@@ -103,13 +103,13 @@ SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struc
     for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)group->scale[i], scale[i]);
 }
 
-/* Scales 4i .. 4i + 3 of super-block j in all lanes. */
+/* Broadcasts scales 4i .. 4i + 3 of super-block j to all lanes. */
 SUPER_AVX2 __m256i k_scales_part(const struct super_group *group, int i, int j)
 {
     return _mm256_set1_epi32(group->scale[i][j]);
 }
 
-/* Scale s of those four in all sixteen 16-bit lanes. */
+/* Broadcasts scale s of those four to all sixteen 16-bit lanes. */
 SUPER_AVX2 __m256i k_scales_one(__m256i four, int s)
 {
     return _mm256_shuffle_epi8(four, _mm256_set1_epi16((int16_t)(0x8000 | s)));

@@ -9,7 +9,7 @@ struct q2_k_block {
     uint8_t scale[16];     /* of sub-block s: scale in bits 3..0, min in bits 7..4 */
     uint8_t q[64];         /* byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
     uint16_t d, dmin;      /* half precision */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q2_k_block) == 84, "the size in the file");
 
 QUANT_INLINE void q2_k_expand(const void *row, int64_t b, struct super_parts *p)
@@ -67,7 +67,8 @@ SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
     }
 }
 
-/* A folded code is at most 3 * 15, so one 16-bit multiplication applies a factor to two bytes. */
+/* A scale-folded code is at most 3 * 15, so one 16-bit multiplication applies a factor to two
+ * bytes. */
 CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {

@@ -13,7 +13,7 @@ struct q3_k_block {
      *     byte 8 + j (j < 4)   | S[j+12] 5,4 | S[j+8] 5,4 | S[j+4] 5,4 | S[j] 5,4 | */
     uint8_t scale[12];
     uint16_t d;            /* half precision */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q3_k_block) == 110, "the size in the file");
 
 QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)

@@ -10,7 +10,7 @@ struct q4_k_block {
     uint16_t d, dmin;      /* half precision */
     uint8_t scale[12];     /* drawn in quant/super/k_scales.h */
     uint8_t q[128];        /* byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q4_k_block) == 144, "the size in the file");
 
 QUANT_INLINE void q4_k_expand(const void *row, int64_t b, struct super_parts *p)

@@ -11,7 +11,7 @@ struct q5_k_block {
     uint8_t scale[12]; /* drawn in quant/super/k_scales.h */
     uint8_t high[32];  /* byte l, bit s: bit 4 of element 32s + l */
     uint8_t q[128];    /* bits 3..0; byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q5_k_block) == 176, "the size in the file");
 
 QUANT_INLINE void q5_k_expand(const void *row, int64_t b, struct super_parts *p)

@@ -11,7 +11,7 @@ struct q6_k_block {
     uint8_t high[64]; /* bits 5..4; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
     int8_t scale[16]; /* of sub-block s: elements 16s .. 16s + 15 */
     uint16_t d;       /* half precision */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q6_k_block) == 210, "the size in the file");
 
 QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
@@ -121,7 +121,8 @@ CPU_TARGET_AVX512 static void q6_k_unpack_avx512(int64_t first, int64_t n_blocks
     }
 }
 
-/* Sums times minus half the offset: times the whole offset they would not fit 16 bits. */
+/* The sums times minus half the offset, because times the whole offset they would not fit 16 bits.
+ */
 SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     super_sums_even_odd(sum, -16, sums);

@@ -10,7 +10,7 @@ struct q8_k_block {
     float d;
     int8_t q[256];
     int16_t sum[16];       /* of 16 of q; not read */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q8_k_block) == 292, "the size in the file");
 
 QUANT_INLINE void q8_k_expand(const void *row, int64_t b, struct super_parts *p)

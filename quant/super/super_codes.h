@@ -25,7 +25,7 @@ typedef uint64_t super_grid_entry(const void *block, int i);
 /* Bit j: element 32s + j is negative. */
 typedef uint32_t super_grid_signs(const void *block, int s);
 
-/* All codes of such a super-block, plus `offset`. */
+/* All codes of a super-block with signs, plus `offset`. */
 QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *signs, int offset,
                                     const void *block, uint8_t q[SUPER_LEN])
 {
@@ -50,13 +50,13 @@ typedef uint16_t super_codes_head(const void *block);
 typedef __m256i super_codes_scales(const void *block);
 typedef __m256i super_codes_of(const void *block, int s);
 
-/* The head of types whose blocks begin with d. */
+/* The `head` function of types whose blocks begin with d. */
 QUANT_INLINE uint16_t super_codes_first(const void *block)
 {
     return quant_load16(block);
 }
 
-/* v, negated where the bit of its element is set. */
+/* v with the elements negated whose bits are set. */
 SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
 {
     const __m256i place =
@@ -265,7 +265,7 @@ SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
     _mm256_storeu_si256((__m256i *)negative, _mm512_castsi512_si256(signs));
 }
 
-/* The same for four times seven bits in the lower 28 bits of each of eight lanes. */
+/* As above for four times seven bits in the lower 28 bits of each of eight lanes. */
 SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
 {
     const __m256i bits = _mm256_set1_epi64x(0x352e2720150e0700);

@@ -57,7 +57,7 @@ SUPER_AVX2 void super_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
     }
 }
 
-/* The same for signed bytes. */
+/* As above for signed bytes. */
 SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
 {
     for (int p = 0; p < 2; p++) {
@@ -112,7 +112,7 @@ struct super_group {
     int n;
 };
 
-/* The terms that a group adds to the sum of its row; zeros past the end of the row. */
+/* The terms that a group adds to the sum of its row; terms past the end of the row are zero. */
 struct super_terms {
     float of[SUPER_GROUP];
     float *out;
@@ -132,7 +132,7 @@ typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct su
 typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
                          struct super_group *group);
 
-/* Super-block j of a group, and the 256 activations that it is multiplied by. */
+/* Super-block j of a group, and its 256 activations. */
 struct super_input {
     const void *block;
     const int8_t *q;
@@ -218,7 +218,7 @@ SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
     terms->out = group->out;
 }
 
-/* Adds the terms from number j on. */
+/* Adds the terms from index j on. */
 SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float acc)
 {
     for (; j < SUPER_GROUP; j++) acc += terms->of[j];
@@ -403,7 +403,7 @@ SUPER_AVX512 __m512i super_put_bits(__m512i bits, int mask, __m512i rest)
     return _mm512_ternarylogic_epi32(bits, _mm512_set1_epi8((char)mask), rest, 0xea);
 }
 
-/* super_rows_load for 16 rows. */
+/* As super_rows_load, for 16 rows. */
 SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offset, __m512i out[4])
 {
     __m512i v[4];
@@ -423,7 +423,7 @@ SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offs
     out[3] = _mm512_unpackhi_epi64(c, d);
 }
 
-/* super_scale_factors for 16 rows, the first eight in `bytes[0]`. */
+/* As super_scale_factors, for 16 rows, the first eight in `bytes[0]`. */
 SUPER_AVX512 void super_scale_factors_avx512(const __m256i bytes[2], __m512i fold[4])
 {
     __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
@@ -525,7 +525,7 @@ SUPER_AVX512 __m256i super_pair_scales(const uint8_t *one, const uint8_t *other)
         _mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
 }
 
-/* super_places for scales in this order. */
+/* As super_places, for scales in this order. */
 SUPER_AVX512 __m512i super_pair_places(int s0, int s1, int s2, int s3)
 {
     return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,
@@ -621,8 +621,8 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* Fills a column from super-block b on, for a group; the n columns of a step are adjacent. After
- * the last super-block it is repeated. */
+/* Fills a column from super-block b on, for a group; the n columns of a step are adjacent. The last
+ * super-block is repeated to fill the group. */
 SUPER_AVX512 void super_columns_fill(int n, super_column_fill *prepare,
                                      const struct super_part *part, const struct quant_act *a,
                                      int64_t b, struct super_column *column)
@@ -642,7 +642,7 @@ SUPER_AVX512 void super_columns_fill(int n, super_column_fill *prepare,
     }
 }
 
-/* The sum of a row, in which `left` super-blocks are still missing. */
+/* The sum of a row; `left` of its super-blocks are not added yet. */
 struct super_sum {
     __m128 acc;
     float *out;
@@ -686,8 +686,8 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part of each stream with n columns. As with AVX2, a step is added after
- * the products of the next step. */
+/* Adds the products of the part of each stream with n columns. As with AVX2, the results of a step
+ * are added after the products of the next step. */
 SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
                                   super_step_products *take, const struct quant_rows *rows,
                                   const struct super_part *part, const struct super_column *column,
@@ -737,8 +737,8 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
             if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
 }
 
-/* All rows times n_columns columns, in steps of rows_per_step rows (both are constants after
- * inlining), which are streams where they are strided. */
+/* Multiplies all rows by n_columns columns, in steps of rows_per_step rows; both are constants
+ * after inlining. The rows of a step are read as streams if they are strided. */
 SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struct quant_type *type,
                                    super_column_fill *prepare, super_step_products *take, int64_t k,
                                    const struct quant_rows *rows, const struct quant_act *a,

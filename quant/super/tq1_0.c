@@ -15,7 +15,7 @@ struct tq1_0_block {
     uint8_t q[48];
     uint8_t high[4];
     uint16_t d;            /* half precision */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct tq1_0_block) == 54, "the size in the file");
 
 enum { OFFSET = 1, MAX_CODE = 2 };

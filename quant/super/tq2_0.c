@@ -7,7 +7,7 @@
 struct tq2_0_block {
     uint8_t q[64];         /* q[32h + i] bits 2j, 2j + 1: element 128h + 32j + i */
     uint16_t d;            /* half precision */
-} __attribute__((packed)); /* blocks lie at any alignment */
+} __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct tq2_0_block) == 66, "the size in the file");
 
 enum { OFFSET = 1, MAX_CODE = 3 };

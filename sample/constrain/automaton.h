@@ -50,10 +50,10 @@ bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const ch
 /* Appends a range to the table, for the set that is being read. */
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err);
-/* The same for sorted ranges, or for their complement. */
+/* As above for sorted ranges, or for their complement. */
 bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
                            bool negate, struct base_error *err);
-/* The same for \d \w \D \W (ASCII) and \s \S (Unicode), by their letter. */
+/* As above for \d \w \D \W (ASCII) and \s \S (Unicode), given by their letter. */
 bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err);
 /* Makes a SET node of the ranges from `first` on: sorted, merged, negated if `negate`. */
 uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,

@@ -49,7 +49,7 @@ static struct constrain_dfa *any_text(struct base_error *err)
 }
 
 struct product {
-    const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last one accepts any text */
+    const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last operand accepts any text */
     uint32_t n;
     uint32_t *tuple, tuple_room; /* [n_state][n] */
     uint32_t *slot, n_slot;

@@ -15,7 +15,7 @@ struct constrain_schema; /* sample/constrain/schema.h */
 /* A JSON value with a text on each side of it. */
 struct constrain_part {
     uint32_t before, after; /* automata of the texts */
-    uint32_t place;         /* of the value, in the schema */
+    uint32_t place;         /* place of the value, in the schema */
 };
 
 struct constraint {
@@ -89,7 +89,7 @@ struct constrain_frame {
         } root;
         uint64_t word[1 + CONSTRAIN_SEEN_WORDS];
     };
-    uint64_t hash; /* of the whole stack, by content */
+    uint64_t hash; /* hash of the whole stack, by content */
     uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
 };
 _Static_assert(sizeof(struct constrain_frame) == 32 + 8 * (1 + CONSTRAIN_SEEN_WORDS),
@@ -114,7 +114,7 @@ struct constrain_state {
     uint32_t n_frame, frame_room;
     uint32_t *slot, n_slot; /* hash table of frame indices; 0: free */
     uint32_t *mark, mark_room, stamp;
-    uint32_t *top, n_top, top_room;    /* the stacks; 0 among them: the text may end */
+    uint32_t *top, n_top, top_room;    /* the stacks; if 0 is among them, the text may end */
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
     uint32_t *todo, n_todo, todo_room; /* emitted, before calls and returns */
     uint32_t *before, before_room;     /* the stacks before a trial */

@@ -114,7 +114,7 @@ void constrain_state_free(struct constrain_state *s); /* NULL is fine */
 struct constrain_names {
     const int32_t *id;   /* [constraint_token_count] */
     const uint64_t *any; /* a bit for each token that a negated name may denote */
-    int32_t two[2];      /* two of those, for completions; -1: there are fewer */
+    int32_t two[2];      /* two of those tokens, for completions; -1: there are fewer */
 };
 /* Sets the names of this state and its clones; `names` must outlive them. Without names no named
  * token is read. */

@@ -16,7 +16,7 @@ struct constrain_finisher {
     const struct constraint *constraint;
     bool usable[256];  /* bytes that a completion may contain */
     uint32_t **dfa;    /* [n_dfa][n_state] from a state of an automaton to its end */
-    uint32_t **string; /* the same of a schema's strings, without the closing quote */
+    uint32_t **string; /* as above, for a schema's strings without the closing quote */
     uint32_t ***name;  /* [n_object][states of its names][n_class] from there to a name's end; NULL:
                           not needed yet */
     uint32_t *place;   /* [n_place] of a value */

@@ -150,7 +150,7 @@ static void fill_name(const struct constrain_finisher *f, const struct constrain
     }
 }
 
-/* The same, cached; NULL and f->failed without memory. */
+/* As above, from a cache; NULL and f->failed without memory. */
 static const uint32_t *name_rests(struct constrain_finisher *f, const struct constrain_object *o,
                                   uint32_t q)
 {
@@ -164,7 +164,7 @@ static const uint32_t *name_rests(struct constrain_finisher *f, const struct con
     return *known;
 }
 
-struct choice { /* of a property: its class, its option, the bytes of both */
+struct choice { /* a property: its class, its option, the bytes of both */
     uint32_t class, marks, cost;
 };
 

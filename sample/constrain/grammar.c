@@ -17,7 +17,7 @@ void constrain_grammar_free(struct constrain_grammar *g)
 /* -- inlining -- */
 
 struct plan {
-    uint32_t *size, *depth; /* per rule: of its tree, inlined rules included */
+    uint32_t *size, *depth; /* per rule: states of its tree, inlined rules included */
     uint8_t *inlined, *done;
     uint32_t *tree;
 };

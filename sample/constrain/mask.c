@@ -12,7 +12,7 @@
 
 enum {
     WAYS = 4,
-    MAX_SETS = 1024,      /* of stacks that have numbers while a mask is computed */
+    MAX_SETS = 1024,      /* sets of stacks that have numbers while a mask is computed */
     MAX_FRAMES = 1 << 16, /* of them */
     DEAD = UINT32_MAX     /* no set */
 };
@@ -33,7 +33,7 @@ struct entry {
     struct leave *leave; /* of masks of top frames */
     uint32_t n_leave, leave_room;
 };
-struct depths { /* of plain strings, by state of one automaton */
+struct depths { /* depths of plain strings, by state of one automaton */
     uint8_t *min_depth, *max_depth;
     uint32_t *loop; /* kinds of bytes that stay in the state, and LOOP_KNOWN */
 };
@@ -61,7 +61,7 @@ struct constrain_masker {
     struct depths *string, *dfa;  /* [n_string], [n_dfa][something is below] */
     struct bytes *first, *follow; /* [n_dfa] bytes that may begin rules, and that may follow them */
     uint8_t *good, *min_depth,
-        *max_depth; /* [states of the largest automaton]: of a name, of a fill */
+        *max_depth; /* [states of the largest automaton]: scratch for a name, for a fill */
     uint32_t *todo;
 };
 

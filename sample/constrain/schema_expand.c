@@ -18,7 +18,7 @@ static const uint8_t types_of[] = {
     [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
     [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_UNIQUE] = CONSTRAIN_IS_ARRAY};
 
-struct set { /* of literals, in order of arrival */
+struct set { /* literals in order of arrival */
     uint32_t *lit, n, room;
 };
 struct expansion {

@@ -16,7 +16,7 @@ struct names {
     } pattern[MAX_PATTERNS];
     uint32_t n_pattern, n_bit; /* operands of the product: bits of the name's number, patterns */
     uint64_t min, max;
-    uint32_t min_json; /* position of the keyword of min */
+    uint32_t min_json; /* position of the keyword that gave `min` */
     uint32_t mask[MAX_CLASSES], n_class;
     bool closed; /* names that match no key and no pattern are not generated */
 };
@@ -394,6 +394,6 @@ void constrain_schema_find_alive(struct constrain_schema *s)
             p->alive = alive;
         }
     }
-    /* Again, because classes become alive after their objects. */
+    /* Repeats this, because classes become alive after their objects. */
     for (uint32_t i = 0; i < s->n_object; i++) object_alive(s, &s->object[i]);
 }

@@ -7,7 +7,7 @@
 enum { COUNT_LIMIT = 20000 };
 enum { MAX_INDENT = 40 };
 
-enum { N_FIXED = 3 }; /* literals before those of numbers */
+enum { N_FIXED = 3 }; /* number of literals that precede those of numbers */
 
 const char *constrain_literal(const struct constrain_schema *schema, uint32_t which, uint32_t *size)
 {
@@ -358,7 +358,7 @@ static bool may_reach(const struct constrain_schema *schema, const struct constr
     return false;
 }
 
-/* The same after the beginning of an escape: generation has only escapes of control characters and
+/* As above after the beginning of an escape: generation has only escapes of control characters and
  * short ones. */
 static bool may_escape(const struct constrain_schema *schema, const struct constrain_object *o,
                        const struct constrain_frame *f, uint32_t q, uint32_t missing)

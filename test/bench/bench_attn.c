@@ -119,7 +119,7 @@ static void layers_free(struct layers *l)
 struct reading {
     const struct layers *l;
     bool to_l1;
-    uint64_t sum[64]; /* of the workers, so that the compiler keeps the reads */
+    uint64_t sum[64]; /* sums of the workers, so that the compiler keeps the reads */
 };
 
 /* The chunks of each layer in turn, in the order of engine/attention/attention.c, which has two

@@ -59,7 +59,7 @@ static double time_reading(const struct engine *e, const void *data, size_t byte
     return thread_seconds() - start;
 }
 
-/* By the number of columns. */
+/* Index: the number of columns. */
 struct times {
     double ns[COUNTS], ratio[COUNTS], read[COUNTS], multiply[COUNTS];
 };

@@ -24,7 +24,7 @@ static _Alignas(64) char stored[64 * 8];
 #define MULTIPLY(sum, codes, four)                                                                 \
     __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(four))
 
-/* STEPS times N multiplies of registers; `beside` follows the first of every two. */
+/* Multiplies N registers STEPS times; `beside` follows the first of every two multiplications. */
 #define LOOP(name, N, beside)                                                                      \
     TARGET static void name(void)                                                                  \
     {                                                                                              \
@@ -74,7 +74,7 @@ LOOP(beside_store, 16,
                       : "v"(*o)))
 LOOP(store_of_16, 16, if (i == 0) __asm__ volatile("vmovdqa32 %1, %0" : "=m"(stored) : "v"(*o)))
 
-/* A tile of P panels times C columns, from the first-level cache. */
+/* Multiplies a tile of P panels by C columns from the first-level cache. */
 #define TILE(name, P, C)                                                                           \
     TARGET static void name(void)                                                                  \
     {                                                                                              \

@@ -5,7 +5,7 @@
 INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
-short=${quick:+8} # tokens of a text under sanitizers, where each takes a tenth of a second
+short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"

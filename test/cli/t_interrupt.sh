@@ -12,7 +12,7 @@ env --default-signal=INT true 2>"$work/said" || { echo 'skip: env cannot restore
 stopped() {
     env --default-signal=INT "$INFER" "$@" <"${input:-/dev/null}" >"${output:-$work/out}" 2>"$work/err" &
     pid=$! n=0 last="$*, interrupted"
-    sleep "${delay:-1}"
+    sleep "${delay:-0.4}"
     kill -INT $pid 2>"$work/said" || bad "infer $last: ended before it was"
     while [ $n -lt 200 ] && kill -0 $pid 2>"$work/said"; do
         sleep 0.05

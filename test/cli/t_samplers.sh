@@ -54,15 +54,16 @@ infer -p "$france" -n 24 -s 3 \
 cmp -s "$work/out" "$work/other" || bad 'the same order gives another text'
 
 begin every_sampler_runs_and_repeats_itself
+n=${quick:+4} n=${n:-12}
 for options in '--dynatemp-range 0.5' '--typical 0.9 --top-k 0' '--top-n-sigma 1' \
     '--xtc-probability 1 --xtc-threshold 0.05' '--dry-multiplier 0.8' '--mirostat 1' \
     '--mirostat 2' '--adaptive-target 0.4' '--samplers top_k;infill' '--top-k 0 --top-p 1 --min-p 0'; do
     # shellcheck disable=SC2086
-    infer -p "$france" -n 12 -s 5 $options
+    infer -p "$france" -n "$n" -s 5 $options
     status 0
     cp "$work/out" "$work/other"
     # shellcheck disable=SC2086
-    infer -p "$france" -n 12 -s 5 $options
+    infer -p "$france" -n "$n" -s 5 $options
     cmp -s "$work/out" "$work/other" || bad "$options: another text the second time"
 done
 

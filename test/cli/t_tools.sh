@@ -93,7 +93,7 @@ err_line 'no/folder: cannot write: '
 begin perplexity_counts_each_token
 i=0
 lines=40
-[ -z "$quick" ] || lines=10 # sanitizers: less text
+[ -z "$quick" ] || lines=4 # sanitizers: less text
 while [ $i -lt $lines ]; do
     echo "Line $i: the quick brown fox jumps over the lazy dog, and the dog sleeps on."
     i=$((i + 1))

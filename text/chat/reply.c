@@ -29,22 +29,22 @@ struct item {
 struct text_reply {
     const struct text_reply_row *active[MAX_ROWS];
     size_t n_active;
-    const struct text_reply_row *think; /* the template's thoughts, else the vocabulary's */
+    const struct text_reply_row *think; /* marks of the template, else of the vocabulary */
     const json_t *tools;
     size_t max_call;
 
     enum state state;
     const struct text_reply_row *row;
-    bool answered;             /* the answer has begun: bytes other than space */
+    bool answered;             /* the answer has begun: it has bytes other than space */
     bool after_part;           /* a part other than text ended here: space is markup */
     enum text_reply_kind what; /* of CONTENT */
-    char tool[MAX_HEADER + 1]; /* of CONTENT: the tool that is called */
-    struct base_buffer header; /* of HEADER: the part of it in the prompt */
+    char tool[MAX_HEADER + 1]; /* in state CONTENT: the tool that is called */
+    struct base_buffer header; /* in state HEADER: the part of it in the prompt */
 
     struct base_buffer in;
     size_t at, seen;
-    size_t opened; /* of CALLING: bytes of the opening mark */
-    int tries;     /* of CALLING: closing marks that did not end it */
+    size_t opened; /* in state CALLING: bytes of the opening mark */
+    int tries;     /* in state CALLING: closing marks that did not end it */
     int depth;     /* of CALLING by JSON: open brackets */
     char quote;    /* of CALLING by JSON: the quotes of the open string */
     bool escaped;  /* of CALLING by JSON: after a backslash */

@@ -10,7 +10,7 @@
 
 enum text_reply_role {
     TEXT_REPLY_THINK,   /* open, reasoning, close */
-    TEXT_REPLY_TOOL,    /* open, call, close; without a close the call ends with its JSON */
+    TEXT_REPLY_TOOL,    /* open, call, close; if there is no close the call ends with its JSON */
     TEXT_REPLY_BARE,    /* a call without marks, at the beginning; open is its first byte */
     TEXT_REPLY_HEAD,    /* open, header, close, content up to a stop or the next open */
     TEXT_REPLY_SKIP,    /* a mark alone */
@@ -28,7 +28,7 @@ struct text_reply_row {
     enum text_reply_role role;
     const char *open, *close;
     const char *sign;    /* text that a template with this format contains; NULL: open */
-    const char *stop[3]; /* of HEAD: marks that end the content; of TOOL: further closing marks */
+    const char *stop[3]; /* for HEAD: marks that end the content; for TOOL: further closing marks */
     unsigned flags;
 };
 

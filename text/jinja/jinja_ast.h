@@ -125,7 +125,7 @@ struct jinja_node {
     struct jinja_node *a, *b, *c;
     struct jinja_args *args;
     struct jinja_list list, defaults, body, other;
-    struct jinja_hidden hidden, other_hidden; /* of the scopes of body and other */
+    struct jinja_hidden hidden, other_hidden; /* hidden names of the scopes of body and other */
 };
 
 struct jinja_template {
@@ -146,7 +146,7 @@ struct jinja_parser {
     struct jinja_tokens tokens;
     struct base_error *err;
     size_t at;
-    int nesting;  /* of the constructs being parsed */
+    int nesting;  /* nesting of the constructs that are being parsed */
     int in_loops; /* enclosing loops, within the innermost macro */
     int for_tags; /* enclosing loops, also outside macros: `loop` cannot be assigned in them */
 };

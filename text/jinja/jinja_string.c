@@ -214,7 +214,7 @@ static bool push_part(struct jinja_run *r, const struct jinja_call *c, struct ji
     return jinja_push(r, seq, part) && jinja_step(r, 1);
 }
 
-/* By runs of white space; at most `max_splits` splits (all: < 0). */
+/* Splits at runs of white space, at most `max_splits` times (negative: without limit). */
 static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t max_splits,
                         struct jinja_seq *seq)
 {

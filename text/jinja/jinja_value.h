@@ -142,7 +142,7 @@ bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((for
  * item, or a number of bytes given by the constants. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
-    JINJA_FLOAT_WORK = 100, /* steps of printing or reading one */
+    JINJA_FLOAT_WORK = 100, /* steps of printing or reading one number */
     JINJA_DECODED = 2,      /* bytes that are read as code points */
     JINJA_MOVED = 64        /* bytes that are copied, compared or searched */
 };

@@ -18,7 +18,7 @@ struct bpe {
     struct text_table by_pair;  /* merges by their two halves */
     uint32_t longest_merge;     /* bytes of both halves */
     uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
-    int16_t letter_byte[0x144]; /* and back; -1: represents no byte */
+    int16_t letter_byte[0x144]; /* the byte of each letter; -1: none */
     /* "whitespace" */
     struct text_step steps[TEXT_PRE_MAX_STEPS + 1]; /* words, then the pre-tokenizer's */
     bool drops_spaces, lowercase;
@@ -107,7 +107,7 @@ static int64_t find_merge(const struct text_tokenizer *t, const struct halves *h
     }
 }
 
-/* Enters up to TEXT_BATCH merges into the table. */
+/* Adds up to TEXT_BATCH merges to the table. */
 static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_error *err)
 {
     struct bpe *b = t->state;
@@ -126,7 +126,7 @@ static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_err
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at;
-        if (find_merge(t, &h[i], hash[i], &at) >= 0) continue; /* the first of equals counts */
+        if (find_merge(t, &h[i], hash[i], &at) >= 0) continue; /* the first of equal ones counts */
         if (!text_table_put(&b->by_pair, hash[i], at, first + i, err)) return false;
     }
     return true;

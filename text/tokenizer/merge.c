@@ -10,7 +10,7 @@
 struct text_candidate {
     uint64_t key;   /* the pair's key << 32 | left: the leftmost wins a tie */
     uint32_t right; /* symbol */
-    uint32_t size;  /* of both when the pair was recorded */
+    uint32_t size;  /* size of both symbols when the pair was recorded */
 };
 
 bool text_merger_add(struct text_merger *m, size_t start, size_t size, struct base_error *err)

@@ -71,7 +71,7 @@ static bool set_strips(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
-/* By rank: see struct text_specials. */
+/* Compares by rank: see struct text_specials. */
 static int compare_ranks(const void *a, const void *b, void *tokenizer)
 {
     const int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;

@@ -10,7 +10,7 @@
 enum { ENTRIES = 4096, MAX_PIECE = 128, MIN_TEXT = 512 /* bytes; shorter ones repeat little */ };
 
 struct text_recalled {
-    const char *piece; /* of the fragment, or of w->text */
+    const char *piece; /* a place in the fragment, or in w->text */
     uint32_t size, round;
     size_t first; /* of its ids in the output */
     size_t count;

@@ -70,9 +70,9 @@ enum { LEAD = 4, LEAD_BITS = 12, MIN_TEXT = 16 << 10 /* bytes; the table pays fo
 
 struct lead {
     uint32_t bytes;
-    uint32_t size; /* of the longest token among them, 1 without a token; 0: free */
+    uint32_t size; /* size of the longest token among them, 1 if there is none; 0: free entry */
     int32_t id;    /* of that token, or -1 */
-    uint32_t node; /* of all of them, 0: no token begins with them */
+    uint32_t node; /* node of all of these bytes; 0: no token begins with them */
 };
 
 static int32_t find_longest(const struct text_trie *t, struct lead *leads, const char *text,

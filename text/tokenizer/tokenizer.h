@@ -46,8 +46,8 @@ enum text_encode_flags {
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 
-/* The same for a text that is partly data: own[size] is 0 for its bytes and 1 for those of the
- * frame around it (struct jinja_template_options). Data never forms a special token, with
+/* As text_encode for a text that is partly data: own[size] is 0 for its bytes and 1 for those of
+ * the frame around it (struct jinja_template_options). Data never forms a special token, with
  * TEXT_PARSE_SPECIAL or without: a token with a byte of data is refused if the file calls it a
  * control token, or if the frame has the same token somewhere in this text (fine-tuned models often
  * call their marks "user-defined"). Other user-defined tokens (runs of spaces, "<table>") stay

@@ -48,7 +48,7 @@ struct text_key {
     int32_t value;
 };
 
-/* Also sorts keys[n]. Keys without text are left out; of equal texts the first counts. */
+/* Also sorts keys[n]. Keys without text are left out; the first of several equal texts counts. */
 bool text_trie_init(struct text_trie *t, struct text_key *keys, uint32_t n, struct base_error *err);
 /* Adds fail and out. */
 bool text_trie_link(struct text_trie *t, struct base_error *err);

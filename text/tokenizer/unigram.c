@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    MAX_SCORE = 1 << 20, /* of a word that is recalled */
+    MAX_SCORE = 1 << 20, /* limit of scores in a part that is recalled */
     MAX_SUM = 1 << 30,   /* before it */
     MARGIN = 1024        /* 1 / MARGIN: the least difference of two sums that decides */
 };
@@ -219,7 +219,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     l->best[0].score = l->sum;
     for (size_t start = 0, n; start < size; start += n) {
         const double sum = l->best[start].score;
-        bool has_token = false; /* for the character at `start` alone */
+        bool has_token = false; /* whether the character at `start` alone is a token */
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
         if (n > size - start) n = size - start;
@@ -251,7 +251,7 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
         *unknown |= id == t->unk;
         const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
-        if (id == t->unk && before_unknown) continue; /* of consecutive ones the first remains */
+        if (id == t->unk && before_unknown) continue; /* the first of consecutive ones remains */
         if (!text_ids_add(out, id, err)) return false;
     }
     for (size_t i = first, k = out->count; i + 1 < k; i++) {

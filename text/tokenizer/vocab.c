@@ -155,7 +155,7 @@ int32_t text_find_token(const struct text_tokenizer *t, const char *bytes, size_
     return (int32_t)find_token(t, bytes, size, text_hash(bytes, size), &at);
 }
 
-/* Enters up to TEXT_BATCH tokens into the table. */
+/* Adds up to TEXT_BATCH tokens to the table. */
 static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_error *err)
 {
     uint64_t hash[TEXT_BATCH];

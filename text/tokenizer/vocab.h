@@ -178,7 +178,7 @@ void text_merger_free(struct text_merger *m);
 struct text_recalled;
 struct text_recall {
     struct text_recalled *entry; /* NULL: nothing is recalled */
-    uint32_t round;              /* of the fragment; entries of another one are void */
+    uint32_t round;              /* number of the fragment; entries of others are void */
 };
 
 /* Scratch of one text_encode call, reused from fragment to fragment. */
@@ -200,8 +200,8 @@ struct text_work {
 bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
 
-/* To be called before the pieces of a text of `size` bytes, which must not move until the next
- * call. */
+/* Call this before the pieces of a text of `size` bytes, which must not move until the next call.
+ */
 bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
 void text_recall_free(struct text_recall *r);
 /* Appends the ids of the piece if they are recorded; *place is for text_remember, may be NULL. */
