@@ -190,7 +190,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
             return base_fail_at(err, BASE_USAGE, "--imatrix", -1,
                                 "%.*s has %llu values there: a matrix of another model",
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
-        q->to[i] = cli_quantize_plan_type(&q->plan, t, &fell_back);
+        q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], q->to[i]->name);

@@ -32,6 +32,36 @@ is "$(type_of blk.0.attn_q.weight)" Q2_K
 is "$(type_of blk.0.attn_output.weight)" Q3_K
 is "$(type_of blk.0.attn_norm.weight)" F32
 
+# Types as llama-quantize gives them to these files.
+begin layers_are_counted_as_llama_quantize_counts_them
+small='type=Q8_0 embd=256 heads=4 head_dim=8 vocab=320'
+m0=$m
+m=$work/moe.gguf # two down projections in each layer
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=arctic $small layers=8 kv_heads=2 ff=256 experts=4 experts_used=2 >/dev/null
+is "$(types IQ2_XS)" '0:Q2_K 1:IQ2_XS 2:IQ2_XS 3:IQ2_XS 4:IQ2_XS 5:IQ2_XS 6:IQ2_XS 7:IQ2_XS '
+is "$(type_of blk.0.ffn_down_exps.weight)" IQ2_XS
+is "$(types Q4_K_S)" '0:Q5_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
+is "$(type_of blk.0.ffn_down_exps.weight)" Q5_K
+m=$work/loops.gguf # four layers that run three times count as twelve
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=nanbeige $small layers=4 kv_heads=2 ff=256 >/dev/null
+is "$(types Q4_K_M)" '0:Q6_K 1:Q4_K 2:Q4_K 3:Q6_K '
+m=$work/large.gguf # about 70 billion weights, by architecture and layers
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=qwen2 $small layers=80 kv_heads=1 ff=32 >/dev/null
+types Q3_K_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+types IQ3_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=qwen2 $small layers=80 kv_heads=4 ff=32 >/dev/null
+types Q3_K_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+types IQ3_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" IQ3_S
+m=$m0
+
 begin pure_is_one_type
 is "$(types Q4_K_M --pure)" '0:Q4_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
 is "$(type_of output.weight)" Q4_K
