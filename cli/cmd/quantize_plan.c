@@ -36,9 +36,8 @@ static const char *const kept[] = {
     "ffn_gate_tid2eid.",
     "position_embd.",
     "token_types.",
-    "ssm_conv1d.",
+    "ssm_conv1d",
     "shortconv.conv.",
-    "conv1d.",
     "altup",
     "laurel",
     "per_layer_model_proj.",
@@ -61,6 +60,14 @@ static const char *const kept[] = {
     "time_mix_decay_w1.",
     "time_mix_decay_w2.",
     "time_mix_lerp_fused.",
+    "sam.pos_embd",
+    "sam.neck.",
+    "sam.net_",
+    ".rel_pos",
+    ".patch_embd",
+    ".patch_merger",
+    "a.rvq.codebook",
+    "mm.a.code_embd",
 };
 
 /* Models of about 70 billion weights, whose values are a small part of them. */

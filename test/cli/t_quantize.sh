@@ -60,7 +60,25 @@ types Q3_K_S >/dev/null
 is "$(type_of blk.9.attn_v.weight)" Q5_K
 types IQ3_S >/dev/null
 is "$(type_of blk.9.attn_v.weight)" IQ3_S
+
 m=$m0
+
+begin small_matrices_are_kept
+if command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import struct, sys
+names = [b"blk.0.ssm_conv1d_q.weight", b"v.patch_embd.weight", b"blk.0.x.weight"]
+text = lambda s: struct.pack("<Q", len(s)) + s
+head = b"GGUF" + struct.pack("<IQQ", 3, len(names), 0) + b"".join(
+    text(n) + struct.pack("<IQQIQ", 2, 32, 4, 0, i * 512) for i, n in enumerate(names))
+sys.stdout.buffer.write(head + bytes(-len(head) % 32 + 512 * len(names)))' >"$work/kept.gguf"
+    infer quantize "$work/kept.gguf" Q8_0 --dry-run
+    status 0
+    is "$(type_of blk.0.ssm_conv1d_q.weight)" F32
+    is "$(type_of v.patch_embd.weight)" F32
+    is "$(type_of blk.0.x.weight)" Q8_0
+else
+    skip 'no Python'
+fi
 
 begin pure_is_one_type
 is "$(types Q4_K_M --pure)" '0:Q4_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
