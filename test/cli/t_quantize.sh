@@ -286,6 +286,8 @@ sys.stdout.buffer.write(struct.pack("<ii", 1, len(name)) + name + struct.pack("<
     cp "$work/four.dat" "$work/m.dat"
     infer quantize "$m" "$work/four.gguf" Q4_0 --imatrix "$work/m.dat"
     cmp -s "$work/one.gguf" "$work/four.gguf" || bad 'means depend on the number of calls'
+    sed 's/blk.0/blk.9/' "$work/one.dat" >"$work/m.dat"
+    usage 'imatrix: none of its tensors is in the model' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/m.dat"
     head -c 500 "$work/one.dat" >"$work/cut.dat"
     usage 'cut.dat: importance matrix: damaged' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/cut.dat"
 else
