@@ -95,6 +95,7 @@ begin metadata_alone_in_the_first_part
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
 parts "$work/f" 2
+[ $(($(wc -c <"$work/f-00001-of-00002.gguf") % 32)) -eq 0 ] || bad 'no padding, which llama-gguf-split writes'
 infer merge "$work/f-00001-of-00002.gguf" "$work/b.gguf"
 status 0
 cmp -s "$m" "$work/b.gguf" || bad 'other bytes'
