@@ -44,7 +44,8 @@ enum cli_quantize_condition {
     CLI_WHEN_MATRIX = 1 << 12, /* there is an importance matrix */
     CLI_WHEN_NO_MATRIX = 1 << 13,
     CLI_WHEN_STACKED = 1 << 14, /* a stack of matrices: experts */
-    CLI_WHEN_UNFIT = 1 << 15    /* the base's block does not divide its rows */
+    CLI_WHEN_UNFIT = 1 << 15,   /* the base's block does not divide its rows */
+    CLI_WHEN_NOT_BAILINGMOE3 = 1 << 16
 };
 
 struct cli_quantize_rule {

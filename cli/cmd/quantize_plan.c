@@ -209,6 +209,7 @@ static void set_facts(struct cli_quantize_plan *p, bool has_matrix)
     const uint64_t experts = number_of(file, architecture, "expert_count");
     unsigned facts = has_matrix ? CLI_WHEN_MATRIX : CLI_WHEN_NO_MATRIX;
     facts |= str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
+    facts |= str_is(architecture, "bailingmoe3") ? 0 : CLI_WHEN_NOT_BAILINGMOE3;
     facts |= shared >= 4 ? CLI_WHEN_GQA_4 : 0;
     facts |= experts >= 4 ? CLI_WHEN_EXPERTS_4 : 0;
     facts |= experts == 8 ? CLI_WHEN_EXPERTS_8 : 0;
