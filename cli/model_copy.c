@@ -29,5 +29,8 @@ bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_err
     const size_t size = strlen(name), end = sizeof suffix - 1;
     const bool has = size > end && strcmp(name + size - end, suffix) == 0;
     base_buffer_add(out, name, has ? size - end : size);
-    return cli_buffer_check(out, err);
+    if (!cli_buffer_check(out, err)) return false;
+    if (out->size > 0 && out->data[out->size - 1] != '/') return true;
+    return base_fail(err, BASE_USAGE, "'%s': parts need the beginning of a name, as in %spart",
+                     name, name);
 }

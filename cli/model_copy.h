@@ -13,7 +13,7 @@ bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
                     struct base_error *err);
 
 /* The prefix of the names of a split model's parts: the name without ".gguf", as in
- * llama-quantize. */
+ * llama-quantize. BASE_USAGE for a folder or an empty name. */
 bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_error *err);
 
 #endif

@@ -282,6 +282,16 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
     return set(p, o, source, text, err);
 }
 
+/* What a command that takes no more arguments takes instead of `word`. */
+static const char *instead_of_argument(enum cli_command_id command, const char *word)
+{
+    if (cli_command_table[command].max_arguments > 0) return "too many";
+    if (cli_command_find(word) != CLI_COMMAND_COUNT) return "a command comes first";
+    if (find(command, "--prompt", 8)) return "a text is given with -p";
+    if (find(command, "--file", 6)) return "a file is given with -f";
+    return find(command, "--model", 7) ? "a model is given with -m" : "there is none";
+}
+
 static bool read_line(struct parser *p, int argc, char **argv, int first, struct base_error *err)
 {
     const struct cli_command *c = &cli_command_table[p->command];
@@ -298,11 +308,8 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
         } else if (p->values->n_arguments < c->max_arguments) {
             p->values->argument[p->values->n_arguments++] = word;
         } else {
-            const char *hint = cli_command_find(word) != CLI_COMMAND_COUNT
-                                   ? "a command comes first"
-                                   : "a text is given with -p";
             return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
-                                c->max_arguments ? "too many" : hint, c->usage);
+                                instead_of_argument(p->command, word), c->usage);
         }
     }
     return true;

@@ -23,9 +23,11 @@ enum cli_quantize_role {
     CLI_ROLE_OTHER = 1 << 9,
     CLI_ROLE_ANY = (1 << 10) - 1
 };
+enum { CLI_ROLES = 10 };
 
-/* Conditions of a rule. The number of a layer counts all layers of the model, for VALUE only those
- * with such a tensor. */
+/* Conditions of a rule. "Layer" N is the N-th tensor of the role, of as many as the model has
+ * layers (VALUE: as there are tensors of the role). In a model with experts it is the layer's
+ * number, unless the role is VALUE or the mix is ranked. */
 enum cli_quantize_condition {
     CLI_WHEN_FIRST_2 = 1 << 0, /* layers 0 and 1 */
     CLI_WHEN_FIRST_4 = 1 << 1,
@@ -36,13 +38,14 @@ enum cli_quantize_condition {
     CLI_WHEN_GQA_4 = 1 << 6,  /* four or more query heads per key head */
     CLI_WHEN_EXPERTS_4 = 1 << 7,
     CLI_WHEN_EXPERTS_8 = 1 << 8, /* exactly 8 */
-    CLI_WHEN_80_LAYERS = 1 << 9, /* llama with 80 layers and shared key heads */
+    CLI_WHEN_LARGE = 1 << 9,     /* about 70 billion weights */
     CLI_WHEN_FALCON = 1 << 10,
     CLI_WHEN_NOT_FALCON = 1 << 11,
     CLI_WHEN_MATRIX = 1 << 12, /* there is an importance matrix */
     CLI_WHEN_NO_MATRIX = 1 << 13,
     CLI_WHEN_STACKED = 1 << 14, /* a stack of matrices: experts */
-    CLI_WHEN_UNFIT = 1 << 15    /* the base's block does not divide its rows */
+    CLI_WHEN_UNFIT = 1 << 15,   /* the base's block does not divide its rows */
+    CLI_WHEN_NOT_BAILINGMOE3 = 1 << 16
 };
 
 struct cli_quantize_rule {
@@ -59,6 +62,7 @@ struct cli_quantize_mix {
     enum quant_id base;
     uint32_t file_type; /* general.file_type */
     bool copies;        /* copies tensors unchanged */
+    bool ranked;        /* numbers tensors also in models with experts */
     struct cli_quantize_rule rule[CLI_QUANTIZE_RULES];
 };
 

@@ -542,7 +542,8 @@ static bool open_part(struct gguf_writer *w)
     while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
         count++;
     const bool done = build_head(w, w->current, count, &head, &data_size) && open_output(w) &&
-                      put(w, head.data, head.size) && (count == 0 || put_padding(w, head.size));
+                      put(w, head.data, head.size) &&
+                      ((count == 0 && !w->part_count) || put_padding(w, head.size));
     base_buffer_free(&head);
     return done;
 }

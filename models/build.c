@@ -179,10 +179,12 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
 }
 
 bool model_graph_build(struct model_graph *out, struct model *m, struct model_state *state,
-                       uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err)
+                       uint32_t n_tokens, uint32_t n_span, uint32_t n_rows, uint32_t n_out,
+                       struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    *out = (struct model_graph){.n_tokens = n_tokens, .n_span = n_span, .n_out = n_out};
+    *out = (struct model_graph){
+        .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
     out->graph = engine_graph_new(
         m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(p) + NODES_AROUND), err);
     if (!out->graph) return false;
@@ -195,7 +197,9 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
             engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
     model_state_add_inputs(state, b.g, n_tokens, n_span, &b.inputs);
     out->inputs = b.inputs;
-    if (n_out > 0 && n_out < n_tokens)
+    if (n_rows > 0 && n_rows < n_tokens)
+        out->rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_rows}, "rows");
+    if (n_out > 0 && n_out < n_rows)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
     struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
@@ -204,7 +208,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
-        b.out_rows = i == p->n_layer * p->n_pass - 1 && !state->mtp ? out->out_rows : NULL;
+        b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
         x = build_layer(&b, x);
@@ -213,13 +217,13 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     out->all = x;
     x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
-    if (state->mtp && out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
+    if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
     x = engine_name(x, "hidden");
-    if (state->mtp) engine_output(b.g, out->all);
+    if (state->mtp && n_rows > 0) engine_output(b.g, out->all);
     if (n_out > 0) {
         out->hidden = x;
         engine_output(b.g, x);
-    } else if (!state->mtp) {
+    } else if (n_rows == 0) {
         output_state(&b);
     }
     if (engine_graph_plan(b.g, true, err)) return true;

@@ -32,23 +32,27 @@ struct model_mtp_graph {
 bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
                      uint32_t n_tokens, bool guesses, struct base_error *err);
 
-/* One planned graph for a batch shape: T tokens in, final hidden rows of n_out of them out. */
+/* One planned graph for a batch shape: T tokens in, final hidden rows of n_out of them out. In the
+ * last layer n_rows of the tokens continue after the mixer: those, and the ones whose hidden states
+ * an MTP layer gets. */
 struct model_graph {
     struct engine_graph *graph;
-    uint32_t n_tokens, n_out;
+    uint32_t n_tokens, n_rows, n_out;
     uint32_t n_span;                  /* runs of consecutive tokens of one sequence */
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
     struct model_state_inputs inputs; /* where each token's state is stored */
-    struct engine_tensor *out_rows;   /* I32 [n_out]; NULL if all or no rows are requested */
+    struct engine_tensor *rows;       /* I32 [n_rows]: tokens; NULL if n_rows is 0 or T */
+    struct engine_tensor *out_rows;   /* I32 [n_out]: of n_rows; NULL if n_out is 0 or n_rows */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
-    struct engine_tensor *all;        /* F32 [T][E]: what the MTP layer reads, or NULL */
+    struct engine_tensor *all;        /* F32 [n_rows][E]: what the MTP layer reads, or NULL */
     uint64_t last_used;
 };
 
 bool model_graph_build(struct model_graph *g, struct model *m, struct model_state *state,
-                       uint32_t n_tokens, uint32_t n_span, uint32_t n_out, struct base_error *err);
+                       uint32_t n_tokens, uint32_t n_span, uint32_t n_rows, uint32_t n_out,
+                       struct base_error *err);
 void model_graph_free(struct model_graph *g);
 uint64_t model_graph_bytes(const struct model_graph *g);
 
@@ -80,7 +84,10 @@ struct model_mtp_rows {
     uint32_t n_embd;
     float *hidden;             /* [n_seq][MODEL_MTP_ROWS][E] */
     struct model_mtp_row *row; /* [n_seq][MODEL_MTP_ROWS] */
-    uint32_t *stored;          /* [n_seq]: keys and values of the positions before are computed */
+    /* [n_seq]: keys and values of the positions from state->kv.mtp_first to `stored` are computed;
+     * hidden states of the positions up to `end` are kept. */
+    uint32_t *stored, *end;
+    uint32_t *share; /* [n_seq]: of the last tokens of a call, those whose hidden states are kept */
     struct model_mtp_graph guess, store[MODEL_MTP_GRAPHS]; /* built when first used */
 };
 
@@ -94,9 +101,13 @@ void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq);
 void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to);
 /* Adds the bytes of all graphs. */
 bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err);
-/* After a run of g: keeps the hidden states of its tokens. */
+/* The number of the last of n > 0 consecutive tokens whose hidden states are kept. */
+uint32_t model_mtp_share(const struct model_params *p, uint64_t n);
+/* A call evaluates n tokens of the sequence: sets its share. */
+void model_mtp_expect(struct model_mtp_rows *r, uint32_t seq, uint32_t n);
+/* After a run of g: keeps the hidden states of its tokens row[n_rows]. */
 bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
-                    const struct model_token *tokens, struct base_error *err);
+                    const struct model_token *tokens, const uint32_t *row, struct base_error *err);
 /* Computes the layer's keys and values of positions before `end` that lack them. */
 bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err);
 /* See model_seq_guess_begin. */

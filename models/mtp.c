@@ -7,10 +7,16 @@
  * MODEL_MTP_PENDING of them are missing; so a text without drafts has nearly no cost of them. A
  * sequence keeps its latest hidden states: those of the positions without keys and values, and
  * those before, because wrong drafts cut the sequence back. A hidden state that is not kept is
- * taken as zero: the draft may be worse, and the text is the same. */
+ * taken as zero: the draft may be worse, and the text is the same.
+ *
+ * A prompt without the layer computes its last hidden state alone, which saves most of a layer. So
+ * of a long prompt only the last hidden states are computed for the layer (model_mtp_share), and
+ * its drafts attend to these positions and what follows. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>
+
+enum { ALL_LAYERS = 64 /* a model of so many computes them all, for one percent to two */ };
 
 bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
                     struct base_error *err)
@@ -20,7 +26,9 @@ bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_stat
     r->row = calloc(n, sizeof *r->row);
     r->hidden = calloc(n, r->n_embd * sizeof *r->hidden);
     r->stored = calloc(state->n_seq, sizeof *r->stored);
-    if (!r->row || !r->hidden || !r->stored)
+    r->end = calloc(state->n_seq, sizeof *r->end);
+    r->share = calloc(state->n_seq, sizeof *r->share);
+    if (!r->row || !r->hidden || !r->stored || !r->end || !r->share)
         return base_fail(err, BASE_NO_MEMORY, "no memory for hidden states of %u sequences",
                          state->n_seq);
     for (uint32_t seq = 0; seq < state->n_seq; seq++) model_mtp_clear(r, seq);
@@ -34,6 +42,8 @@ void model_mtp_free(struct model_mtp_rows *r)
     free(r->hidden);
     free(r->row);
     free(r->stored);
+    free(r->end);
+    free(r->share);
     *r = (struct model_mtp_rows){0};
 }
 
@@ -77,7 +87,7 @@ void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq)
 {
     if (!r->row) return;
     for (uint32_t i = 0; i < MODEL_MTP_ROWS; i++) rows_of(r, seq)[i].id = -1;
-    r->stored[seq] = UINT32_MAX;
+    r->stored[seq] = r->end[seq] = r->state->length[seq];
 }
 
 void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
@@ -87,6 +97,7 @@ void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
     memcpy(hidden_of(r, to, 0), hidden_of(r, from, 0),
            (size_t)MODEL_MTP_ROWS * r->n_embd * sizeof(float));
     r->stored[to] = r->stored[from];
+    r->end[to] = r->end[from];
 }
 
 /* The hidden state of `position`, whose token must be `id` (-1: any); NULL if it is not kept. */
@@ -119,11 +130,12 @@ static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g
     ((int32_t *)g->ids->data)[at->t] = id;
     ((int32_t *)g->positions->data)[at->t] = (int32_t)at->position;
     model_state_kv.fill_inputs(r->state, &g->inputs, at);
-    /* Position 0 has no hidden state before it, and nothing attends to it. */
+    const uint32_t first = r->state->kv.mtp_first[at->seq];
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
-        int32_t *range =
-            g->inputs.kv.range[kind] ? (int32_t *)g->inputs.kv.range[kind]->data : NULL;
-        if (range && at->position > 0 && range[4 * at->t + 1] == 0) range[4 * at->t + 1] = 1;
+        if (!g->inputs.kv.range[kind]) continue;
+        int32_t *range = (int32_t *)g->inputs.kv.range[kind]->data + 4 * (size_t)at->t;
+        if (range[1] < (int32_t)first) range[1] = (int32_t)first;
+        if (range[1] >= range[2]) range[1] = range[2] - 1; /* to itself */
     }
 }
 
@@ -146,16 +158,40 @@ bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struc
     return true;
 }
 
-bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
-                    const struct model_token *tokens, struct base_error *err)
+uint32_t model_mtp_share(const struct model_params *p, uint64_t n)
 {
-    const float *hidden = (const float *)g->all->data;
-    for (uint32_t t = 0; t < g->n_tokens; t++) {
-        const uint32_t seq = tokens[t].seq, p = (uint32_t)((const int32_t *)g->positions->data)[t];
-        if (r->stored[seq] > p) r->stored[seq] = p; /* the sequence was cut back */
-        if (p - r->stored[seq] == MODEL_MTP_PENDING && !model_mtp_store(r, seq, p, err))
+    const uint64_t most = n * p->n_layer / ALL_LAYERS;
+    return most < MODEL_MTP_PENDING ? MODEL_MTP_PENDING : (uint32_t)(most < n ? most : n);
+}
+
+void model_mtp_expect(struct model_mtp_rows *r, uint32_t seq, uint32_t n)
+{
+    const uint32_t length = r->state->length[seq]; /* the sequence may have been cut back */
+    if (r->end[seq] > length) r->end[seq] = length;
+    if (r->stored[seq] > length) r->stored[seq] = length;
+    r->share[seq] = model_mtp_share(&r->m->params, n);
+}
+
+/* The hidden state of position p is kept next. Keys and values need the one before: where it is not
+ * kept, and at position 0, the layer begins with the next position. */
+static void follow(struct model_mtp_rows *r, uint32_t seq, uint32_t p)
+{
+    uint32_t *first = &r->state->kv.mtp_first[seq];
+    if (p > r->end[seq] || p < *first || p == 0) *first = r->stored[seq] = p + 1;
+    r->end[seq] = p + 1;
+}
+
+bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
+                    const struct model_token *tokens, const uint32_t *row, struct base_error *err)
+{
+    for (uint32_t i = 0; i < g->n_rows; i++) {
+        const struct model_token *token = &tokens[row[i]];
+        const uint32_t p = (uint32_t)((const int32_t *)g->positions->data)[row[i]];
+        follow(r, token->seq, p);
+        if (p >= r->stored[token->seq] + MODEL_MTP_PENDING &&
+            !model_mtp_store(r, token->seq, p, err))
             return false;
-        keep(r, seq, p, tokens[t].id, hidden + (size_t)t * r->n_embd);
+        keep(r, token->seq, p, token->id, (const float *)g->all->data + (size_t)i * r->n_embd);
     }
     return true;
 }

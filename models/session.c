@@ -11,9 +11,9 @@
 enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
-    KEPT_GRAPHS = 9, /* decode; full batch without and with output; a rest; a token with 1, 2, 4, 8,
-                        16 drafted ones */
-    KEPT_HEADS = 6,  /* one graph for many rows, the others for few */
+    KEPT_GRAPHS = 10, /* decode; full batch without output, for the MTP layer, with output; a rest;
+                         a token with 1, 2, 4, 8, 16 drafted ones */
+    KEPT_HEADS = 6,   /* one graph for many rows, the others for few */
     MANY_ROWS = 32,
     HEAD_BYTES = 64 * 1024 * 1024, /* limit of logits held at once (at least one row) */
     HEAD_ROWS = 64
@@ -24,8 +24,9 @@ struct model_session {
     struct model_state state;
     uint32_t n_batch;
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
-    uint32_t *wanted;          /* [n_seq]: tokens of the call for each sequence */
+    uint32_t *left;            /* [n_seq]: tokens of the call that are not evaluated yet */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
+    uint32_t *row;             /* [n_batch]: tokens of a run that continue in the last layer */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_mtp_rows mtp; /* empty if the session has no such layer */
     struct model_graph body[KEPT_GRAPHS];
@@ -62,7 +63,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
-    s->wanted = calloc(n_seq, sizeof *s->wanted);
+    s->row = calloc(s->n_batch, sizeof *s->row);
+    s->left = calloc(n_seq, sizeof *s->left);
     s->before = calloc(n_seq, sizeof *s->before);
     s->mark = calloc(n_seq, MODEL_MARKS * sizeof *s->mark);
     const struct model_state_options state = {.n_seq = n_seq,
@@ -74,13 +76,13 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .mtp = o->mtp && m->params.n_mtp};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
-    if (!s->batch || !s->wanted || !s->before || !s->mark) {
+    if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
         return NULL;
     }
     if (!model_state_init(&s->state, &m->params, &state, err) ||
-        !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, err) ||
+        !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
         (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
         !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
@@ -98,7 +100,8 @@ void model_session_free(struct model_session *s)
     engine_graph_free(s->head_one.graph);
     model_state_free(&s->state);
     free(s->batch);
-    free(s->wanted);
+    free(s->row);
+    free(s->left);
     free(s->before);
     free(s->mark);
     free(s);
@@ -159,8 +162,9 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
                         const struct model_source *from, struct base_error *err)
 {
     s->last_logits = NULL;
-    model_mtp_clear(&s->mtp, seq);
-    return model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
+    const uint32_t n = model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
+    if (n > 0) model_mtp_clear(&s->mtp, seq);
+    return n;
 }
 
 uint32_t model_session_length(const struct model_session *s)
@@ -181,20 +185,22 @@ const float *model_last_logits(const struct model_session *s)
 /* The planned graph of a shape. A new one replaces the least recently used; the decode graph (slot
  * 0) is never replaced. */
 static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_span,
-                                   uint32_t n_out, struct base_error *err)
+                                   uint32_t n_rows, uint32_t n_out, struct base_error *err)
 {
     struct model_graph *oldest = &s->body[1];
     s->clock++;
     for (int i = 0; i < KEPT_GRAPHS; i++) {
         struct model_graph *g = &s->body[i];
-        if (g->graph && g->n_tokens == n_tokens && g->n_span == n_span && g->n_out == n_out) {
+        if (g->graph && g->n_tokens == n_tokens && g->n_span == n_span && g->n_rows == n_rows &&
+            g->n_out == n_out) {
             g->last_used = s->clock;
             return g;
         }
         if (i > 0 && g->last_used < oldest->last_used) oldest = g;
     }
     model_graph_free(oldest);
-    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_span, n_out, err)) return NULL;
+    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_span, n_rows, n_out, err))
+        return NULL;
     oldest->last_used = s->clock;
     return oldest;
 }
@@ -204,9 +210,13 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
 {
     const bool spans = model_state_needs_spans(&s->state);
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
-    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, spans ? 1 : s->n_batch, 0, err))
-        return false;
-    if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, 1, err)) return false;
+    const uint32_t share = s->state.mtp ? model_mtp_share(&s->m->params, n_prompt) : 1;
+    const uint32_t rows = share < rest ? share : rest, n = s->n_batch;
+    const bool whole =
+        n_prompt > n && share - rows >= n; /* the MTP layer gets one before the rest */
+    if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
+    if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
+    if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
     *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
@@ -253,6 +263,9 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
 {
     struct model_place at = {0};
     uint32_t n_out = 0, end = 0;
+    if (g->rows) memcpy(g->rows->data, s->row, g->n_rows * sizeof *s->row);
+    for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
+        if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {
@@ -266,7 +279,6 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
-        if (g->out_rows && token->wants_logits) ints(g->out_rows)[n_out++] = (int32_t)at.t;
     }
 }
 
@@ -318,7 +330,8 @@ bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *byt
                               struct base_error *err)
 {
     if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has such a shape */
-    const struct model_graph *g = body_of(s, n, model_state_needs_spans(&s->state) ? 1 : n, n, err);
+    const uint32_t n_span = model_state_needs_spans(&s->state) ? 1 : n;
+    const struct model_graph *g = body_of(s, n, n_span, n, n, err);
     const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
     if (!h) return false;
     *bytes += model_graph_bytes(g) + (uint64_t)engine_graph_bytes(h->graph);
@@ -332,6 +345,20 @@ static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
     return wanted;
 }
 
+/* Sets the rows of a run of n tokens, the next of the call, of which n_out need logits; returns
+ * their number. Without logits it is all or none: the mixer of the last layer computes all. */
+static uint32_t set_rows(struct model_session *s, const struct model_token *tokens, uint32_t n,
+                         uint32_t n_out)
+{
+    uint32_t n_rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq, after = --s->left[seq];
+        if (tokens[i].wants_logits || (s->state.mtp && after < s->mtp.share[seq]))
+            s->row[n_rows++] = i;
+    }
+    return n_out > 0 || n_rows == n ? n_rows : 0;
+}
+
 /* Runs the graph for n tokens in n_span spans; the sink receives the requested rows with the
  * indices first, first + 1, ... */
 static bool eval_run(struct model_session *s, const struct model_token *tokens, uint32_t n,
@@ -339,11 +366,12 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
                      struct base_error *err)
 {
     const uint32_t n_out = count_wanted(tokens, n);
-    struct model_graph *g = body_of(s, n, n_span, n_out, err);
+    const uint32_t n_rows = set_rows(s, tokens, n, n_out);
+    struct model_graph *g = body_of(s, n, n_span, n_rows, n_out, err);
     if (!g) return false;
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) &&
-        (!s->state.mtp || model_mtp_keep(&s->mtp, g, tokens, err)) &&
+        (!s->state.mtp || model_mtp_keep(&s->mtp, g, tokens, s->row, err)) &&
         (n_out == 0 || run_head(s, g, first, sink, user, err)))
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
@@ -421,22 +449,30 @@ static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
 static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
                          struct base_error *err)
 {
-    memset(s->wanted, 0, s->state.n_seq * sizeof *s->wanted);
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
     for (uint64_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq;
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
-        if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->wanted[seq], err))
+        if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
             return false;
     }
     return true;
+}
+
+/* Begins the evaluation of left[seq] tokens of each sequence. */
+static void begin_call(struct model_session *s)
+{
+    for (uint32_t seq = 0; s->state.mtp && seq < s->state.n_seq; seq++)
+        model_mtp_expect(&s->mtp, seq, s->left[seq]);
+    s->last_logits = NULL;
 }
 
 bool model_eval_batch(struct model_session *s, const struct model_token *tokens, uint64_t n,
                       model_logits_sink sink, void *user, struct base_error *err)
 {
     if (!check_tokens(s, tokens, n, err)) return false;
-    s->last_logits = NULL;
+    begin_call(s);
     uint64_t first = 0;
     for (uint64_t done = 0; done < n;) {
         uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
@@ -453,7 +489,8 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
     if (!check_room(s, 0, n, err)) return false;
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
-    s->last_logits = NULL;
+    s->left[0] = (uint32_t)n;
+    begin_call(s);
     for (uint64_t done = 0; done < n;) {
         uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
         for (uint32_t i = 0; i < batch; i++) {

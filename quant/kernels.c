@@ -42,7 +42,8 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
         if (!type || !type->act) continue;
         if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.super_streams)
             kernels->type[id].rows_per_step = 1;
-        /* Blocks of 32 of several rows are shared between columns only if the rows are strided. */
+        /* Kernels of blocks of 32 share the loaded rows between columns only if the rows of a step
+         * are strided. */
         if (type->act->layout == QUANT_LAYOUT_32 && kernels->prefetch.adjacent_rows &&
             kernels->type[id].rows_per_step > 1)
             kernels->type[id].few_columns = 1;

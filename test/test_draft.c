@@ -350,7 +350,7 @@ static void a_layer_that_knows_the_text_is_always_right(void **state)
 
 /* ---- Keys and values of an MTP layer ---- */
 
-enum { LONG_CTX = 160, N_SESSIONS = 2 };
+enum { LONG_CTX = 400, LONG_PROMPT = 150, N_SESSIONS = 2 };
 
 struct drafted {
     struct base_buffer logits;
@@ -365,6 +365,16 @@ static int32_t keep_logits(void *user, const float *logits, struct base_error *e
     return (int32_t)(d->logits.size / 64 % d->n_vocab);
 }
 
+/* The logits of a few draft tokens. */
+static void guess_bytes(struct model_session *s, uint32_t seq, struct base_buffer *bytes)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct drafted d = {.n_vocab = model_session_n_vocab(s)};
+    int32_t ids[4] = {70};
+    if (!model_seq_guess(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
+    *bytes = d.logits;
+}
+
 static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_error *err)
 {
     (void)err;
@@ -372,10 +382,14 @@ static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_er
     return true;
 }
 
-static void same_bytes(struct base_buffer b[N_SESSIONS], const char *what)
+static void same_bytes(const struct base_buffer b[N_SESSIONS], const char *what)
 {
     if (b[0].size != b[1].size || memcmp(b[0].data, b[1].data, b[0].size) != 0)
         fail_msg("%s: other bytes", what);
+}
+
+static void free_bytes(struct base_buffer b[N_SESSIONS])
+{
     for (int i = 0; i < N_SESSIONS; i++) base_buffer_free(&b[i]);
 }
 
@@ -383,10 +397,11 @@ static void same_bytes(struct base_buffer b[N_SESSIONS], const char *what)
 static void step_both(struct model_session *s[N_SESSIONS], struct sample_random *r,
                       struct base_error *err)
 {
-    const uint32_t kind = sample_random_u32(r) % 8, n = 1 + sample_random_u32(r) % 24;
+    const uint32_t kind = sample_random_u32(r) % 8;
+    const uint32_t n = 1 + sample_random_u32(r) % (kind == 2 ? LONG_PROMPT : 24);
     const uint32_t length = model_session_length(s[0]);
     const uint32_t back = length + n > LONG_CTX - 8 ? length - n : n < length ? n : 0;
-    int32_t ids[32];
+    int32_t ids[LONG_PROMPT];
     for (uint32_t i = 0; i < n; i++) ids[i] = (int32_t)(65 + sample_random_u32(r) % 60);
     for (int i = 0; i < N_SESSIONS; i++) {
         if (kind == 0 || length + n > LONG_CTX - 8)
@@ -398,6 +413,42 @@ static void step_both(struct model_session *s[N_SESSIONS], struct sample_random 
         if (i == 0 && !model_seq_guess_begin(s[i], 0, err)) fail_msg("%s", err->text);
     }
     assert_int_equal(model_session_length(s[0]), model_session_length(s[1]));
+}
+
+struct saved {
+    const struct base_buffer *bytes;
+    uint64_t at;
+};
+
+static bool pass_over(void *user, uint64_t n, struct base_error *err)
+{
+    struct saved *s = user;
+    if (n > s->bytes->size - s->at) return base_fail(err, BASE_FAILED, "past the end");
+    s->at += n;
+    return true;
+}
+
+static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
+{
+    struct saved *s = user;
+    const uint64_t at = s->at;
+    if (!pass_over(user, n, err)) return false;
+    memcpy(bytes, s->bytes->data + at, n);
+    return true;
+}
+
+/* Loads a saved sequence, at most the first `most` tokens, and saves it; returns their number. */
+static uint32_t save_again(struct model_session *s, const struct base_buffer *bytes, uint32_t most,
+                           struct base_buffer *again)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct saved from = {bytes, 0};
+    const struct model_source source = {read_bytes, pass_over, {&from}, 1};
+    const struct model_sink sink = {keep_bytes, again};
+    const uint32_t n = model_seq_load(s, 0, 1, most, &source, &err);
+    if (n > 0) model_seq_save(s, 0, &sink, &err);
+    if (err.code != BASE_OK) fail_msg("%s", err.text);
+    return n;
 }
 
 static void keys_and_values_computed_later_are_the_same(void **state)
@@ -421,23 +472,33 @@ static void keys_and_values_computed_later_are_the_same(void **state)
         if (!s[0] || !s[1]) fail_msg("%s", err.text);
         sample_random_seed(&r, 7);
         for (int step = 0; step < 80; step++) {
-            struct drafted d[N_SESSIONS] = {0};
             step_both(s, &r, &err);
-            for (int i = 0; i < N_SESSIONS && step % 16 == 15; i++) {
-                int32_t ids[4] = {70};
-                d[i].n_vocab = model_session_n_vocab(s[i]);
-                if (!model_seq_guess(s[i], 0, ids, 1, 3, keep_logits, &d[i], &err))
-                    fail_msg("%s", err.text);
-                bytes[i] = d[i].logits;
-            }
-            if (step % 16 == 15) same_bytes(bytes, v->name);
+            if (step % 16 != 15) continue;
+            for (int i = 0; i < N_SESSIONS; i++) guess_bytes(s[i], 0, &bytes[i]);
+            same_bytes(bytes, v->name);
+            base_buffer_free(&bytes[1]);
+            model_seq_fork(s[0], 0, 1, model_session_length(s[0]));
+            guess_bytes(s[0], 1, &bytes[1]);
+            same_bytes(bytes, v->name);
+            free_bytes(bytes);
         }
         for (int i = 0; i < N_SESSIONS; i++) {
             const struct model_sink sink = {keep_bytes, &bytes[i]};
             if (!model_seq_save(s[i], 0, &sink, &err)) fail_msg("%s", err.text);
-            model_session_free(s[i]);
         }
         same_bytes(bytes, v->name);
+        base_buffer_free(&bytes[1]);
+        const uint32_t n = save_again(s[1], &bytes[0], LONG_CTX, &bytes[1]);
+        same_bytes(bytes, v->name);
+        /* The beginning, unless a window or a recurrent state is past it. */
+        base_buffer_free(&bytes[1]);
+        if (save_again(s[1], &bytes[0], n / 2, &bytes[1])) {
+            base_buffer_free(&bytes[0]);
+            save_again(s[0], &bytes[1], n, &bytes[0]);
+            same_bytes(bytes, v->name);
+        }
+        free_bytes(bytes);
+        for (int i = 0; i < N_SESSIONS; i++) model_session_free(s[i]);
         support_generate_close(&g);
     }
 }

@@ -101,6 +101,9 @@ static bool read_template(struct edit *e, struct base_error *err)
     const char *path = e->values->template;
     if (!path) return true;
     if (!cli_source_read(path, &e->template, err)) return false;
+    if (e->template.size == 0)
+        return base_fail(err, BASE_USAGE,
+                         "%s: is empty; --delete " TEMPLATE_KEY " removes a template", path);
     struct jinja_template *t =
         jinja_template_parse(e->template.data ? e->template.data : "", e->template.size, err);
     if (!t) base_error_set_file(err, path);

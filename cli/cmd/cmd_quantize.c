@@ -182,6 +182,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     const uint64_t count = gguf_tensor_count(q->in);
     q->to = calloc(count + 1, sizeof *q->to);
     if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    bool weighted = !q->values->imatrix;
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
@@ -190,12 +191,15 @@ static bool choose_types(struct quantize *q, struct base_error *err)
             return base_fail_at(err, BASE_USAGE, "--imatrix", -1,
                                 "%.*s has %llu values there: a matrix of another model",
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
-        q->to[i] = cli_quantize_plan_type(&q->plan, t, &fell_back);
+        weighted |= entry != NULL;
+        q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], q->to[i]->name);
     }
-    return true;
+    return weighted ||
+           base_fail_at(err, BASE_USAGE, "--imatrix", -1,
+                        "none of its tensors is in the model: a matrix of another model");
 }
 
 /* Without --keep-split the parts of a split model are merged into one file. */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { MAX_NUMBER = 100000 }; /* of layers, heads or experts */
+
 /* general.file_type for types that are not the base of a mix. */
 static const struct {
     enum quant_id type;
@@ -34,9 +36,8 @@ static const char *const kept[] = {
     "ffn_gate_tid2eid.",
     "position_embd.",
     "token_types.",
-    "ssm_conv1d.",
+    "ssm_conv1d",
     "shortconv.conv.",
-    "conv1d.",
     "altup",
     "laurel",
     "per_layer_model_proj.",
@@ -59,6 +60,24 @@ static const char *const kept[] = {
     "time_mix_decay_w1.",
     "time_mix_decay_w2.",
     "time_mix_lerp_fused.",
+    "sam.pos_embd",
+    "sam.neck.",
+    "sam.net_",
+    ".rel_pos",
+    ".patch_embd",
+    ".patch_merger",
+    "a.rvq.codebook",
+    "mm.a.code_embd",
+};
+
+/* Models of about 70 billion weights, whose values are a small part of them. */
+static const struct {
+    const char *architecture;
+    uint64_t layers;
+    bool shared; /* only with fewer key heads than query heads */
+} large_models[] = {
+    {"llama", 80, true}, {"qwen2", 80, false}, {"deci", 80, false},
+    {"olmo", 80, false}, {"jais2", 68, false},
 };
 
 /* The first pattern that a name contains determines its role. */
@@ -102,7 +121,7 @@ static int64_t layer_of(struct gguf_str name)
     uint64_t i = 4;
     int64_t layer = 0;
     if (name.size < 6 || memcmp(name.data, "blk.", 4) != 0) return -1;
-    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < 100000; i++)
+    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < MAX_NUMBER; i++)
         layer = layer * 10 + (name.data[i] - '0');
     return i > 4 && i < name.size && name.data[i] == '.' ? layer : -1;
 }
@@ -148,7 +167,8 @@ static bool add_override(struct cli_quantize_plan *p, const char *text, struct b
     return p->match || base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
 }
 
-/* The value of ARCHITECTURE.key, or its first item if it is a list; 0 if absent. */
+/* The value of ARCHITECTURE.key, or its first item if it is a list; at most MAX_NUMBER; 0 if
+ * absent. */
 static uint64_t number_of(const struct gguf_file *file, struct gguf_str architecture,
                           const char *key)
 {
@@ -161,29 +181,41 @@ static uint64_t number_of(const struct gguf_file *file, struct gguf_str architec
         value = (int64_t)gguf_array_num(kv, 0);
     else if (kv && !gguf_get_i64(file, name, &value, &ignored))
         value = 0;
-    return value > 0 ? (uint64_t)value : 0;
+    return value < 0 ? 0 : value < MAX_NUMBER ? (uint64_t)value : MAX_NUMBER;
 }
 
-static unsigned facts_of(const struct gguf_file *file, bool has_matrix)
+static bool is_large(struct gguf_str architecture, uint64_t layers, uint64_t shared)
 {
+    for (size_t i = 0; i < sizeof large_models / sizeof large_models[0]; i++)
+        if (str_is(architecture, large_models[i].architecture) && layers == large_models[i].layers)
+            return shared > 1 || !large_models[i].shared;
+    return false;
+}
+
+static void set_facts(struct cli_quantize_plan *p, bool has_matrix)
+{
+    const struct gguf_file *file = p->file;
     struct base_error ignored = BASE_ERROR_INIT;
     struct gguf_str architecture = {NULL, 0};
     if (!gguf_get_str(file, "general.architecture", &architecture, &ignored) ||
         architecture.size > 64)
         architecture.size = 0;
+    const uint64_t layers = number_of(file, architecture, "block_count");
+    const uint64_t loops = number_of(file, architecture, "num_loops"); /* each counts its layers */
+    p->n_layer = layers * (loops ? loops : 1);
     const uint64_t heads = number_of(file, architecture, "attention.head_count");
     const uint64_t key_heads = number_of(file, architecture, "attention.head_count_kv");
     const uint64_t shared = key_heads ? heads / key_heads : 1; /* query heads per key head */
     const uint64_t experts = number_of(file, architecture, "expert_count");
     unsigned facts = has_matrix ? CLI_WHEN_MATRIX : CLI_WHEN_NO_MATRIX;
     facts |= str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
+    facts |= str_is(architecture, "bailingmoe3") ? 0 : CLI_WHEN_NOT_BAILINGMOE3;
     facts |= shared >= 4 ? CLI_WHEN_GQA_4 : 0;
     facts |= experts >= 4 ? CLI_WHEN_EXPERTS_4 : 0;
     facts |= experts == 8 ? CLI_WHEN_EXPERTS_8 : 0;
-    if (str_is(architecture, "llama") && number_of(file, architecture, "block_count") == 80 &&
-        shared > 1)
-        facts |= CLI_WHEN_80_LAYERS;
-    return facts;
+    facts |= is_large(architecture, layers, shared) ? CLI_WHEN_LARGE : 0;
+    p->facts = facts;
+    p->has_experts = experts > 1;
 }
 
 /* Sets the mix or type that TYPE names. */
@@ -202,21 +234,62 @@ static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
     return true;
 }
 
-static bool count_layers(struct cli_quantize_plan *p, struct base_error *err)
+static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
+{
+    const char *end = ".weight";
+    const size_t n = strlen(end);
+    if (p->mix && p->mix->copies) return false;
+    if (t->ne[1] * t->ne[2] * t->ne[3] < 2 || !t->type->act) return false;
+    if (t->name.size < n || memcmp(t->name.data + t->name.size - n, end, n) != 0) return false;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        if (has_text(t->name, kept[i])) return false;
+    return true;
+}
+
+/* The type by --tensor-type; NULL: no pattern matches. */
+static const struct quant_type *overridden(const struct cli_quantize_plan *p,
+                                           const struct gguf_tensor *t)
+{
+    for (size_t i = 0; i < p->n_overrides; i++)
+        if (pcre2_match(p->override[i].pattern, (PCRE2_SPTR)t->name.data, t->name.size, 0, 0,
+                        p->match, NULL) >= 0)
+            return p->override[i].type;
+    return NULL;
+}
+
+/* llama-quantize's order: by layer, then by name. */
+static int by_layer(const void *a, const void *b, void *file)
+{
+    const struct gguf_str x = gguf_tensor_at(file, *(const uint64_t *)a)->name;
+    const struct gguf_str y = gguf_tensor_at(file, *(const uint64_t *)b)->name;
+    const int64_t layer_x = layer_of(x), layer_y = layer_of(y);
+    if (layer_x != layer_y) return layer_x < layer_y ? -1 : 1;
+    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
+    return order ? order : (x.size > y.size) - (x.size < y.size);
+}
+
+/* Numbers the matrices of each role that the rules decide on. */
+static bool set_ranks(struct cli_quantize_plan *p, struct base_error *err)
 {
     const uint64_t count = gguf_tensor_count(p->file);
-    for (uint64_t i = 0; i < count; i++) {
-        const int64_t layer = layer_of(gguf_tensor_at(p->file, i)->name);
-        if (layer >= p->n_layer) p->n_layer = (uint32_t)layer + 1;
+    uint64_t *order = calloc(count + 1, sizeof *order), n_of_role[CLI_ROLES] = {0};
+    p->rank = calloc(count + 1, sizeof *p->rank);
+    if (!order || !p->rank) {
+        free(order);
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for a plan");
     }
-    p->n_values = calloc((size_t)p->n_layer + 1, sizeof *p->n_values);
-    if (!p->n_values) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a plan");
+    for (uint64_t i = 0; i < count; i++) order[i] = i;
+    qsort_r(order, count, sizeof *order, by_layer, (void *)p->file);
     for (uint64_t i = 0; i < count; i++) {
-        const struct gguf_str name = gguf_tensor_at(p->file, i)->name;
-        if (role_of(name) == CLI_ROLE_VALUE && layer_of(name) >= 0)
-            p->n_values[layer_of(name) + 1]++;
+        const struct gguf_tensor *t = gguf_tensor_at(p->file, order[i]);
+        const unsigned role = role_of(t->name);
+        const int64_t layer = layer_of(t->name);
+        if (layer >= (int64_t)p->n_layer) p->n_layer = (uint64_t)layer + 1;
+        if (role == CLI_ROLE_VALUE) p->n_values++;
+        p->rank[order[i]] = n_of_role[__builtin_ctz(role)];
+        if (is_converted(p, t) && !overridden(p, t)) n_of_role[__builtin_ctz(role)]++;
     }
-    for (uint32_t i = 0; i < p->n_layer; i++) p->n_values[i + 1] += p->n_values[i];
+    free(order);
     return true;
 }
 
@@ -225,8 +298,8 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
                             struct base_error *err)
 {
     *p = (struct cli_quantize_plan){.file = file,
-                                    .facts = facts_of(file, has_matrix),
                                     .tied = gguf_tensor_find(file, "output.weight") == NULL};
+    set_facts(p, has_matrix);
     const char *output = values->output_type, *embedding = values->embedding_type;
     if (!set_base(p, name, values->pure, err)) return false;
     if (p->mix && p->mix->copies &&
@@ -236,87 +309,63 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
     if (embedding && !(p->embedding = encodable(embedding, "--embedding-type", err))) return false;
     for (size_t i = 0; i < values->tensor_type.count; i++)
         if (!add_override(p, values->tensor_type.item[i], err)) return false;
-    return count_layers(p, err);
+    return set_ranks(p, err);
 }
 
 void cli_quantize_plan_free(struct cli_quantize_plan *p)
 {
     for (size_t i = 0; i < p->n_overrides; i++) pcre2_code_free(p->override[i].pattern);
     pcre2_match_data_free(p->match);
-    free(p->n_values);
+    free(p->rank);
 }
 
 /* ---- Applying a plan ---- */
 
-static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
+static unsigned facts_of_tensor(const struct cli_quantize_plan *p, uint64_t i, unsigned role)
 {
-    const char *end = ".weight";
-    const size_t n = strlen(end);
-    if (p->mix && p->mix->copies) return false;
-    if (t->n_dims < 2 || t->ne[1] < 2 || !t->type->act) return false;
-    if (t->name.size < n || memcmp(t->name.data + t->name.size - n, end, n) != 0) return false;
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-        if (has_text(t->name, kept[i])) return false;
-    return true;
-}
-
-/* The layer's index among those that have a tensor of that role, and their number. */
-static void rank_of(const struct cli_quantize_plan *p, const struct gguf_tensor *t, unsigned role,
-                    int64_t *rank, int64_t *count)
-{
-    const int64_t layer = layer_of(t->name);
-    *rank = layer;
-    *count = p->n_layer;
-    if (role != CLI_ROLE_VALUE || layer < 0) return;
-    *rank = p->n_values[layer];
-    *count = p->n_values[p->n_layer];
-}
-
-static unsigned facts_of_tensor(const struct cli_quantize_plan *p, const struct gguf_tensor *t,
-                                unsigned role)
-{
-    int64_t rank, count;
-    rank_of(p, t, role, &rank, &count);
+    const struct gguf_tensor *t = gguf_tensor_at(p->file, i);
+    const bool ranked = role == CLI_ROLE_VALUE || !p->has_experts || p->mix->ranked;
+    const int64_t at = ranked ? (int64_t)p->rank[i] : layer_of(t->name);
+    const int64_t count = (int64_t)(role == CLI_ROLE_VALUE ? p->n_values : p->n_layer);
     unsigned facts = p->facts;
-    const bool first = rank < count / 8, last = rank >= 7 * count / 8;
+    const bool first = at < count / 8, last = at >= 7 * count / 8;
     facts |= t->ne[2] > 1 ? CLI_WHEN_STACKED : 0;
     facts |= t->ne[0] % p->base->block_len != 0 ? CLI_WHEN_UNFIT : 0;
-    if (rank < 0) return facts;
-    facts |= rank < 2 ? CLI_WHEN_FIRST_2 : 0;
-    facts |= rank < 4 ? CLI_WHEN_FIRST_4 : 0;
-    facts |= rank < count / 16 ? CLI_WHEN_FIRST_16TH : 0;
+    if (at < 0) return facts;
+    facts |= at < 2 ? CLI_WHEN_FIRST_2 : 0;
+    facts |= at < 4 ? CLI_WHEN_FIRST_4 : 0;
+    facts |= at < count / 16 ? CLI_WHEN_FIRST_16TH : 0;
     facts |= first ? CLI_WHEN_FIRST_8TH : 0;
     facts |= !first && !last ? CLI_WHEN_MIDDLE : 0;
-    facts |= first || last || (rank - count / 8) % 3 == 2 ? CLI_WHEN_SPREAD : 0;
+    facts |= first || last || (at - count / 8) % 3 == 2 ? CLI_WHEN_SPREAD : 0;
     return facts;
 }
 
-static const struct quant_type *wanted(const struct cli_quantize_plan *p,
-                                       const struct gguf_tensor *t)
+static const struct quant_type *wanted(const struct cli_quantize_plan *p, uint64_t i)
 {
+    const struct gguf_tensor *t = gguf_tensor_at(p->file, i);
     unsigned role = role_of(t->name);
     if (role == CLI_ROLE_EMBEDDING && p->embedding) return p->embedding;
     if (role == CLI_ROLE_EMBEDDING && p->tied) role = CLI_ROLE_OUTPUT;
     if (role == CLI_ROLE_OUTPUT && p->output) return p->output;
-    for (size_t i = 0; i < p->n_overrides; i++)
-        if (pcre2_match(p->override[i].pattern, (PCRE2_SPTR)t->name.data, t->name.size, 0, 0,
-                        p->match, NULL) >= 0)
-            return p->override[i].type;
+    const struct quant_type *type = overridden(p, t);
+    if (type) return type;
     if (!p->mix) return p->base;
-    const unsigned facts = facts_of_tensor(p, t, role);
-    for (int i = 0; i < CLI_QUANTIZE_RULES && p->mix->rule[i].roles; i++) {
-        const struct cli_quantize_rule *rule = &p->mix->rule[i];
+    const unsigned facts = facts_of_tensor(p, i, role);
+    for (int r = 0; r < CLI_QUANTIZE_RULES && p->mix->rule[r].roles; r++) {
+        const struct cli_quantize_rule *rule = &p->mix->rule[r];
         if ((rule->roles & role) && (rule->when & ~facts) == 0) return quant_type_by_id(rule->type);
     }
     return p->base;
 }
 
-const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
-                                                const struct gguf_tensor *t, bool *fell_back)
+const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
+                                                bool *fell_back)
 {
+    const struct gguf_tensor *t = gguf_tensor_at(p->file, index);
     *fell_back = false;
     if (!is_converted(p, t)) return t->type;
-    const struct quant_type *type = wanted(p, t);
+    const struct quant_type *type = wanted(p, index);
     if (t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;
     for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {

@@ -25,11 +25,12 @@ struct cli_quantize_plan {
     size_t n_overrides;
     struct pcre2_real_match_data_8 *match;
     const struct gguf_file *file;
-    unsigned facts;     /* conditions of rules that hold for the model */
-    uint32_t file_type; /* general.file_type; unused for a mix that copies */
-    uint32_t n_layer;
-    uint32_t *n_values; /* [n_layer + 1]: number of VALUE tensors in the layers before */
-    bool tied;          /* the model has no output.weight */
+    unsigned facts;             /* conditions of rules that hold for the model */
+    uint32_t file_type;         /* general.file_type; unused for a mix that copies */
+    uint64_t n_layer, n_values; /* layers; tensors whose role is VALUE */
+    uint64_t *rank;             /* [tensors]: number of converted tensors of its role before it */
+    bool has_experts;
+    bool tied; /* the model has no output.weight */
 };
 
 /* Makes a plan by the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
@@ -40,10 +41,10 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
                             struct base_error *err);
 void cli_quantize_plan_free(struct cli_quantize_plan *p);
 
-/* The target type of a tensor: its own if it is not converted. *fell_back: the wanted type's block
- * does not divide its rows. */
-const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
-                                                const struct gguf_tensor *t, bool *fell_back);
+/* The target type of tensor `index`: its own if it is not converted. *fell_back: the wanted type's
+ * block does not divide its rows. */
+const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
+                                                bool *fell_back);
 
 /* The name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if that is absent or
  * unknown. */

@@ -108,7 +108,9 @@ static bool init(struct model_state *s, const struct model_params *p,
                             .int16_k = is_int16(o->type_k),
                             .int16_v = is_int16(o->type_v)};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
-    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
+    kv->mtp_first = calloc(s->n_seq, sizeof *kv->mtp_first);
+    if (!kv->layer || !kv->mtp_first)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
     size_slots(kv, p, o);
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
@@ -139,6 +141,7 @@ static void free_kv(struct model_state *s)
         free(kv->slots[kind].oldest);
         free(kv->slots[kind].table);
     }
+    free(kv->mtp_first);
     free(kv->layer);
     *kv = (struct model_kv){0};
 }
@@ -283,6 +286,7 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
     const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_ALIGN : 1;
+    s->kv.mtp_first[to] = s->kv.mtp_first[from];
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -336,9 +340,10 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
  *
  *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
  *
- * so that the beginning of a sequence is the beginning of its bytes. Positions are rows as in the
- * cache; an int16-quantized cache has groups of ENGINE_KV_Q16_GROUP positions from a multiple of
- * that on, with zeros for positions that the sequence does not keep. */
+ * so that the beginning of a sequence is the beginning of its bytes. The MTP layer has positions
+ * from mtp_first on. Positions are rows as in the cache; an int16-quantized cache has groups of
+ * ENGINE_KV_Q16_GROUP positions from a multiple of that on, with zeros for positions that the
+ * sequence does not keep. */
 
 enum { BLOCK = 32 };
 
@@ -442,15 +447,25 @@ static bool move_tensor(const struct model_state *s, const struct model_kv_layer
     return true;
 }
 
+/* The part of it that layer i has, if the MTP layer begins at mtp_first. */
+static struct part of_layer(const struct model_state *s, uint32_t i, struct part p,
+                            uint32_t mtp_first)
+{
+    const bool later = s->mtp && i == s->kv.n_layer - 1;
+    if (later && p.first < mtp_first) p.first = mtp_first;
+    if (later && p.from < mtp_first) p.from = mtp_first;
+    return p;
+}
+
 /* Writes the layers of a kind, or reads them if `from` is not NULL. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
-                      struct part p, char *image, const struct model_sink *to,
+                      struct part p, uint32_t mtp_first, char *image, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
     for (uint32_t block = p.first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
-            const struct part b = in_block(p, block);
+            const struct part b = in_block(of_layer(s, i, p, mtp_first), block);
             if (layer->present && layer->kind == kind &&
                 (!move_tensor(s, layer, ENGINE_KV_Q16_KEYS, table, b, image, to, from, err) ||
                  !move_tensor(s, layer, ENGINE_KV_Q16_VALUES, table, b, image, to, from, err)))
@@ -475,6 +490,7 @@ static void outline(const struct model_state *s, uint32_t seq, struct model_stat
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         o->oldest[kind] = s->kv.slots[kind].count ? s->kv.slots[kind].oldest[seq] : 0;
+    o->mtp_first = s->kv.mtp_first[seq];
 }
 
 static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
@@ -495,7 +511,8 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct part p = {.first = slots->oldest[seq], .end = s->length[seq]};
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, image, to, NULL, err);
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, s->kv.mtp_first[seq], image, to, NULL,
+                       err);
     }
     free(image);
     return ok;
@@ -526,6 +543,7 @@ static struct part share_of(struct part p, const struct model_state_reader *r)
 static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o)
 {
+    s->kv.mtp_first[seq] = o->mtp_first;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -546,7 +564,7 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct part p = share_of(loaded(slots, o, kind, length), from);
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, image, NULL, from, err);
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, o->mtp_first, image, NULL, from, err);
     }
     free(image);
     return ok;

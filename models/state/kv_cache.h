@@ -47,6 +47,7 @@ struct model_kv {
     uint32_t window;              /* window of sliding layers; 0: there are none */
     bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
+    uint32_t *mtp_first; /* [n_seq]: the MTP layer has no keys and values of positions before */
     enum quant_id type_k, type_v;
     bool int16_k, int16_v; /* stored in the int16-quantized form that attention multiplies */
 };

@@ -49,7 +49,7 @@ struct model_place {
  * file may be wrong. */
 struct model_state_outline {
     uint32_t length;
-    uint32_t oldest[MODEL_KV_KINDS];                    /* the first position that is kept */
+    uint32_t oldest[MODEL_KV_KINDS], mtp_first;         /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 

@@ -686,8 +686,8 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part of each stream with n columns. As with AVX2, a step is added after
- * the products of the next step. */
+/* Adds the products of the part of each stream with n columns. As with AVX2, the results of a step
+ * are added after the products of the next step. */
 SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
                                   super_step_products *take, const struct quant_rows *rows,
                                   const struct super_part *part, const struct super_column *column,
@@ -737,8 +737,8 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
             if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
 }
 
-/* All rows times n_columns columns, in steps of rows_per_step rows (both are constants after
- * inlining), which are streams where they are strided. */
+/* Multiplies all rows by n_columns columns, in steps of rows_per_step rows; both are constants
+ * after inlining. The rows of a step are read as streams if they are strided. */
 SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struct quant_type *type,
                                    super_column_fill *prepare, super_step_products *take, int64_t k,
                                    const struct quant_rows *rows, const struct quant_act *a,

@@ -188,7 +188,7 @@ static struct count count_steps(struct engine *engine, const struct shape *s, ui
     m.params.n_vocab = m.params.ends.n_vocab = VOCABULARY;
     model_rows_visit(&m.params, make_weight, NULL);
     if (!model_state_init(&state, &m.params, &options, &err) ||
-        !model_graph_build(&graph, &m, &state, 1, 1, 1, &err))
+        !model_graph_build(&graph, &m, &state, 1, 1, 1, 1, &err))
         die(&err);
     const struct engine_plan *plan = &graph.graph->plan;
     for (int i = 0; i < plan->n_steps; i++) {

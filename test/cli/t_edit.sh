@@ -89,6 +89,8 @@ infer run -m "$work/e.gguf" --chat -p hi -n 0 --show-prompt --json
 out_like '<hi>'
 printf '{%% for %%}' >"$work/t.jinja"
 usage 't.jinja: line 1' edit "$m" -o "$work/x.gguf" --template "$work/t.jinja"
+: >"$work/t.jinja"
+usage 't.jinja: is empty' edit "$m" -o "$work/x.gguf" --template "$work/t.jinja"
 usage 'none.jinja' edit "$m" -o "$work/x.gguf" --template "$work/none.jinja"
 untouched
 

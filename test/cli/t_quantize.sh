@@ -32,10 +32,79 @@ is "$(type_of blk.0.attn_q.weight)" Q2_K
 is "$(type_of blk.0.attn_output.weight)" Q3_K
 is "$(type_of blk.0.attn_norm.weight)" F32
 
+# Types as llama-quantize gives them to these files.
+begin layers_are_counted_as_llama_quantize_counts_them
+small='type=Q8_0 embd=256 heads=4 head_dim=8 vocab=320'
+m0=$m
+m=$work/moe.gguf # two down projections in each layer
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=arctic $small layers=8 kv_heads=2 ff=256 experts=4 experts_used=2 >/dev/null
+is "$(types IQ2_XS)" '0:Q2_K 1:IQ2_XS 2:IQ2_XS 3:IQ2_XS 4:IQ2_XS 5:IQ2_XS 6:IQ2_XS 7:IQ2_XS '
+is "$(type_of blk.0.ffn_down_exps.weight)" IQ2_XS
+is "$(types Q4_K_S)" '0:Q5_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
+is "$(type_of blk.0.ffn_down_exps.weight)" Q5_K
+m=$work/loops.gguf # four layers that run three times count as twelve
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=nanbeige $small layers=4 kv_heads=2 ff=256 >/dev/null
+is "$(types Q4_K_M)" '0:Q6_K 1:Q4_K 2:Q4_K 3:Q6_K '
+m=$work/large.gguf # about 70 billion weights, by architecture and layers
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=qwen2 $small layers=80 kv_heads=1 ff=32 >/dev/null
+types Q3_K_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+types IQ3_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+# shellcheck disable=SC2086
+"$make_model" "$m" arch=qwen2 $small layers=80 kv_heads=4 ff=32 >/dev/null
+types Q3_K_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" Q5_K
+types IQ3_S >/dev/null
+is "$(type_of blk.9.attn_v.weight)" IQ3_S
+
+m=$m0
+
+# bare ARCHITECTURE TENSOR..: writes bare.gguf, with tensors of two matrices of [2, 32] zeros.
+bare() {
+    python3 -c 'import struct, sys
+text = lambda s: struct.pack("<Q", len(s)) + s.encode()
+names = sys.argv[2:]
+head = b"GGUF" + struct.pack("<IQQ", 3, len(names), 1)
+head += text("general.architecture") + struct.pack("<I", 8) + text(sys.argv[1])
+for i, n in enumerate(names): head += text(n) + struct.pack("<IQQQIQ", 3, 32, 2, 2, 0, i * 512)
+sys.stdout.buffer.write(head + bytes(-len(head) % 32 + 512 * len(names)))' "$@" >"$work/bare.gguf"
+}
+
+begin small_matrices_are_kept
+if command -v python3 >/dev/null 2>&1; then
+    m=$work/bare.gguf
+    bare kimi-linear blk.0.ssm_conv1d_q.weight v.patch_embd.weight blk.0.x.weight
+    types Q8_0 >/dev/null
+    is "$(type_of blk.0.ssm_conv1d_q.weight)" F32
+    is "$(type_of v.patch_embd.weight)" F32
+    is "$(type_of blk.0.x.weight)" Q8_0
+else
+    skip 'no Python'
+fi
+
+begin stacks_that_are_no_experts # llama-quantize leaves them out in one architecture
+if command -v python3 >/dev/null 2>&1; then
+    for architecture in bailingmoe3 deepseek2; do
+        bare $architecture blk.0.attn_k_b.weight blk.0.ffn_up_exps.weight
+        types MXFP4_MOE >/dev/null
+        echo "$architecture $(type_of blk.0.attn_k_b.weight) $(type_of blk.0.ffn_up_exps.weight)"
+    done >"$work/stacks"
+    is "$(paste -s -d , "$work/stacks")" 'bailingmoe3 Q8_0 MXFP4,deepseek2 MXFP4 MXFP4'
+else
+    skip 'no Python'
+fi
+m=$m0
+
 begin pure_is_one_type
 is "$(types Q4_K_M --pure)" '0:Q4_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
 is "$(type_of output.weight)" Q4_K
 is "$(type_of blk.0.attn_v.weight)" Q4_K
+
+is "$(types MXFP4_MOE --pure)" '0:MXFP4 1:MXFP4 2:MXFP4 3:MXFP4 4:MXFP4 5:MXFP4 6:MXFP4 7:MXFP4 '
 
 begin tensor_type_is_a_pattern # the first that matches, within the name, in any case
 is "$(types Q8_0 --tensor-type 'blk\.[0-3]\.FFN_DOWN=Q6_K' --tensor-type ffn_down=q5_0)" \
@@ -238,6 +307,8 @@ sys.stdout.buffer.write(struct.pack("<ii", 1, len(name)) + name + struct.pack("<
     cp "$work/four.dat" "$work/m.dat"
     infer quantize "$m" "$work/four.gguf" Q4_0 --imatrix "$work/m.dat"
     cmp -s "$work/one.gguf" "$work/four.gguf" || bad 'means depend on the number of calls'
+    sed 's/blk.0/blk.9/' "$work/one.dat" >"$work/m.dat"
+    usage 'imatrix: none of its tensors is in the model' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/m.dat"
     head -c 500 "$work/one.dat" >"$work/cut.dat"
     usage 'cut.dat: importance matrix: damaged' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/cut.dat"
 else

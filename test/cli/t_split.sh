@@ -88,11 +88,14 @@ usage "max-size: '4MB' is not a size" split "$m" "$work/x" --max-size 4MB
 usage "max-size: '99999999999999G' is not a size" split "$m" "$work/x" --max-size 99999999999999G
 usage 'contradicts' split "$m" "$work/x" --max-size 4M --max-tensors 2
 usage 'split: missing argument' split "$m"
+usage "^infer: '$work/': parts need the beginning of a name, as in $work/part\$" split "$m" "$work/"
+usage "^infer: '': parts need the beginning of a name, as in part\$" split "$m" ''
 
 begin metadata_alone_in_the_first_part
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
 parts "$work/f" 2
+[ $(($(wc -c <"$work/f-00001-of-00002.gguf") % 32)) -eq 0 ] || bad 'no padding, which llama-gguf-split writes'
 infer merge "$work/f-00001-of-00002.gguf" "$work/b.gguf"
 status 0
 cmp -s "$m" "$work/b.gguf" || bad 'other bytes'

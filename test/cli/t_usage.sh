@@ -136,6 +136,8 @@ usage 'hello: unknown command \(a text is given with -p\)' hello
 usage 'nothing: unknown command' help nothing
 usage 'tokenize: unexpected argument; a command comes first' -m x tokenize
 usage 'world: unexpected argument; a text is given with -p' -p hello world
+usage 'world: unexpected argument; a file is given with -f' perplexity world
+usage 'world: unexpected argument; a model is given with -m' bench world
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
 usage 'quantize: missing argument. Usage: infer quantize IN.gguf \[OUT.gguf\] TYPE' quantize a b
 
