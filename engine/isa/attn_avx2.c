@@ -1,6 +1,6 @@
 /* engine/isa/attn_avx2.c: integer attention with AVX2: VPMADDWD and an addition where AVX-512 has
- * one instruction. Scalar functions process rows whose length is not a multiple of 16. The same
- * bits as attn_scalar.c. */
+ * one instruction. Scalar functions process rows whose length is not a multiple of 16. Results have
+ * the bits of attn_scalar.c. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -199,7 +199,7 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     }
 }
 
-/* Loops without prefetches are separate, as with AVX-512. */
+/* Loops without prefetches are separate, as in attn_avx512.c. */
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
                                const float *offset, struct engine_attn_tile *tile)
 {
@@ -227,7 +227,7 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
         }
 }
 
-/* A mask of those of 8 keys from j on that are in the query's range. */
+/* A mask of the keys among the 8 from j on that are in the query's range. */
 TARGET INLINE __m256 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
@@ -290,7 +290,7 @@ TARGET INLINE __m256 exp2_8(__m256 x)
                          _mm256_cmp_ps(x, _mm256_set1_ps(-127.0f), _CMP_GT_OQ));
 }
 
-/* Weights of 8 keys from j on; any number for keys outside the range. */
+/* The weights of 8 keys from j on; those of keys outside the range are arbitrary. */
 TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
 {
     static const float powers[] = ENGINE_ATTN_POWERS;

@@ -1,6 +1,6 @@
 /* engine/isa/attn_avx512.c: integer attention with AVX-512 and VNNI. VPDPWSSD multiplies pairs of
  * codes of 16 keys (or 16 elements of values) by a broadcast pair of a query (or of its weights).
- * Functions that take constant arguments are inlined for each case. The same bits as
+ * Functions that take constant arguments are inlined for each case. Results have the bits of
  * attn_scalar.c. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
@@ -403,8 +403,8 @@ TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m51
 }
 
 /* Computes the weights of n <= 2 sub-blocks of keys from SUB * s on and adds them to the row's
- * lanes. Each step is done for all vectors before the next: otherwise the independent instructions
- * are outside the out-of-order window. */
+ * lanes. Each step is done for all vectors before the next, because otherwise independent
+ * instructions are too far apart for the out-of-order window. */
 TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
                                  const struct exponents *exponents, const float *inverse, int64_t s,
                                  int n, bool all, __m512 total)
@@ -560,8 +560,8 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
-    /* Rows of values from memory are read as a whole, although the totals of more than three
-     * queries then do not fit registers; in large tiles (prompts) halves are faster. */
+    /* Rows of values that come from memory are read as a whole, although the totals of more than
+     * three queries then exceed the registers; in large tiles (prompts), halves are faster. */
     for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);
     for (; d + 32 <= dv; d += 32)

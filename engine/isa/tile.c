@@ -15,7 +15,7 @@ const struct engine_tile *engine_tile_table(enum cpu_level level)
     return cpu_row(level, rows);
 }
 
-/* With fewer columns folding the rows costs more than AMX gains. */
+/* With fewer columns, folding the rows costs more than AMX gains. */
 enum { AMX_COLS = 12 };
 
 const struct engine_tile *engine_tile_product_table(enum cpu_level level, int64_t max_columns)

@@ -74,8 +74,8 @@ struct engine_tile {
     int cols;    /* of a column panel */
     int k_block; /* elements of the row panels of a tile, and of a column panel, that fit the
                     first-level cache together */
-    int64_t cols32_bytes, cols256_bytes; /* of a block of a column panel */
-    int64_t panel256_bytes;              /* of a super-block of a row panel */
+    int64_t cols32_bytes, cols256_bytes; /* bytes of a block of a column panel */
+    int64_t panel256_bytes;              /* bytes of a super-block of a row panel */
     /* Pack blocks first .. first + n_blocks - 1 of n <= cols columns as the blocks of a column
      * panel at `to`, which is zeroed if n < cols. */
     void (*columns32)(const struct engine_tile *tile, int64_t first, int64_t n_blocks,
@@ -121,10 +121,9 @@ struct engine_tile {
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
     /* Called by each worker before and after the kernels of a product; NULL if not needed. */
     void (*begin)(void), (*end)(void);
-    /* The same products from packed rows. If k is not a multiple of 32, f32 rows are padded with
-     * -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and columns with zeros.
-     * In bf16 the odd ones of 32 elements are a step, then the even ones. NULL if this is not
-     * faster. */
+    /* As above from packed rows. If k is not a multiple of 32, f32 rows are padded with -0.0f and
+     * columns with 0.0f, whose product changes no sum; bf16 rows and columns with zeros. In bf16
+     * the odd ones of 32 elements are a step, then the even ones. NULL if this is not faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
      * dim. */

@@ -14,8 +14,8 @@
  * the panels of super-blocks are folded. The integer sub-scale times (code - offset) is 128 * high
  * + low with two signed bytes; then a super-block has two sums, or one if the product fits a byte.
  *
- * The same bits as tile_scalar.c. Instructions: Intel, Architecture Instruction Set Extensions
- * Programming Reference, chapter 3. */
+ * Results have the bits of tile_scalar.c. Instructions: Intel, Architecture Instruction Set
+ * Extensions Programming Reference, chapter 3. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -77,7 +77,7 @@ TARGET static void begin_amx(void)
     _tile_loadconfig(&shapes);
 }
 
-/* Without live tile registers a task switch has nothing of them to save. */
+/* Releases the tile registers, so that a task switch need not save them. */
 TARGET static void end_amx(void)
 {
     _tile_release();
@@ -219,14 +219,14 @@ TARGET static void panel32_amx(const struct quant_panel_form *form, int64_t n_bl
 
 /* ---- Blocks of 256 ---- */
 
-/* The bytes of `even` in even places, those of `odd` in odd ones. */
+/* Combines the bytes of `even` in even places with those of `odd` in odd ones. */
 TARGET INLINE __m512i bytes_of(__m512i even, __m512i odd)
 {
     return _mm512_mask_blend_epi8(0xaaaaaaaaaaaaaaaa, even, odd);
 }
 
-/* 4 codes of each row, minus offset, times the sub-scale: 256 * high + low. `even` and `odd`: the
- * sub-scale as a byte in those places, 0 in the others; `start`: -offset times it. */
+/* Multiplies 4 codes of each row, minus the offset, by the sub-scale: 256 * high + low. `even` and
+ * `odd`: the sub-scale as a byte in those places, 0 in the others; `start`: -offset times it. */
 TARGET INLINE void fold_four(__m512i codes, __m512i even, __m512i odd, __m512i start,
                              uint8_t low[ROWS][4], int8_t high[ROWS][4])
 {

@@ -9,8 +9,8 @@
  * arithmetic inside a block is exact.
  *
  * The empty asm statements prevent two optimizations of gcc that spill registers: adding sums as a
- * tree, and keeping a block's weights in registers between groups of columns. The same bits as
- * tile_scalar.c. */
+ * tree, and keeping a block's weights in registers between groups of columns. Results have the bits
+ * of tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -76,8 +76,8 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* The same for few groups, whose codes stay in registers, column by column, so that the sums of a
- * column stay in registers, too. */
+/* As above for few groups: their codes stay in registers, and columns are processed one by one, so
+ * that the sums of a column stay in registers, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -95,7 +95,7 @@ TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const in
     }
 }
 
-/* The same for one group with codes taken as code - 128. */
+/* As above for one group with codes taken as code - 128. */
 TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
                                     const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -336,7 +336,7 @@ static int sums_depth(const struct quant_panel_form *form, const struct engine_c
     return sum_depth(form->max_code);
 }
 
-/* The same for VPDPBUSD: a sub-block is two 16-bit lanes of 4 or 8 groups. */
+/* As above for VPDPBUSD, where a sub-block is two 16-bit lanes of 4 or 8 groups. */
 static int dots_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
 {
     const int peak = form->sub_len == 16 ? x->peak4 : x->peak8;

@@ -3,7 +3,7 @@
  * Quantized panels: the 16 rows are the lanes; each of up to 8 columns has an integer accumulator
  * in a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
  * broadcast from the column panel. Float operations occur once per block. Functions that take
- * constant arguments are inlined for each case. The same bits as tile_scalar.c. */
+ * constant arguments are inlined for each case. Results have the bits of tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -317,7 +317,7 @@ TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct q
         folded_block_sums(p, n_blocks, w, x, start, total);
     else
         super_block_sums(p, sums_fit_int16(p.f, x), n_blocks, w, x, start, total);
-    /* Minima need registers, too: 4 columns at a time. */
+    /* Minima need registers, too, so 4 columns are processed at a time. */
     EACH (half, p.nc * 2 / COLS)
         add_floats((struct tile_shape){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w,
                    x, total, acc);

@@ -1,7 +1,7 @@
 /* engine/isa/vec_avx2.c: the sixteen-wide operations of vec_scalar.c as pairs of AVX2 registers.
  *
- * The same bits: VMAXPS, VMINPS and the ordered compare have the NaN rules of the scalar code, FMA
- * and F16C its rounding. Called through the table only. */
+ * Results have the same bits, because VMAXPS, VMINPS and the ordered compare have the NaN rules of
+ * the scalar code, and FMA and F16C its rounding. Called through the table only. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
 #include <math.h>

@@ -66,7 +66,8 @@ VEC_FN void v_store_n(float *p, v16 x, int n)
     for (int l = 0; l < n; ++l) p[l] = x.lane[l];
 }
 
-/* Even elements of p[32] to *a, odd ones to *b; and back. */
+/* Moves the even elements of p[32] to *a and the odd ones to *b; the second function does the
+ * inverse. */
 VEC_FN void v_load_pairs(const float *p, v16 *a, v16 *b)
 {
     for (int l = 0; l < 16; ++l) {
