@@ -228,6 +228,14 @@ static void learn_seconds(double *average, double seconds)
         *average += (seconds < 1.5 * before ? seconds - before : 0.5 * before) / 8;
 }
 
+/* The likeliest token; any if no logit is a number, because a wrong draft is dropped. */
+static int32_t likeliest(struct generate_draft *d, const float *logits)
+{
+    struct base_error none = BASE_ERROR_INIT;
+    const int32_t id = sample_next(d->sampler, logits, &none);
+    return id < 0 ? 0 : id;
+}
+
 static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
                       int32_t *guess, struct base_error *err)
 {
@@ -240,8 +248,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
             d->held[d->n_held++] = guess[i - 1];
             if (!model_eval(s, &guess[i - 1], 1, MODEL_LOGITS_LAST, NULL, NULL, err)) return false;
         }
-        guess[i] = sample_next(d->sampler, model_last_logits(s), err);
-        if (guess[i] < 0) return false;
+        guess[i] = likeliest(d, model_last_logits(s));
     }
     if (k > 1) learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(k - 1));
     return true;
@@ -251,8 +258,8 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
 
 static int32_t choose(void *user, const float *logits, struct base_error *err)
 {
-    struct generate_draft *d = user;
-    return sample_next(d->sampler, logits, err);
+    (void)err;
+    return likeliest(user, logits);
 }
 
 /* new[0..n_new) follow the ids that the sequence holds. */

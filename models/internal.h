@@ -108,7 +108,8 @@ void model_mtp_expect(struct model_mtp_rows *r, uint32_t seq, uint32_t n);
 /* After a run of g: keeps the hidden states of its tokens row[n_rows]. */
 bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
                     const struct model_token *tokens, const uint32_t *row, struct base_error *err);
-/* Computes the layer's keys and values of positions before `end` that lack them. */
+/* Computes the layer's keys and values of positions before `end` that lack them; if the hidden
+ * states before it are not kept, the layer begins there. */
 bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err);
 /* See model_seq_guess_begin. */
 bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err);

@@ -142,6 +142,7 @@ static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g
 bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err)
 {
     uint32_t *stored = &r->stored[seq];
+    if (r->end[seq] < end) r->state->kv.mtp_first[seq] = *stored = end; /* the rest is not kept */
     while (*stored < end) {
         uint32_t i = 0;
         while (i + 1 < MODEL_MTP_GRAPHS && 2u << i <= end - *stored) i++;

@@ -262,9 +262,23 @@ static void make_list(const struct gguf_file *file, const char *path)
     assert_int_equal(fclose(out), 0);
 }
 
-/* Replaces s->model by the model of a fixture that writes a list; its session keeps the layer's
- * state. */
-static void open_list(struct support_generate *s, const char *name)
+/* Overwrites a tensor, so that the logits of the file's MTP layer are NaN. */
+static void spoil_layer(const struct gguf_file *file, const char *path)
+{
+    FILE *out = fopen(path, "r+b");
+    assert_non_null(out);
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        if (!ends_with(t->name, "nextn.eh_proj.weight")) continue;
+        assert_int_equal(fseek(out, (long)t->offset, SEEK_SET), 0);
+        for (uint64_t k = 0; k < t->size; k++) fputc(0xff, out);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Replaces s->model by the model of a changed fixture; its session keeps the layer's state. */
+static void open_changed(struct support_generate *s, const char *name,
+                         void (*change)(const struct gguf_file *file, const char *path))
 {
     struct base_error err = BASE_ERROR_INIT;
     struct support_model m = support_model_default(name);
@@ -277,7 +291,7 @@ static void open_list(struct support_generate *s, const char *name)
     snprintf(path, sizeof path, "/tmp/infer-%d-list.gguf", (int)getpid());
     assert_true(support_model_write(&m, path, &err));
     s->file = gguf_open(path, &err);
-    make_list(s->file, path);
+    change(s->file, path);
     unlink(path);
     s->model = model_open(s->file, s->engine, &err);
     if (!s->model) fail_msg("%s: %s", err.item, err.text);
@@ -315,6 +329,25 @@ static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
     constraint_free(kit.list);
 }
 
+static void a_layer_without_numbers_is_only_wrong(void **state)
+{
+    struct kit kit = {0};
+    struct fixture f = {0};
+    (void)state;
+    make_kit(&kit);
+    support_generate_open(&f.plain, "glm4moe-mtp", 1, N_CTX);
+    open_changed(&f.guessed, "glm4moe-mtp", spoil_layer);
+    const struct generate_draft_options o = {
+        .n_ctx = N_CTX, .mtp = f.guessed.session, .always = true};
+    for (size_t k = 0; k < kit.n_options; k++)
+        compare_turns(&f, &kit.options[k], &o, k, "a spoilt layer");
+    assert_true(f.sum.n_guesses > 0);
+    support_generate_close(&f.plain);
+    support_generate_close(&f.guessed);
+    constraint_free(kit.letters);
+    constraint_free(kit.list);
+}
+
 /* All drafts are right, with a state that can be cut back and with one that cannot. */
 static void a_layer_that_knows_the_text_is_always_right(void **state)
 {
@@ -329,7 +362,7 @@ static void a_layer_that_knows_the_text_is_always_right(void **state)
         struct base_error err = BASE_ERROR_INIT;
         struct support_generate s = {0};
         struct text text = {0};
-        open_list(&s, names[i]);
+        open_changed(&s, names[i], make_list);
         const struct generate_draft_options options = {
             .n_ctx = N_CTX, .mtp = s.session, .always = true};
         struct generate_draft *d = generate_draft_new(&options, &err);
@@ -408,7 +441,8 @@ static void step_both(struct model_session *s[N_SESSIONS], struct sample_random 
             model_session_truncate(s[i], length - back);
         else if (kind == 1)
             model_seq_fork(s[i], 1, 0, model_seq_fork(s[i], 0, 1, length - n / 8));
-        else if (!model_eval(s[i], ids, n, MODEL_LOGITS_LAST, NULL, NULL, err))
+        else if (!model_eval(s[i], ids, n, kind == 2 ? MODEL_LOGITS_NONE : MODEL_LOGITS_LAST, NULL,
+                             NULL, err))
             fail_msg("%s", err->text);
         if (i == 0 && !model_seq_guess_begin(s[i], 0, err)) fail_msg("%s", err->text);
     }
@@ -451,6 +485,55 @@ static uint32_t save_again(struct model_session *s, const struct base_buffer *by
     return n;
 }
 
+static void open_two(struct support_generate *g, const char *name,
+                     struct model_session *s[N_SESSIONS])
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct model_session_options o = {.n_seq = 2,
+                                            .n_ctx = LONG_CTX,
+                                            .n_batch = 100,
+                                            .type_k = QUANT_F16,
+                                            .type_v = QUANT_F16,
+                                            .mtp = true};
+    support_generate_open(g, name, 1, N_CTX);
+    for (int i = 0; i < N_SESSIONS; i++) s[i] = model_session_new(g->model, &o, &err);
+    if (!s[0] || !s[1]) fail_msg("%s", err.text);
+}
+
+/* A prompt that is one batch without logits: no hidden state of it is kept, and those of a text
+ * before it are not taken for them. */
+static void hidden_states_of_another_text_are_not_used(void **state)
+{
+    enum { N = 90 };
+    int32_t ids[LONG_PROMPT];
+    (void)state;
+    for (int32_t i = 0; i < LONG_PROMPT; i++) ids[i] = 65 + i % 60;
+    for (const struct support_fixture *v = support_fixtures; v->name; v++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_generate g = {0};
+        struct model_session *s[N_SESSIONS];
+        struct base_buffer guess[N_SESSIONS],
+            bytes[N_SESSIONS] = {BASE_BUFFER_INIT, BASE_BUFFER_INIT};
+        if (!v->mtp) continue;
+        open_two(&g, v->name, s);
+        bool ok = model_eval(s[1], ids, LONG_PROMPT, MODEL_LOGITS_LAST, NULL, NULL, &err);
+        model_session_truncate(s[1], 0);
+        for (int i = 0; i < N_SESSIONS; i++) {
+            const struct model_sink sink = {keep_bytes, &bytes[i]};
+            ok = ok && model_eval(s[i], ids + 7, N, MODEL_LOGITS_NONE, NULL, NULL, &err) &&
+                 model_seq_save(s[i], 0, &sink, &err);
+            if (!ok) fail_msg("%s: %s", v->name, err.text);
+            guess_bytes(s[i], 0, &guess[i]);
+        }
+        same_bytes(bytes, v->name);
+        same_bytes(guess, v->name);
+        free_bytes(bytes);
+        free_bytes(guess);
+        for (int i = 0; i < N_SESSIONS; i++) model_session_free(s[i]);
+        support_generate_close(&g);
+    }
+}
+
 static void keys_and_values_computed_later_are_the_same(void **state)
 {
     (void)state;
@@ -461,15 +544,7 @@ static void keys_and_values_computed_later_are_the_same(void **state)
         struct base_buffer bytes[N_SESSIONS] = {BASE_BUFFER_INIT, BASE_BUFFER_INIT};
         struct sample_random r;
         if (!v->mtp) continue;
-        support_generate_open(&g, v->name, 1, N_CTX);
-        const struct model_session_options o = {.n_seq = 2,
-                                                .n_ctx = LONG_CTX,
-                                                .n_batch = 16,
-                                                .type_k = QUANT_F16,
-                                                .type_v = QUANT_F16,
-                                                .mtp = true};
-        for (int i = 0; i < N_SESSIONS; i++) s[i] = model_session_new(g.model, &o, &err);
-        if (!s[0] || !s[1]) fail_msg("%s", err.text);
+        open_two(&g, v->name, s);
         sample_random_seed(&r, 7);
         for (int step = 0; step < 80; step++) {
             step_both(s, &r, &err);
@@ -581,7 +656,7 @@ static void guesses_allocate_nothing(void **state)
         int32_t ids[MAX_PROMPT];
         o.sample.temp = 0;
         if (source == 2)
-            open_list(&s, "glm4moe-mtp");
+            open_changed(&s, "glm4moe-mtp", make_list);
         else
             support_generate_open(&s, "llama", 1, N_CTX);
         struct model_session *twin = source == 1 ? session_of(s.model, false) : NULL;
@@ -611,7 +686,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_the_same),
         cmocka_unit_test(texts_guessed_at_by_a_layer_of_the_file_are_the_same),
+        cmocka_unit_test(a_layer_without_numbers_is_only_wrong),
         cmocka_unit_test(a_layer_that_knows_the_text_is_always_right),
+        cmocka_unit_test(hidden_states_of_another_text_are_not_used),
         cmocka_unit_test(keys_and_values_computed_later_are_the_same),
         cmocka_unit_test(the_longest_match_is_found),
         cmocka_unit_test(guesses_allocate_nothing),
