@@ -4,7 +4,7 @@
  * value = d * (scale - 32) * book[code], with the codebook of IQ4_NL. 4.25 bits per weight. Panels
  * hold book[code] + 128. Called through the type table only. */
 #include "quant/encode/fit.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 struct iq4_xs_block {
     uint16_t d;            /* half precision */

@@ -3,7 +3,7 @@
  * value = d * scale * code - dmin * min, code 0..3. 2.625 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 struct q2_k_block {
     uint8_t scale[16];     /* of sub-block s: scale in bits 3..0, min in bits 7..4 */

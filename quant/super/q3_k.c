@@ -3,7 +3,7 @@
  * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 struct q3_k_block {
     uint8_t high[32]; /* byte l, bit 4h + g: bit 2 of element 128h + 32g + l, l < 32 */

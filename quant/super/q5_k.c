@@ -4,7 +4,7 @@
  * table only. */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 struct q5_k_block {
     uint16_t d, dmin;  /* half precision */

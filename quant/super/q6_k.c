@@ -3,7 +3,7 @@
  * value = d * scale * (code - 32), code 0..63. 6.5625 bits per weight. Called through the type
  * table only. */
 #include "quant/encode/fit.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 struct q6_k_block {
     uint8_t

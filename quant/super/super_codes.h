@@ -17,7 +17,7 @@
 #define QUANT_SUPER_SUPER_CODES_H
 
 #include "quant/super/grid_tables.h"
-#include "quant/super/super_x86.h"
+#include "quant/super/super_gemv.h"
 
 /* In a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
 typedef uint64_t super_grid_entry(const void *block, int i);
@@ -154,7 +154,7 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
     }
 }
 
-/* ---- AVX-512: one column, by super_gemv_steps of super_x86.h ---- */
+/* ---- AVX-512: one column, by super_gemv_steps of super_gemv.h ---- */
 
 #define SUPER_VBMI QUANT_INLINE CPU_TARGET_AVX512BF16
 
