@@ -462,7 +462,13 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
                       struct part p, uint32_t mtp_first, char *image, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
-    for (uint32_t block = p.first / BLOCK * BLOCK; block < p.end; block += BLOCK)
+    uint32_t first = p.end; /* of any layer: from there on each block has bytes */
+    for (uint32_t i = 0; i < s->kv.n_layer; i++) {
+        const struct model_kv_layer *layer = &s->kv.layer[i];
+        const uint32_t from_here = of_layer(s, i, p, mtp_first).first;
+        if (layer->present && layer->kind == kind && from_here < first) first = from_here;
+    }
+    for (uint32_t block = first / BLOCK * BLOCK; block < p.end; block += BLOCK)
         for (uint32_t i = 0; i < s->kv.n_layer; i++) {
             const struct model_kv_layer *layer = &s->kv.layer[i];
             const struct part b = in_block(of_layer(s, i, p, mtp_first), block);
