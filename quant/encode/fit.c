@@ -43,7 +43,7 @@ bool quant_fit_prepare(int n, const float *in, const float *importance, float *x
 {
     float rms;
     if (!prepare(n, in, importance, x, w, &rms)) return false;
-    for (int i = 0; i < n; i++) w[i] = (importance ? w[i] : 1.0f) * (rms + fabsf(x[i]));
+    for (int i = 0; !importance && i < n; i++) w[i] = rms + fabsf(x[i]);
     return true;
 }
 
