@@ -39,11 +39,13 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
 
 const struct quant_fit quant_fit_scalar = FIT_TABLE;
 
-bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w)
+bool quant_fit_prepare(int n, const float *in, const float *importance, bool by_size, float *x,
+                       float *w)
 {
     float rms;
     if (!prepare(n, in, importance, x, w, &rms)) return false;
-    for (int i = 0; !importance && i < n; i++) w[i] = rms + fabsf(x[i]);
+    for (int i = 0; i < n && (by_size || !importance); i++)
+        w[i] = (importance ? w[i] : 1.0f) * (rms + fabsf(x[i]));
     return true;
 }
 

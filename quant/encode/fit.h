@@ -58,10 +58,11 @@ static const struct quant_fit_trial quant_fit_free[15] = {
 #define QUANT_FIT_BOUNDED .bounded = true, .n_trials = 19, .trial = quant_fit_bounded
 #define QUANT_FIT_FREE    .n_trials = 15, .trial = quant_fit_free
 
-/* Copies n elements to x and their weights as described above (importance may be NULL) to w; false
- * when an element is not finite. Clamps elements that no half-precision scale can reach, so that no
- * sum overflows. */
-bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w);
+/* Copies n elements to x and their weights as described above (importance may be NULL) to w; with
+ * by_size an importance is multiplied by the weight without it. False when an element is not
+ * finite. Clamps elements that no half-precision scale can reach, so that no sum overflows. */
+bool quant_fit_prepare(int n, const float *in, const float *importance, bool by_size, float *x,
+                       float *w);
 
 /* Sums have this many lanes, so that a compiler can vectorize them without changing the result. */
 enum { QUANT_FIT_LANES = 8 };
