@@ -207,6 +207,31 @@ static void rows_encoded_together_are_each_what_they_are_alone(void **state)
     }
 }
 
+/* Weights on the grid of Q4_1, one of them with a million times the importance of the others. */
+static void four_bit_grids_come_back_exactly_whatever_weight_dominates(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {QUANT_Q4_1, QUANT_Q5_1};
+    uint64_t rng = 11;
+    for (size_t t = 0; t < sizeof ids / sizeof *ids; t++)
+        for (int trial = 0; trial < 1024; trial++) {
+            const float d =
+                quant_f16_to_f32((uint16_t)(0x2800 + 16 * support_random_below(&rng, 64)));
+            const float m = -d * (float)(4 + trial / 128); /* exact in binary16 */
+            float x[32], by[32], back[32];
+            uint8_t row[24];
+            for (int i = 0; i < 32; i++) {
+                x[i] = d * (float)(i < 2 ? 15 * (uint32_t)i : support_random_below(&rng, 16)) + m;
+                by[i] = 1e-6f * (3.0f + support_random_float(&rng));
+            }
+            by[trial % 32] = 1.0f;
+            const struct quant_type *type = quant_type_by_id(ids[t]);
+            type->encode_by(32, x, by, row);
+            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
+            assert_memory_equal(x, back, sizeof x);
+        }
+}
+
 /* Elements that are not finite make the whole block NaN, and only that. */
 static void what_is_not_finite_shows_in_its_block(void **state)
 {
@@ -394,6 +419,7 @@ int main(void)
         cmocka_unit_test(decoding_follows_the_drawings),
         cmocka_unit_test(encoding_stays_within_its_bound),
         cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
+        cmocka_unit_test(four_bit_grids_come_back_exactly_whatever_weight_dominates),
         cmocka_unit_test(what_is_not_finite_shows_in_its_block),
         cmocka_unit_test(extremes_of_small_blocks_come_back),
         cmocka_unit_test(activations_round_as_specified),

@@ -14,13 +14,13 @@
 #include "quant/encode/fit_lanes.inc"
 
 FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *g, bool weighted,
-                         const int8_t *codebook, const lanes *inverse, const lanes *from,
+                         const int8_t *codebook, const lanes *inverse, const struct origin *from,
                          struct sums *out)
 {
     struct sums s = {0};
     for (int i = 0; i < g->depth; i++) {
         lanes at = g->x[i], value;
-        if (from) at += *from;
+        if (from) at += from->add;
         at *= *inverse;
         for (int l = 0; l < WIDTH; l++) {
             value[l] = (float)grid->low;
@@ -28,6 +28,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
             for (int j = 1; codebook && j < 16 && at[l] > middle_of(grid, j); j++)
                 value[l] = codebook[j];
         }
+        if (from) value = (value + QUANT_FIT_SHIFT) - from->shift;
         const lanes wv = weighted ? g->w[i] * value : value;
         if (from) s.v += wv;
         s.vv += wv * value;
@@ -38,11 +39,13 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
 
 const struct quant_fit quant_fit_scalar = FIT_TABLE;
 
-bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w)
+bool quant_fit_prepare(int n, const float *in, const float *importance, bool by_size, float *x,
+                       float *w)
 {
     float rms;
     if (!prepare(n, in, importance, x, w, &rms)) return false;
-    for (int i = 0; i < n; i++) w[i] = (importance ? w[i] : 1.0f) * (rms + fabsf(x[i]));
+    for (int i = 0; i < n && (by_size || !importance); i++)
+        w[i] = (importance ? w[i] : 1.0f) * (rms + fabsf(x[i]));
     return true;
 }
 

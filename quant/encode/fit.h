@@ -1,9 +1,10 @@
 /* quant/encode/fit.h: private to quant/: the search for scales and codes that encoders share.
  *
- * Least squares, each element weighted by (root mean square of the super-block) + |x|: errors of
- * large weights do more harm, but small weights are more frequent. Plain float arithmetic in a
- * fixed order, so the bytes do not depend on the machine. Super-blocks (or blocks) with an element
- * that is not finite get d = NaN and codes 0, so that the error is visible. */
+ * Least squares, each element weighted by its importance. Without importance the weight is (root
+ * mean square of the super-block) + |x|: errors of large weights do more harm, but small weights
+ * are more frequent. Plain float arithmetic in a fixed order, so the bytes do not depend on the
+ * machine. Super-blocks (or blocks) with an element that is not finite get d = NaN and codes 0, so
+ * that the error is visible. */
 #ifndef QUANT_ENCODE_FIT_H
 #define QUANT_ENCODE_FIT_H
 
@@ -57,10 +58,11 @@ static const struct quant_fit_trial quant_fit_free[15] = {
 #define QUANT_FIT_BOUNDED .bounded = true, .n_trials = 19, .trial = quant_fit_bounded
 #define QUANT_FIT_FREE    .n_trials = 15, .trial = quant_fit_free
 
-/* Copies n elements to x and their weights as described above, times importance[n] unless that is
- * NULL, to w; false when an element is not finite. Clamps elements that no half-precision scale can
- * reach, so that no sum overflows. */
-bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w);
+/* Copies n elements to x and their weights as described above (importance may be NULL) to w; with
+ * by_size an importance is multiplied by the weight without it. False when an element is not
+ * finite. Clamps elements that no half-precision scale can reach, so that no sum overflows. */
+bool quant_fit_prepare(int n, const float *in, const float *importance, bool by_size, float *x,
+                       float *w);
 
 /* Sums have this many lanes, so that a compiler can vectorize them without changing the result. */
 enum { QUANT_FIT_LANES = 8 };
@@ -123,12 +125,12 @@ struct quant_scales {
 
 /* The searches at one level; the result is the same at all levels. */
 struct quant_fit {
-    /* n blocks of `len` (at most QUANT_FIT_AT_ONCE elements): x ~ d * value. The error is weighted
-     * as described above, or by the importance alone without by_size. A block with an element that
+    /* n blocks of `len` (at most QUANT_FIT_AT_ONCE elements): x ~ d * value. Weights are as
+     * described above with by_size, otherwise 1 without importance. A block with an element that
      * is not finite gets d = NaN. */
     void (*blocks)(const struct quant_fit_grid *grid, int len, bool by_size, int n, const float *in,
                    const float *importance, uint16_t *d, uint8_t *code);
-    /* n blocks of 32, at most 16: x ~ d * code + m, weighted by the importance alone. */
+    /* n blocks of 32, at most 16: x ~ d * code + m, weights 1 without importance. */
     void (*blocks_with_min)(const struct quant_fit_min_form *form, int n, const float *in,
                             const float *importance, struct quant_scales *scales, uint8_t *code);
     /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */

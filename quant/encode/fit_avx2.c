@@ -5,14 +5,15 @@
 #include <immintrin.h>
 
 FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *g, bool weighted,
-                         const int8_t *codebook, const lanes *inverse, const lanes *from,
+                         const int8_t *codebook, const lanes *inverse, const struct origin *from,
                          struct sums *out)
 {
     const __m256 low = _mm256_set1_ps((float)grid->low), high = _mm256_set1_ps((float)grid->high);
     const __m256 shift = _mm256_set1_ps(QUANT_FIT_SHIFT);
     for (int h = 0; h < 2; h++) {
         const __m256 times = ((const __m256 *)inverse)[h];
-        const __m256 more = from ? ((const __m256 *)from)[h] : _mm256_setzero_ps();
+        const __m256 more = from ? ((const __m256 *)&from->add)[h] : _mm256_setzero_ps();
+        const __m256 back = from ? ((const __m256 *)&from->shift)[h] : shift;
         __m256 v = _mm256_setzero_ps(), vv = v, vx = v;
         for (int i = 0; i < g->depth; i++) {
             const __m256 x = ((const __m256 *)&g->x[i])[h];
@@ -20,7 +21,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
             __m256 value = low;
             if (!codebook) {
                 value = _mm256_min_ps(_mm256_max_ps(at, low), high);
-                value = _mm256_sub_ps(_mm256_add_ps(value, shift), shift);
+                value = _mm256_sub_ps(_mm256_add_ps(value, shift), back);
             }
             for (int j = 1; codebook && j < 16; j++) {
                 const __m256 past =

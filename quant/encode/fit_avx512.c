@@ -32,13 +32,14 @@ CPU_TARGET_AVX512 static inline __m512 nearest_of(const struct book *book, __m51
 }
 
 FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *g, bool weighted,
-                         const int8_t *codebook, const lanes *inverse, const lanes *from,
+                         const int8_t *codebook, const lanes *inverse, const struct origin *from,
                          struct sums *out)
 {
     const __m512 low = _mm512_set1_ps((float)grid->low), high = _mm512_set1_ps((float)grid->high);
     const __m512 shift = _mm512_set1_ps(QUANT_FIT_SHIFT);
+    const __m512 back = from ? _mm512_load_ps(&from->shift) : shift;
     const __m512 times = _mm512_load_ps(inverse);
-    const __m512 more = from ? _mm512_load_ps(from) : _mm512_setzero_ps();
+    const __m512 more = from ? _mm512_load_ps(&from->add) : _mm512_setzero_ps();
     struct book book = {low, low};
     if (codebook) book = book_of(codebook);
     __m512 v = _mm512_setzero_ps(), vv = v, vx = v;
@@ -48,7 +49,7 @@ FIT_INLINE void add_sums(const struct quant_fit_grid *grid, const struct group *
         __m512 value = low;
         if (!codebook) {
             value = _mm512_min_ps(_mm512_max_ps(at, low), high);
-            value = _mm512_sub_ps(_mm512_add_ps(value, shift), shift);
+            value = _mm512_sub_ps(_mm512_add_ps(value, shift), back);
         }
         if (codebook) value = nearest_of(&book, at);
         __m512 wv = value;

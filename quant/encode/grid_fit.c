@@ -314,7 +314,7 @@ void quant_grid_fit(const struct quant_grid *grid, const float *in, const float 
     struct choice ideal[16];
     float largest = 0.0f, best = INFINITY;
     *out = (struct quant_grid_fit){.d = FIT_NAN};
-    if (!quant_fit_prepare(FIT_LEN, in, importance, e.x, e.w)) return;
+    if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e.x, e.w)) return;
     take_signs(form, &e, trial.sign);
     grid->level->fill(form, &e, &t);
     fit_subs(grid, &e, &t, ideal);

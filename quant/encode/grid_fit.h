@@ -26,6 +26,7 @@ struct quant_grid_form {
     int shift_len;
     int sub_len, max_scale;
     float factor;
+    bool by_size; /* weights: quant_fit_prepare */
     /* Trial scales: n_scales of them; the first puts the largest element at `first` times the
      * highest level, and each is 1 / `ratio` times the one before. */
     int n_scales;
@@ -37,7 +38,7 @@ struct quant_grid_form {
 #define QUANT_GRID_IQ1                                                                             \
     .n_entries = 2048, .entry_len = 8, .grid8 = quant_grid_iq1, .n_levels = 3, .level = {-8, 0, 8}, \
     .signs = QUANT_GRID_SHIFTS, .n_scales = 5, .first = 1.1f, .ratio = 1.3f, .factor = 0.125f,     \
-    .max_scale = 7
+    .max_scale = 7, .by_size = true
 #define QUANT_GRID_IQ2                                                                             \
     .entry_len = 8, .n_levels = 3, .level = {8, 25, 43}, .n_scales = 7, .first = 0.75f,            \
     .ratio = 1.18f, .factor = 0.125f, .max_scale = 15
