@@ -92,29 +92,38 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
     quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
-/* Adds the products of n rows, w_stride bytes apart, with the column. A strided row is prefetched
- * `ahead` bytes before it is read; 0: a single row, prefetched by the policy of adjacent rows. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(int n, struct quant_lanes_form form,
-                                                            quant_lanes_step_avx512 *step,
-                                                            int64_t k, const uint8_t *row,
-                                                            size_t w_stride, size_t ahead,
-                                                            const uint8_t *x, float *sum)
+/* The same for AVX-512. */
+struct quant_lanes_product_avx512 {
+    struct quant_lanes_form form;
+    quant_lanes_step_avx512 *step;
+    int64_t k;
+    const void *column;
+};
+
+CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
+                                                            const struct quant_row_group *group,
+                                                            const uint8_t *row, float *sum)
 {
-    const size_t w_step = (size_t)form.step * form.w_bytes;
+    const struct quant_lanes_product_avx512 *p = product;
+    const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
+    const size_t x_step = (size_t)p->form.step * p->form.x_bytes;
+    const uint8_t *x = p->column;
     __m512 lanes[QUANT_LANES_ROWS];
-    EACH (i, n) lanes[i] = _mm512_setzero_ps();
-    for (; k >= form.step; k -= form.step, x += (size_t)form.step * form.x_bytes, row += w_step) {
-        EACH (i, n) {
-            const uint8_t *w = row + (size_t)i * w_stride;
-            if (ahead == 0)
+    int64_t left = p->k;
+    EACH (i, group->n) lanes[i] = _mm512_setzero_ps();
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
+        EACH (i, group->n) {
+            const uint8_t *w = row + (size_t)i * group->row_stride;
+            if (group->adjacent_rows)
                 quant_prefetch_once((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
-            else if ((uintptr_t)w % 64 < w_step)
-                quant_prefetch((const char *)w + ahead, 64);
-            lanes[i] = step(lanes[i], w, x, form.step);
+            else if ((uintptr_t)w % 64 < w_step) /* once for each line */
+                quant_group_prefetch_strided(group, w, 64);
+            lanes[i] = p->step(lanes[i], w, x, p->form.step);
         }
     }
-    EACH (i, n) {
-        if (k > 0) lanes[i] = step(lanes[i], row + (size_t)i * w_stride, x, (int)k);
+    EACH (i, group->n) {
+        if (left > 0)
+            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, (int)left);
         sum[i] = quant_tree_avx512(lanes[i]);
     }
 }
@@ -124,20 +133,13 @@ CPU_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
                         const struct quant_rows *rows, const void *column, float *out)
 {
-    const uint8_t *row = rows->w;
-    const size_t stride = (size_t)rows->stride;
-    const bool adjacent = rows->order == QUANT_ROWS_ADJACENT;
-    for (int64_t r = 0; r < rows->n * (adjacent ? QUANT_LANES_ROWS : 1); r++) {
-        float sum[QUANT_LANES_ROWS];
-        if (adjacent) {
-            quant_lanes_rows_avx512(1, form, step, k, row, 0, 0, column, out + r);
-        } else {
-            quant_lanes_rows_avx512(QUANT_LANES_ROWS, form, step, k, row, stride * rows->row_bytes,
-                                    rows->prefetch.distance, column, sum);
-            EACH (i, QUANT_LANES_ROWS) out[(size_t)r + (size_t)i * stride] = sum[i];
-        }
-        row += rows->row_bytes;
-    }
+    const struct quant_lanes_product_avx512 p = {form, step, k, column};
+    struct quant_rows single = *rows;
+    single.n *= QUANT_LANES_ROWS;
+    if (rows->order == QUANT_ROWS_ADJACENT)
+        quant_gemv_groups(1, 1, true, quant_lanes_rows_avx512, &p, &single, &out);
+    else
+        quant_gemv_groups(QUANT_LANES_ROWS, 1, false, quant_lanes_rows_avx512, &p, rows, &out);
 }
 
 /* Blend mask of lanes `first` to first + 7: set in lanes below n. */
