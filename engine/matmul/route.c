@@ -13,8 +13,9 @@
  *                gate, processor prefetches strided     step evenly in the whole weight: few long
  *                rows (cpu_prefetch)                    address streams
  *   gemv         2 columns or fewer, or as many as the  the type's gemv on runs of rows, by some columns
- *                type's gemv takes at once; or BF16     at once or column by column: decoding a token
- *                where the level has no tile for it     reads weights once
+ *                type's gemv takes at once, of floats   at once or column by column: decoding a token
+ *                of strided rows 16; or BF16 where the  reads weights once
+ *                level has no tile for it
  *   packed       floats, more than 16 columns, or BF16  rows and columns packed in bundles, tiles of
  *                that no tile reads in place; where     24 rows by 8 columns: one load of a row serves
  *                the level has such a tile              8 columns
@@ -52,6 +53,8 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
     if (f->blas) return ENGINE_ROUTE_BLAS;
     if (engine_route_gemv_only(f->max_columns) && !f->gated && !f->adjacent_rows)
         return ENGINE_ROUTE_GEMV_STRIDED;
+    if (engine_matmul_by_floats(act) && few > ENGINE_MATMUL_GEMV_COLS && !f->adjacent_rows)
+        few = IN_PLACE_COLS;
     if (columns <= ENGINE_MATMUL_GEMV_COLS || columns <= few) return ENGINE_ROUTE_GEMV;
     switch (act->layout) {
     case QUANT_LAYOUT_BF16:

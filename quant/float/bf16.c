@@ -240,7 +240,17 @@ CPU_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const ui
 CPU_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
                                                   const struct quant_act *a, float *out)
 {
-    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, a->bf16, out);
+    const void *column = a->bf16;
+    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, 1, &column, &out);
+}
+
+CPU_TARGET_AVX512BF16 static void gemv_few_avx512bf16(int64_t k, const struct quant_rows *rows,
+                                                      int n_columns, const struct quant_act *a,
+                                                      float *const *out)
+{
+    const void *column[QUANT_FEW_COLUMNS] = {0};
+    for (int c = 0; c < n_columns; c++) column[c] = a[c].bf16;
+    quant_lanes_gemv_few_avx512(lanes_form, step_avx512bf16, k, rows, n_columns, column, out);
 }
 
 #endif
@@ -259,7 +269,10 @@ const struct quant_type quant_type_bf16 = {
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16, .rows_per_step = QUANT_LANES_ROWS},
+            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16,
+                                .gemv_few = gemv_few_avx512bf16,
+                                .few_columns = QUANT_FEW_COLUMNS,
+                                .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },
 };

@@ -112,6 +112,8 @@ const struct quant_type quant_type_f16 = {
             [CPU_AVX512] = {.decode = decode_avx512,
                             .encode = encode_avx512,
                             .gemv = gemv_avx512,
+                            .gemv_few = gemv_few_avx512,
+                            .few_columns = QUANT_FEW_COLUMNS,
                             .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },

@@ -62,7 +62,10 @@ const struct quant_type quant_type_f32 = {
             [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512,
+                            .gemv_few = gemv_few_avx512,
+                            .few_columns = QUANT_FEW_COLUMNS,
+                            .rows_per_step = QUANT_LANES_ROWS},
 #endif
         },
 };

@@ -92,12 +92,13 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
     quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
-/* The same for AVX-512. */
+/* The same for AVX-512, with n_columns columns (a constant after inlining). */
 struct quant_lanes_product_avx512 {
     struct quant_lanes_form form;
     quant_lanes_step_avx512 *step;
     int64_t k;
-    const void *column;
+    int n_columns;
+    const void *const *column;
 };
 
 CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
@@ -107,39 +108,62 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_lanes_rows_avx512(const void *product,
     const struct quant_lanes_product_avx512 *p = product;
     const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
     const size_t x_step = (size_t)p->form.step * p->form.x_bytes;
-    const uint8_t *x = p->column;
-    __m512 lanes[QUANT_LANES_ROWS];
+    const uint8_t *x[QUANT_FEW_COLUMNS];
+    __m512 lanes[QUANT_FEW_COLUMNS][QUANT_LANES_ROWS];
     int64_t left = p->k;
-    EACH (i, group->n) lanes[i] = _mm512_setzero_ps();
-    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
+    EACH (c, p->n_columns) {
+        x[c] = p->column[c];
+        EACH (i, group->n) lanes[c][i] = _mm512_setzero_ps();
+    }
+    for (; left >= p->form.step; left -= p->form.step, row += w_step) {
         EACH (i, group->n) {
             const uint8_t *w = row + (size_t)i * group->row_stride;
             if (group->adjacent_rows)
                 quant_prefetch_once((const char *)w + QUANT_SINGLE_DISTANCE, w_step);
             else if ((uintptr_t)w % 64 < w_step) /* once for each line */
                 quant_group_prefetch_strided(group, w, 64);
-            lanes[i] = p->step(lanes[i], w, x, p->form.step);
+            EACH (c, p->n_columns) lanes[c][i] = p->step(lanes[c][i], w, x[c], p->form.step);
         }
+        EACH (c, p->n_columns) x[c] += x_step;
     }
-    EACH (i, group->n) {
-        if (left > 0)
-            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, (int)left);
-        sum[i] = quant_tree_avx512(lanes[i]);
+    EACH (c, p->n_columns) {
+        EACH (i, group->n) {
+            if (left > 0)
+                lanes[c][i] =
+                    p->step(lanes[c][i], row + (size_t)i * group->row_stride, x[c], (int)left);
+            sum[c * QUANT_MAX_ROWS_PER_STEP + i] = quant_tree_avx512(lanes[c][i]);
+        }
     }
 }
 
 /* Adjacent rows are read one after another: a single stream. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
-                        const struct quant_rows *rows, const void *column, float *out)
+                        const struct quant_rows *rows, int n_columns, const void *const *column,
+                        float *const *out)
 {
-    const struct quant_lanes_product_avx512 p = {form, step, k, column};
+    const struct quant_lanes_product_avx512 p = {form, step, k, n_columns, column};
     struct quant_rows single = *rows;
     single.n *= QUANT_LANES_ROWS;
     if (rows->order == QUANT_ROWS_ADJACENT)
-        quant_gemv_groups(1, 1, true, quant_lanes_rows_avx512, &p, &single, &out);
+        quant_gemv_groups(1, n_columns, true, quant_lanes_rows_avx512, &p, &single, out);
     else
-        quant_gemv_groups(QUANT_LANES_ROWS, 1, false, quant_lanes_rows_avx512, &p, rows, &out);
+        quant_gemv_groups(QUANT_LANES_ROWS, n_columns, false, quant_lanes_rows_avx512, &p, rows,
+                          out);
+}
+
+/* The same with 2 to QUANT_FEW_COLUMNS columns, of which each row is read once. */
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_lanes_gemv_few_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
+                            const struct quant_rows *rows, int n_columns, const void *const *column,
+                            float *const *out)
+{
+    if (n_columns == 2)
+        quant_lanes_gemv_avx512(form, step, k, rows, 2, column, out);
+    else if (n_columns == 3)
+        quant_lanes_gemv_avx512(form, step, k, rows, 3, column, out);
+    else
+        quant_lanes_gemv_avx512(form, step, k, rows, 4, column, out);
 }
 
 /* Blend mask of lanes `first` to first + 7: set in lanes below n. */
@@ -183,7 +207,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
     return _mm512_mask3_fmadd_ps(load(live, w), _mm512_maskz_loadu_ps(live, x), lanes, live);
 }
 
-/* gemv_avx2 and gemv_avx512 of a type whose activations are F32. */
+/* gemv_avx2, gemv_avx512 and gemv_few_avx512 of a type whose activations are F32. */
 #define QUANT_LANES_GEMV(LOAD_AVX2, LOAD_AVX512, ELEMENT_BYTES)                                    \
     static const struct quant_lanes_form lanes_form = {                                            \
         .step = 16, .w_bytes = (ELEMENT_BYTES), .x_bytes = sizeof(float)};                         \
@@ -205,7 +229,16 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_av
     CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,            \
                                               const struct quant_act *a, float *out)               \
     {                                                                                              \
-        quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);                    \
+        const void *column = a->f32;                                                               \
+        quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, 1, &column, &out);               \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void gemv_few_avx512(int64_t k, const struct quant_rows *rows,        \
+                                                  int n_columns, const struct quant_act *a,        \
+                                                  float *const *out)                               \
+    {                                                                                              \
+        const void *column[QUANT_FEW_COLUMNS] = {0};                                               \
+        for (int c = 0; c < n_columns; c++) column[c] = a[c].f32;                                  \
+        quant_lanes_gemv_few_avx512(lanes_form, step_avx512, k, rows, n_columns, column, out);     \
     }
 
 #endif
