@@ -1,4 +1,4 @@
-/* base/arena.c: a fixed block of memory carved in order. See base/arena.h. */
+/* base/arena.c: a fixed block of memory, divided into pieces in order. See base/arena.h. */
 #include "base/arena.h"
 #include "base/size.h"
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* base/cpu.h: instruction-set levels, and facts about the processor.
  *
- * Owns: the levels, a tree; which of them this machine can run; the one function that selects a
- * table's kernels for a level; the rows of processor families. Refuses: kernels. Called by every
- * room that has kernels, and by cli/.
+ * Contains the tree of levels, the detection of those that this machine can run, the function that
+ * selects a table's kernels for a level, and the rows of processor families. Contains no kernels.
+ * Called by every room that has kernels, and by cli/.
  *
  *     scalar -- avx2 -+- avxvnni
  *                     +- avx512 -- avx512bf16 -- amx
