@@ -2,6 +2,8 @@
  * the table is only read. */
 #include "quant/types.h"
 
+/* Replaces the entries of *to for which a level has a kernel of its own; see struct quant_kernel.
+ */
 static void overlay_type(const struct quant_type *type, const struct quant_kernel *from,
                          struct quant_kernel *to)
 {
@@ -43,7 +45,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
         struct quant_kernel *kernel = &kernels->type[id];
         if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.super_streams) {
             kernel->rows_per_step = 1;
-            /* Three columns were faster than panels where they were measured: with streams. */
+            /* Three columns were measured to be faster than panels only with several streams. */
             if (kernel->few_columns > 2) kernel->few_columns = 2;
         }
         /* Kernels of blocks of 32 share the loaded rows between columns only if the rows of a step

@@ -1,9 +1,9 @@
 /* quant/block32/block32.h: private to quant/: scale search and scalar kernels, shared by the types
  * with blocks of 32 (vector kernels: quant/block32/block32_x86.h).
  *
- * A type is a struct quant_form32: the positions of its bits and the meaning of its codes. The
- * kernels that quant/block32/block32_kernels.h generates inline the functions here with a constant
- * form, so each kernel is one loop without branches on the form. */
+ * A type is described by a struct quant_form32: the positions of its bits and the values of its
+ * codes. The kernels that quant/block32/block32_kernels.h generates inline the functions here with
+ * a constant form, so each kernel is one loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -11,8 +11,8 @@
 #include "quant/types.h"
 #include <math.h>
 
-/* x ~ d * code, the largest element at 127 or -127; returns d, NaN with an element that is not
- * finite; a scale above the range of binary16 is clamped. */
+/* Writes the codes of x ~ d * code, with the largest element at 127 or -127, and returns d as
+ * binary16: NaN if an element is not finite, the largest number if the scale is above the range. */
 QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
 {
     uint32_t largest = 0;
@@ -26,7 +26,7 @@ QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
     const uint16_t half = quant_fit_half(quant_float_of(largest) / 127.0f);
     const float d = quant_f16_to_f32(half);
     if (d == 0.0f) return half;
-    /* The nearest code for the scale as the file stores it. */
+    /* Divides by d as the file stores it, so that the codes are the nearest ones. */
     for (int i = 0; i < 32; i++) at[i] = quant_fit_integer(x[i] / d, -127.0f, 127.0f);
     for (int i = 0; i < 32; i++) code[i] = (int8_t)(int)at[i];
     return half;
@@ -96,9 +96,9 @@ static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
 
 /* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
 
-/* One block, read from the file's bytes. */
+/* One block, unpacked from the file's bytes. */
 struct quant_block32 {
-    float d, m; /* m only where there are minima */
+    float d, m; /* m: only in types with minima */
     uint8_t code[32];
 };
 

@@ -1,15 +1,19 @@
-/* quant/super/q4_k.c: Q4_K: 4-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
+/* quant/super/q4_k.c: Q4_K: super-blocks of 256 four-bit codes, with 8 sub-blocks of 32 with 6-bit
+ * scales and 6-bit minima; 4.5 bits per weight.
  *
- * value = d * scale * code - dmin * min, code 0..15. 4.5 bits per weight. Called through the type
- * table only. */
+ *      byte  0     2      4             16            144
+ *            | d   | dmin | scale[12]   | q[128]      |     d, dmin: binary16, little-endian
+ *
+ *      scale:          scales and minima, drawn in quant/super/k_scales.h
+ *      q[32c + l]:     high nibble: code of element 64c + 32 + l, low nibble: of 64c + l, l < 32
+ *      x = d * scale * code - dmin * min,   code 0 .. 15 */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"
 #include "quant/super/super_gemv.h"
 
 struct q4_k_block {
-    uint16_t d, dmin;      /* half precision */
-    uint8_t scale[12];     /* drawn in quant/super/k_scales.h */
-    uint8_t q[128];        /* byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
+    uint16_t d, dmin;
+    uint8_t scale[12], q[128];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q4_k_block) == 144, "the size in the file");
 

@@ -7,8 +7,9 @@
 
 #if defined(__x86_64__)
 
-/* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If rows are consecutive
- * and not a multiple of a step, up to four form a group, so that a step may span two rows. */
+/* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If these are whole rows
+ * whose length is not a multiple of a step, up to four rows form a group, so that a step may span
+ * two rows. */
 struct super_part {
     const uint8_t *w;
     int64_t n, n_rows;
@@ -73,7 +74,7 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Prefetches data of the same stream that is read later than the n super-blocks of a step. */
+/* Prefetches data of the same stream that later steps read; n: super-blocks of this step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n,
                                       struct cpu_prefetch policy)
 {
@@ -84,7 +85,8 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
         quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
         return;
     }
-    /* The hint moves this code out of line: inline it costs Q6_K 4 % when not taken. */
+    /* The hint moves this code out of the loop; in the loop it costs Q6_K 4 % on other processors.
+     */
     if (__builtin_expect(policy.to_l1, false)) {
         quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
@@ -95,8 +97,9 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part of each stream with n columns. As with AVX2, the results of a step
- * are added after the products of the next step. */
+/* Adds the products of a part of each stream with n columns. As with AVX2, the values of a step are
+ * added after the products of the next step have been started, because the additions are a
+ * dependent chain. */
 SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
                                   super_step_products *take, const struct quant_rows *rows,
                                   const struct super_part *part, const struct super_column *column,
@@ -115,8 +118,8 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
     int64_t i = 0; /* in the group */
     for (int64_t left = part->n_rows * part->n; left > 0;) {
         const struct super_column *x = column + i / SUPER_STEP * n;
-        const int64_t most = part->group - i < left ? part->group - i : left;
-        const int taken = most < SUPER_STEP ? (int)most : SUPER_STEP;
+        const int64_t rest = part->group - i < left ? part->group - i : left;
+        const int taken = rest < SUPER_STEP ? (int)rest : SUPER_STEP;
         for (int s = 0; s < n_streams; s++) {
             struct super_step step[SUPER_COLUMNS];
             const uint8_t *from = at + (size_t)(s * rows->stride) * rows->row_bytes;
