@@ -4,16 +4,17 @@
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 
-/* Maximum memory of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
+/* Maximum bytes of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
  * typical L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per block if memory bandwidth is the limit, and blocks per worker for load balance:
  * with many columns a block takes long, and at the end of a product all workers wait for the last
  * one. */
 enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
-/* Columns of an N-block: with fewer, unpacking the weights repeatedly costs more than it gains. */
+/* The minimum number of columns of an N-block: with fewer, unpacking the weights for each N-block
+ * costs more time than is saved. */
 enum { N_BLOCK_COLS = 128 };
-/* Up to this many elements of x, every worker converts all of x. */
+/* If x has at most this many elements, every worker converts all of x: cheaper than a barrier. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
 /* ---- Layout of scratch ---- */
@@ -72,8 +73,9 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* If src[2] is I32 it holds ids, because no weight has that type. With a gate, dst has as many
- * columns as the gate's weight has rows; without one, as many as all weights together. */
+/* If src[2] is I32, it has the ids, because no weight has that type. With a gate, the rows of dst
+ * have as many elements as the gate's weight has rows; without one, as many as all weights
+ * together. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
 {
     struct engine_tensor *const *src = dst->src;
@@ -87,6 +89,7 @@ void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *
         p->w[p->n_w++] = src[i + 1];
 }
 
+/* Sets the offsets of the columns and column panels of a form, beginning at *at. */
 static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
 {
     uint64_t columns, col_panels; /* bytes */
@@ -101,7 +104,7 @@ static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, in
     return true;
 }
 
-/* Bytes of the row panels, or packed or decoded rows, that a worker keeps at once. */
+/* Bytes of the row panels, or packed or decoded rows, that a worker has at a time. */
 static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {

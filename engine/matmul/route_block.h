@@ -1,5 +1,5 @@
-/* engine/matmul/route_block.h: helpers of the route_*.c files for a block: addresses of results,
- * the gate-up epilogue, prefetching the next weights. */
+/* engine/matmul/route_block.h: functions for a block that the route_*.c files share: addresses of
+ * results, the gate-up epilogue, prefetching the next weights. */
 #ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
 #define ENGINE_MATMUL_ROUTE_BLOCK_H
 
@@ -62,7 +62,8 @@ struct route_prefetch {
     bool to_l1;          /* cpu_prefetch.to_l1 */
 };
 
-/* Prefetches bytes `from` .. `to` - 1, relative to the block's row r, in n_steps steps. */
+/* Returns a prefetch of bytes `from` .. `to` - 1, relative to the block's row r, in n_steps steps.
+ */
 static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
                                                    const struct engine_matmul_block *b, int64_t r,
                                                    int64_t from, int64_t to, int64_t n_steps)

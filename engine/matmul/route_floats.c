@@ -1,8 +1,5 @@
 /* engine/matmul/route_floats.c: routes packed and rows: float weights (F32, F16, BF16), packed into
- * bundles of rows or in place.
- *
- * Owns: the choice of rows that are packed or decoded at once, and the prefetching of weights.
- * Refuses: inner loops (engine/isa/tile_floats_*.c). */
+ * bundles of rows or in place. The inner loops are in engine/isa/tile_floats_*.c. */
 #include "engine/matmul/route_block.h"
 
 /* ---- packed ---- */
@@ -21,7 +18,7 @@ static void pack_rows(const struct engine_matmul_run *run, const struct engine_m
     }
 }
 
-/* Packs all rows of the block, so that a column panel is read once for all of them. The last
+/* Packs all rows of the block first, so that a column panel is read once for all of them. The last
  * quarter of the steps prefetches the weights after the block. */
 void engine_route_packed_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
