@@ -77,8 +77,3 @@ void base_arena_reset(struct base_arena *arena)
     ASAN_POISON_MEMORY_REGION(arena->memory, arena->size);
     arena->used = 0;
 }
-
-uint64_t base_arena_used(const struct base_arena *arena)
-{
-    return arena->used;
-}

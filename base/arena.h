@@ -24,8 +24,6 @@ void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
 
 /* Discards all pieces and zeroes the bytes that were used; the memory remains allocated. */
 void base_arena_reset(struct base_arena *arena);
-/* Bytes used by all pieces, with their alignment and red zones. */
-uint64_t base_arena_used(const struct base_arena *arena);
 
 /* The maximum number of bytes that a piece uses beyond its size, for alignments of at most 64
  * bytes: to size an arena beforehand. */
