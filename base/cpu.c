@@ -203,7 +203,7 @@ static const struct cpu_family families[] = {
      .level = CPU_AVX512,
      .l1_bytes = (32 << 10) + 1,
      .dual_512 = true,
-     .prefetch = {.distance = 1024, .super_streams = true}},
+     .prefetch = {.distance = 1024, .streams = true}},
     {.name = "Intel", .intel = true, .level = CPU_SCALAR, .prefetch = {.distance = 1024}},
     {.name = "two 512-bit ports (Zen 5)",
      .level = CPU_AVX512,

@@ -74,8 +74,9 @@ enum cpu_level cpu_level_cap(enum cpu_level level);
 struct cpu_prefetch {
     size_t distance;    /* bytes ahead, in each of several streams */
     bool to_l1;         /* a single stream is prefetched to L1, not to L2 */
-    bool super_streams; /* super-blocks: four strided rows at a step, prefetched 2 KB ahead to L2
-                           and 768 bytes ahead to L1; otherwise rows one by one */
+    bool streams;       /* a single stream stalls at each page of 4 KB, so four streams are read:
+                           super-blocks of four strided rows, 2 KB ahead to L2 and 768 bytes ahead
+                           to L1, and the rows of the next panels; otherwise rows one by one */
     bool adjacent_rows; /* the rows of a step are adjacent, and so a single stream */
 };
 

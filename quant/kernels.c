@@ -43,7 +43,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
         struct quant_kernel *kernel = &kernels->type[id];
-        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.super_streams) {
+        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.streams) {
             kernel->rows_per_step = 1;
             /* Three columns were measured to be faster than panels only with several streams. */
             if (kernel->few_columns > 2) kernel->few_columns = 2;

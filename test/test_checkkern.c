@@ -288,14 +288,14 @@ static struct cpu_prefetch any_prefetch(struct bed *bed)
     return (struct cpu_prefetch){.distance = 1024,
                                  .to_l1 = processor & 1,
                                  .adjacent_rows = processor & 2,
-                                 .super_streams = processor & 4};
+                                 .streams = processor & 4};
 }
 
 /* As quant_kernels_init sets it. */
 static int rows_of_step(const struct quant_type *type, int rows_per_step,
                         struct cpu_prefetch prefetch)
 {
-    return type->act->layout == QUANT_LAYOUT_256 && !prefetch.super_streams ? 1 : rows_per_step;
+    return type->act->layout == QUANT_LAYOUT_256 && !prefetch.streams ? 1 : rows_per_step;
 }
 
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,

@@ -232,6 +232,38 @@ static void four_bit_grids_come_back_exactly_whatever_weight_dominates(void **st
         }
 }
 
+/* The formula of the format's reference implementation, ties included (a block with 127 has the
+ * scale 1 before it is rounded). */
+static void bytes_are_rounded_by_the_scale_before_it_is_stored(void **state)
+{
+    (void)state;
+    const struct quant_type *type = quant_type_by_id(QUANT_Q8_0);
+    uint64_t rng = 12;
+    int ties = 0, differs = 0;
+    for (int trial = 0; trial < 1024; trial++) {
+        float x[32], largest = 0;
+        uint8_t row[34];
+        for (int i = 0; i < 32; i++) {
+            x[i] = trial % 2 ? support_random_gauss(&rng)
+                             : 0.5f * (float)support_random_below(&rng, 255) - 63.5f;
+            if (i == 0 && trial % 2 == 0) x[i] = 127.0f;
+            largest = fmaxf(largest, fabsf(x[i]));
+        }
+        const float d = largest / 127.0f, inverse = 1.0f / d;
+        type->encode(32, x, row);
+        uint16_t half;
+        memcpy(&half, row, sizeof half);
+        assert_int_equal(half, quant_f32_to_f16(d));
+        for (int i = 0; i < 32; i++) {
+            const float at = x[i] * inverse;
+            assert_int_equal((int8_t)row[2 + i], (int)roundf(at));
+            ties += fabsf(at) - floorf(fabsf(at)) == 0.5f;
+            differs += roundf(x[i] / quant_f16_to_f32(half)) != roundf(at);
+        }
+    }
+    assert_true(ties > 1000 && differs > 10);
+}
+
 /* Elements that are not finite make the whole block NaN, and only that. */
 static void what_is_not_finite_shows_in_its_block(void **state)
 {
@@ -420,6 +452,7 @@ int main(void)
         cmocka_unit_test(encoding_stays_within_its_bound),
         cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
         cmocka_unit_test(four_bit_grids_come_back_exactly_whatever_weight_dominates),
+        cmocka_unit_test(bytes_are_rounded_by_the_scale_before_it_is_stored),
         cmocka_unit_test(what_is_not_finite_shows_in_its_block),
         cmocka_unit_test(extremes_of_small_blocks_come_back),
         cmocka_unit_test(activations_round_as_specified),

@@ -55,22 +55,31 @@ static inline void route_glu(const struct engine_matmul_run *run,
 
 /* ---- Prefetch ---- */
 
-/* Prefetches weights that are read later, a share in each step, in address order. */
+/* Prefetches weights that are read later, a share in each step: as one stream in address order, or
+ * as four streams of the same length (cpu_prefetch.streams). */
+enum { ROUTE_STREAMS = 4 };
 struct route_prefetch {
     const char *at[2];   /* of each side */
-    int64_t left, share; /* in bytes, per side */
-    bool to_l1;          /* cpu_prefetch.to_l1 */
+    int64_t left, share; /* in bytes, per side and stream */
+    int64_t stride;      /* bytes from a stream to the next */
+    bool streams, to_l1; /* of struct cpu_prefetch */
 };
 
-/* Returns a prefetch of bytes `from` .. `to` - 1, relative to the block's row r, in n_steps steps.
- */
+/* Returns a prefetch of part `part` of n_parts of the n_rows rows that begin at the block's row r,
+ * in n_steps steps. */
 static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
                                                    const struct engine_matmul_block *b, int64_t r,
-                                                   int64_t from, int64_t to, int64_t n_steps)
+                                                   int64_t n_rows, int64_t part, int64_t n_parts,
+                                                   int64_t n_steps)
 {
+    const struct cpu_prefetch *policy = &run->task->engine->quant.prefetch;
+    const int64_t stride = n_rows * b->row_bytes / (policy->streams ? ROUTE_STREAMS : 1);
+    const int64_t from = stride * part / n_parts, to = stride * (part + 1) / n_parts;
     struct route_prefetch a = {.left = to - from,
                                .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
-                               .to_l1 = run->task->engine->quant.prefetch.to_l1};
+                               .stride = stride,
+                               .streams = policy->streams,
+                               .to_l1 = policy->to_l1};
     for (int i = 0; i < route_sides(b); i++) a.at[i] = route_side(b, i) + r * b->row_bytes + from;
     return a;
 }
@@ -79,7 +88,11 @@ static inline void route_prefetch_step(struct route_prefetch *a)
 {
     const int64_t bytes = engine_min(a->left, a->share);
     for (int i = 0; i < 2 && a->at[i]; i++) {
-        quant_prefetch_single(a->at[i], (size_t)bytes, a->to_l1);
+        if (a->streams)
+            for (int64_t s = 0; s < ROUTE_STREAMS; s++)
+                quant_prefetch(a->at[i] + s * a->stride, (size_t)bytes);
+        else
+            quant_prefetch_single(a->at[i], (size_t)bytes, a->to_l1);
         a->at[i] += bytes;
     }
     a->left -= bytes;

@@ -136,7 +136,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
     const int n_panels = engine_matmul_panels(&run->task->engine->quant, b->type);
     const bool whole_block = b->route == ENGINE_ROUTE_PANELS && b->n > FEW_COLS;
     const int64_t few = (n_panels + route_sides(b) - 1) / route_sides(b) * QUANT_PANEL_ROWS;
-    const int64_t rows = whole_block ? b->n_rows : few, bytes = rows * b->row_bytes;
+    const int64_t rows = whole_block ? b->n_rows : few;
     const int64_t n_col_panels = engine_matmul_col_panels(run->p, b->n);
     for (int64_t r = 0; r < b->n_rows; r += rows) {
         const int64_t n_rows = engine_min(rows, b->n_rows - r);
@@ -152,8 +152,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
             p.last = s == act->k_block_count - 1;
             p.columns = engine_matmul_k_block_at(run, b->type->act, b->col_panel, p.k_block);
             p.col_panel_bytes = p.k_block.n_blocks * act->block_bytes;
-            p.prefetch = route_prefetch(run, b, r + rows, bytes * s / act->k_block_count,
-                                        bytes * (s + 1) / act->k_block_count,
+            p.prefetch = route_prefetch(run, b, r + rows, rows, s, act->k_block_count,
                                         unpack_steps(&p) + n_col_panels);
             unpack_set(run->tile, &p, run->own);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {

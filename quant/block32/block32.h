@@ -12,7 +12,9 @@
 #include <math.h>
 
 /* Writes the codes of x ~ d * code, with the largest element at 127 or -127, and returns d as
- * binary16: NaN if an element is not finite, the largest number if the scale is above the range. */
+ * binary16: NaN if an element is not finite, the largest number if the scale is above the range.
+ * Codes are rounded with d before it is converted to binary16, ties away from zero, which gives the
+ * bytes of llama-quantize; the squared error is less than 1 % above that with the stored scale. */
 QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
 {
     uint32_t largest = 0;
@@ -23,13 +25,14 @@ QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
     }
     memset(code, 0, 32);
     if (largest >= 0x7f800000) return FIT_NAN;
-    const uint16_t half = quant_fit_half(quant_float_of(largest) / 127.0f);
-    const float d = quant_f16_to_f32(half);
-    if (d == 0.0f) return half;
-    /* Divides by d as the file stores it, so that the codes are the nearest ones. */
-    for (int i = 0; i < 32; i++) at[i] = quant_fit_integer(x[i] / d, -127.0f, 127.0f);
+    const float d = quant_float_of(largest) / 127.0f, inverse = quant_fit_inverse(d);
+    for (int i = 0; i < 32; i++) {
+        const float scaled = x[i] * inverse, magnitude = fabsf(scaled);
+        const float even = quant_fit_integer(magnitude, 0.0f, 127.0f);
+        at[i] = copysignf(magnitude - even == 0.5f ? even + 1.0f : even, scaled);
+    }
     for (int i = 0; i < 32; i++) code[i] = (int8_t)(int)at[i];
-    return half;
+    return quant_fit_half(d);
 }
 
 /* ---- The form of a type ---- */

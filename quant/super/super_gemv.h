@@ -80,7 +80,7 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
 {
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
-    if (policy.super_streams) {
+    if (policy.streams) {
         quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
         quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
         return;
@@ -157,7 +157,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
                                    float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
-    const bool steps = rows_per_step > 1 && rows->prefetch.super_streams && rows->stride > 0;
+    const bool steps = rows_per_step > 1 && rows->prefetch.streams && rows->stride > 0;
     const bool adjacent = rows->order == QUANT_ROWS_ADJACENT;
     const int n_streams = steps && !adjacent ? rows_per_step : 1;
     const int64_t n_rows = rows->n * (steps && adjacent ? rows_per_step : 1);
