@@ -36,8 +36,8 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
                                         struct engine_tensor *a, int n_dims, const int64_t *ne,
                                         const int64_t *nb, int64_t offset);
 
-/* Records an error of a builder's own check (the first one sticks). Returns NULL, so that `return
- * engine_graph_fail(...)` ends a builder. */
+/* Records an error that a builder has found, unless there is an earlier error. Returns NULL, so
+ * that `return engine_graph_fail(...)` ends a builder. */
 struct engine_tensor *engine_graph_fail(struct engine_graph *g, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

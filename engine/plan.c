@@ -25,7 +25,7 @@ struct hole {
     uint64_t offset, size;
 };
 
-struct life { /* lifetime of a tensor with memory of its own in the buffer */
+struct life { /* lifetime of a tensor with separate memory in the buffer */
     uint64_t offset, size;
     int last_use; /* last step that uses it; INT_MAX: the whole run */
     bool placed;  /* currently has memory */

@@ -188,7 +188,7 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
     }
 }
 
-/* Workers block signals: the program's own thread handles Ctrl-C and similar signals. SIGBUS, for
+/* Workers block signals: the program's main thread handles Ctrl-C and similar signals. SIGBUS, for
  * an unreadable page of a mapped file, goes to the thread that reads it. */
 static int start_thread(struct slot *slot)
 {

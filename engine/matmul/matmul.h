@@ -18,8 +18,8 @@
  *                 two *sides*), whose results are in scratch, gate_stride floats apart, before
  *                 act(gate) * up is computed
  *
- * The layout of scratch, offsets from its start. With own_copy each worker has a copy of the shared
- * part:
+ * The layout of scratch, offsets from its start. With copy_per_worker each worker has a copy of the
+ * shared part:
  *
  *   0        gemms_at columns_at  starts_at   act[].columns  act[].col_panels  shared_bytes
  *   | header | gemms  | columns   | experts   | columns of x | column panels   |   then each worker's:
@@ -76,8 +76,8 @@ struct engine_matmul {
     int64_t max_columns; /* maximum of all gemms; with types and n_w, determines the route */
     bool gemv_only;      /* all gemms are on gemv routes: no row or column panels */
     const struct engine_tile *tile; /* of the level, for max_columns */
-    bool dual_512; /* of struct quant_kernels; affects the division into K-blocks */
-    bool own_copy; /* each worker converts all of x, which is cheaper than a barrier */
+    bool dual_512;        /* of struct quant_kernels; affects the division into K-blocks */
+    bool copy_per_worker; /* each worker converts all of x, which is cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */

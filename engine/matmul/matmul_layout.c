@@ -15,7 +15,7 @@ enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_P
  * costs more time than is saved. */
 enum { N_BLOCK_COLS = 128 };
 /* If x has at most this many elements, every worker converts all of x: cheaper than a barrier. */
-enum { OWN_COPY_ELEMENTS = 16 * 1024 };
+enum { COPY_ELEMENTS = 16 * 1024 };
 
 /* ---- Layout of scratch ---- */
 
@@ -133,7 +133,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->max_columns = max_cols;
     p->gemv_only = engine_route_gemv_only(max_cols);
     p->dual_512 = dual_512;
-    p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
+    p->copy_per_worker = p->n_rows_x * p->k <= COPY_ELEMENTS;
     p->n_block_count = p->ids ? 1 : engine_max(1, engine_min(n_threads, max_cols / N_BLOCK_COLS));
     const int sides = engine_matmul_sides(p);
     int64_t longest = 0, gate_floats = 0;
@@ -173,5 +173,5 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
 
 int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads)
 {
-    return p->shared_bytes * (p->own_copy ? n_threads : 1) + p->worker_bytes * n_threads;
+    return p->shared_bytes * (p->copy_per_worker ? n_threads : 1) + p->worker_bytes * n_threads;
 }

@@ -37,7 +37,7 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
     const char *from = x_row_at(run, x_row);
     const float *row = (const float *)from;
     if (x->nb[0] != (int64_t)sizeof(float)) {
-        float *gathered = (float *)run->own;
+        float *gathered = (float *)run->local;
         for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
         row = gathered;
     }

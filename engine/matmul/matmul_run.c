@@ -4,8 +4,8 @@
  * copied), and a table lists the columns of each gemm. Phase 2: columns of gemms on routes other
  * than gemv are interleaved or packed in column panels. If each row of x is in one column panel,
  * phases 1 and 2 are combined. Phase 3: workers claim blocks, each an M-block by an N-block, from
- * the pool and run them by their route. With many columns each worker has an N-block of its own:
- * most of the data that it reads, here and in the ops that divide rows, is then in its own caches.
+ * the pool and run them by their route. With many columns each worker has a separate N-block:
+ * most of the data that it reads, here and in the ops that divide rows, is then in its caches.
  * If x is small, every worker converts all of it, without a barrier.
  *
  * This file has the table and the schedule. matmul_pack.c writes columns and column panels,
@@ -239,20 +239,21 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         run_blas(task, &product, dst);
         return;
     }
-    int64_t copies = product.own_copy ? worker->nth : 1;
+    int64_t copies = product.copy_per_worker ? worker->nth : 1;
     struct engine_matmul_run run = {
         .task = task,
         .p = &product,
         .facts = facts,
         .tile = product.tile,
         .dst = dst,
-        .shared = task->scratch + (product.own_copy ? worker->ith * product.shared_bytes : 0),
-        .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
+        .shared =
+            task->scratch + (product.copy_per_worker ? worker->ith * product.shared_bytes : 0),
+        .local = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
     };
     run.header = (struct engine_matmul_header *)run.shared;
     run.gemms = (struct engine_matmul_gemm *)(run.shared + product.gemms_at);
     run.columns = (struct engine_matmul_column *)(run.shared + product.columns_at);
-    if (product.own_copy)
+    if (product.copy_per_worker)
         prepare_alone(&run);
     else
         prepare_together(&run);

@@ -13,7 +13,7 @@ struct engine_matmul_run {
     const struct engine_tile *tile; /* p->tile */
     struct engine_tensor *dst;
     char *shared; /* tables, columns, column panels: the common copy, or this worker's */
-    char *own;    /* row panels, or rows */
+    char *local;  /* row panels, or rows */
     struct engine_matmul_header *header;
     struct engine_matmul_gemm *gemms;
     struct engine_matmul_column *columns;

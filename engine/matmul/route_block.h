@@ -27,7 +27,7 @@ static inline const char *route_side(const struct engine_matmul_block *b, int si
 /* The address in scratch of gate and up of column j of a column panel: [side][gate_stride]. */
 static inline float *route_gate(const struct engine_matmul_run *run, int64_t gate_stride, int64_t j)
 {
-    return (float *)(run->own + run->p->gate_at) + 2 * gate_stride * j;
+    return (float *)(run->local + run->p->gate_at) + 2 * gate_stride * j;
 }
 
 /* Sets the addresses of a kernel's results for columns i .. i + n_cols - 1 of the block: result

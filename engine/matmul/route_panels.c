@@ -80,9 +80,9 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
     const int64_t cols = run->tile->cols, i = col_panel * cols, sides = route_sides(b);
     const int64_t panel = at / QUANT_PANEL_ROWS;
     const int64_t panel_bytes = p->k_block.n_blocks * engine_matmul_panel_bytes(run->tile, b->type);
-    const void *w = run->own + panel * panel_bytes;
+    const void *w = run->local + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
-    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
+    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->local + run->p->sums_at);
     /* Without prefetches, stores to many pages would wait for address translation. With few columns
      * memory bandwidth is the limit, and prefetches of results would use some of it. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
@@ -154,7 +154,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
             p.col_panel_bytes = p.k_block.n_blocks * act->block_bytes;
             p.prefetch = route_prefetch(run, b, r + rows, rows, s, act->k_block_count,
                                         unpack_steps(&p) + n_col_panels);
-            unpack_set(run->tile, &p, run->own);
+            unpack_set(run->tile, &p, run->local);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
                 route_prefetch_step(&p.prefetch);
                 multiply_set(run, &p, col_panel);
