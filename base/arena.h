@@ -7,7 +7,6 @@
 #define BASE_ARENA_H
 
 #include "base/error.h"
-#include <stddef.h>
 
 struct base_arena; /* opaque; the caller frees it with base_arena_free */
 

@@ -5,7 +5,6 @@
 #define BASE_SIZE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 static inline bool base_add(uint64_t a, uint64_t b, uint64_t *out)

@@ -11,12 +11,12 @@
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>

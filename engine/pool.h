@@ -6,7 +6,6 @@
 #define ENGINE_POOL_H
 
 #include "base/error.h"
-#include <stdatomic.h>
 
 struct engine_pool; /* opaque */
 

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "quant/quant.h"
-#include <stddef.h>
 
 enum gguf_kind { /* metadata value types, ids of the specification */
                  GGUF_U8,

@@ -4,7 +4,6 @@
  * the scalar code, and FMA and F16C its rounding. Called only through the table. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
-#include <math.h>
 #include <string.h>
 
 #define VEC_TARGET CPU_TARGET_AVX2

@@ -3,7 +3,6 @@
  * through the table. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
-#include <math.h>
 
 #define VEC_TARGET CPU_TARGET_AVX512
 #define VEC_FN     static inline __attribute__((always_inline)) VEC_TARGET
