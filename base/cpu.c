@@ -103,7 +103,7 @@ static const struct machine *get_machine(void)
 
 struct level {
     const char *name, *needs;
-    enum cpu_level parent; /* CPU_SCALAR is its own */
+    enum cpu_level parent; /* of CPU_SCALAR: CPU_SCALAR */
     uint32_t bits[N_REGS]; /* required in addition to the parent's */
 };
 

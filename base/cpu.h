@@ -9,7 +9,7 @@
  *
  * A level contains its parent, and so all levels on the path to the root; of two levels on
  * different branches neither contains the other. Levels are never compared by < or >: cpu_has
- * answers whether one contains another. */
+ * tests whether one contains another. */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 

@@ -5,7 +5,7 @@
 struct lead {
     size_t length;
     int32_t min;  /* the smallest code point of that length: smaller ones are overlong */
-    int32_t bits; /* the lead byte's own part of the code point */
+    int32_t bits; /* the lead byte's part of the code point */
 };
 
 static struct lead lead_of(unsigned char c)

@@ -21,7 +21,7 @@ struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
                                       struct base_error *err);
 void engine_graph_free(struct engine_graph *g); /* g may be NULL */
 
-/* printf-style name for dumps and messages; returns t (NULL stays NULL). */
+/* Sets a printf-style name for dumps and messages. Returns t, which may be NULL. */
 struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -174,7 +174,7 @@ enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
     ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
     ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
-    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows in turn until the row's
+    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows cyclically until a row's
                                section is exhausted, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {

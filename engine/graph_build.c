@@ -106,7 +106,7 @@ static bool reach_add(uint64_t *reach, int64_t count, int64_t stride)
            base_add(*reach, bytes, reach);
 }
 
-/* True when t's elements all lie inside the memory of its root. */
+/* Whether all elements of t are inside the memory of its root. */
 static bool view_fits(const struct engine_tensor *t)
 {
     const struct quant_type *type = t->type;

@@ -62,8 +62,8 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf (any part's number) opens all
- * N parts, unless the file's keys say that it is a complete model. NULL and BASE_MODEL (or
- * BASE_NO_MEMORY) on failure. */
+ * N parts, unless it is a complete model by its metadata. NULL and BASE_MODEL (or BASE_NO_MEMORY)
+ * on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* As gguf_open, for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
@@ -185,7 +185,7 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 /* Copies all metadata of a file (of its first part) except split.*. */
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file);
 
-/* Begins a part of a split model: tensors declared after this call go into a file of their own.
+/* Begins a part of a split model: tensors declared after this call are written to a separate file.
  * Call it before the first tensor, then before the first tensor of each further part. A part may
  * have no tensors. */
 void gguf_writer_part(struct gguf_writer *w);

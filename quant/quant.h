@@ -6,7 +6,7 @@
  * (everything).
  *
  * One file per type (q4_0.c, q4_k.c, ...) has the block struct, a drawing of its bits, decode,
- * encode, scalar dot, and the SIMD kernels beside the scalar functions; it exports one const row.
+ * encode, scalar dot, and the SIMD kernels after the scalar functions; it exports one const row.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -44,12 +44,13 @@
  *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not read; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
- * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
- *   quiet NaN). The row is padded with zeros to a multiple of 32. 16 lanes; lane l takes the pairs
+ * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN gives a
+ *   quiet NaN). The row is padded with zeros to a multiple of 32. 16 lanes; lane l sums the pairs
  *   (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
  *   lane = fma(w[2p], x[2p], lane), as the instruction VDPBF16PS does: inputs and results that are
  *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
- *   no bound), rounding to nearest even whatever the control register says. Then the same tree. */
+ *   no bound), rounding to nearest even for any state of the control register. Then the same
+ *   tree. */
 #ifndef QUANT_QUANT_H
 #define QUANT_QUANT_H
 
@@ -220,12 +221,12 @@ struct quant_kernel {
     /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
      * aligned). Blocks are those of the activation form (32 or 256 elements), also if the type's
      * block is longer. Row pointers may be repeated at the edge of a matrix. NULL for types without
-     * a panel. The panel's form is *panel: the type's own, or a folded one (codes are multiplied by
-     * their sub-scales) if the products fit a byte and folding is faster at the level. Both forms
-     * give the same integer sums. */
+     * a panel. The panel's form is *panel: that of the type, or a folded one (codes are multiplied
+     * by their sub-scales) if the products fit a byte and folding is faster at the level. Both
+     * forms give the same integer sums. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
-    const struct quant_panel_form *panel; /* NULL: the type's own; never NULL in a filled table */
+    const struct quant_panel_form *panel; /* NULL: that of the type; never NULL in a filled table */
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);

@@ -111,7 +111,7 @@ static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 /* GEMMs with at most this many columns are computed by gemv, column by column. */
 enum { ENGINE_MATMUL_GEMV_COLS = 2 };
 /* OpenBLAS, if allowed, computes products of F32 weights with at least this many floats of
- * activations: more than caches hold, where it is faster than tiles without K-blocks
+ * activations: more than fit the caches, so that it is faster than tiles without K-blocks
  * (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
 

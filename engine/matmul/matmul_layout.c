@@ -49,9 +49,10 @@ static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *
     if (by_k_blocks(p, form)) act->k_block_count = (k + p->tile->k_block - 1) / p->tile->k_block;
 }
 
-/* Rows of an M-block (with a gate: of each side): as many as the cache holds, but few enough to
- * give all workers blocks. `n_rows` is the largest number of rows of a weight. The result applies
- * to all weights, because workers divide blocks by number, so blocks must take about the same time.
+/* Rows of an M-block (with a gate: of each side): as many as fit the cache, but few enough that
+ * there are blocks for all workers. `n_rows` is the largest number of rows of a weight. The result
+ * applies to all weights, because workers divide blocks by number, so blocks must take about the
+ * same time.
  */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)

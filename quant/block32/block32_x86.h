@@ -136,7 +136,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
 
 /* ---- gemv ----
  *
- * A step multiplies one block of each of eight rows (quant/row_groups.h): one addition then serves
+ * A step multiplies one block of each of eight rows (quant/row_groups.h): one addition then updates
  * the canonical sums of eight rows, one per lane, and the column is loaded once for all of them.
  * With AVX-512 this is used only for blocks of an odd number of bytes, which permutations of 16-bit
  * words cannot separate; the others are in quant/block32/block32_avx512.h. */

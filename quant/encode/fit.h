@@ -51,7 +51,7 @@ static const struct quant_fit_trial quant_fit_bounded[19] = {
     {0, 0.5f},  {0, 0.6f},  {0, 0.7f},  {0, 0.8f},  {0, 0.9f}};
 /* The first nine trials have ranges that end at the ends of the data, or up to 1.5 codes inside.
  * The others use fewer codes than there are: elements that already are on a grid (from a file of
- * four or five bits) are represented exactly by multiples of their own codes. */
+ * four or five bits) are represented exactly by multiples of those codes. */
 static const struct quant_fit_trial quant_fit_free[15] = {
     {0, 0},         {0, 0.75f},   {0, 1.5f},     {0.75f, 0.75f}, {0.75f, 1.5f},
     {0.75f, 2.25f}, {1.5f, 1.5f}, {1.5f, 2.25f}, {1.5f, 3},      {0, -1},

@@ -1,5 +1,5 @@
 /* quant/float/lanes.h: private to quant/: code that the float types share: the tree that reduces
- * their 16 lanes, and the vector loops of gemv around a type's own step.
+ * their 16 lanes, and the vector loops of gemv around the step of a type.
  *
  * A step multiplies four rows (quant/row_groups.h); with AVX-512, which needs half of the
  * instructions per row, adjacent rows are read one after another (docs/performance.md). */

@@ -112,8 +112,9 @@ CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t first, int64_t n_blocks,
 }
 
 /* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). One 16-bit
- * multiplication by scale - 32 serves two bytes: a negative product of the lower one borrows from
- * the upper one, and adding 127 - 4 * (scale - 32) to both as one 16-bit number cancels the borrow.
+ * multiplication by scale - 32 multiplies two bytes: a negative product of the lower one borrows
+ * from the upper one, and adding 127 - 4 * (scale - 32) to both as one 16-bit number cancels the
+ * borrow.
  */
 enum { Q3_K_FOLDED_OFFSET = 127 };
 
