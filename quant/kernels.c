@@ -41,17 +41,13 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
-        struct quant_kernel *kernel = &kernels->type[id];
-        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.streams) {
-            kernel->rows_per_step = 1;
-            /* Three columns were measured to be faster than panels only with several streams. */
-            if (kernel->few_columns > 2) kernel->few_columns = 2;
-        }
+        if (type->act->layout == QUANT_LAYOUT_256 && !kernels->prefetch.streams)
+            kernels->type[id].rows_per_step = 1;
         /* Kernels of blocks of 32 share the loaded rows between columns only if the rows of a step
          * are strided. */
         if (type->act->layout == QUANT_LAYOUT_32 && kernels->prefetch.adjacent_rows &&
-            kernel->rows_per_step > 1)
-            kernel->few_columns = 1;
+            kernels->type[id].rows_per_step > 1)
+            kernels->type[id].few_columns = 1;
     }
 }
 

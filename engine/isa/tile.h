@@ -67,6 +67,16 @@ struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
 
+/* Weights that are read after a call, in four streams; stream s begins at
+ * at + s % 2 * near + s / 2 * far. The AVX-512 and AMX kernels prefetch from each stream
+ * ENGINE_TILE_AHEAD_32 bytes per block of 32 and ENGINE_TILE_AHEAD_256 per super-block, so that
+ * memory is also read while they multiply. If `at` is NULL nothing is prefetched. */
+struct engine_tile_ahead {
+    const char *at;
+    int64_t near, far;
+};
+enum { ENGINE_TILE_AHEAD_32 = 64, ENGINE_TILE_AHEAD_256 = 512 };
+
 /* The sums to which a K-block is added, and the destination of the results. */
 struct engine_tile_to {
     struct engine_tile_sums *sums;
@@ -74,6 +84,7 @@ struct engine_tile_to {
     bool last;  /* last K-block: results to out[c][r], c < n_cols, r < n_rows */
     int n_rows, n_cols;
     float *const *out;
+    struct engine_tile_ahead ahead;
 };
 
 struct engine_tile {
@@ -125,6 +136,7 @@ struct engine_tile {
      * padded with zeros to a multiple of 32. NULL if the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
+    bool prefetches; /* panel32 and panel256 prefetch to->ahead */
     /* Called by each worker before and after the kernels of a product; NULL if not needed. */
     void (*begin)(void), (*end)(void);
     /* The products of f32 and bf16 with packed rows and columns. If k is not a multiple of 32, f32
@@ -153,6 +165,12 @@ void engine_tile_columns256(const struct engine_tile *tile, int64_t first, int64
     .cols256_bytes = sizeof(struct engine_cols256),                                                \
     .panel256_bytes = sizeof(struct quant_panel256), .columns32 = engine_tile_columns32,           \
     .columns256 = engine_tile_columns256
+
+/* Prefetches line l of stream s. */
+static inline void engine_tile_prefetch(struct engine_tile_ahead ahead, int s, int l)
+{
+    __builtin_prefetch(ahead.at + s % 2 * ahead.near + s / 2 * ahead.far + 64 * l, 0, 3);
+}
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)

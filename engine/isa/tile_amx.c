@@ -198,8 +198,11 @@ TARGET INLINE void panel32_part(struct part p, const struct quant_panel_form *fo
     for (int64_t b = 0; b < n_blocks; b += AT_ONCE, w += AT_ONCE, x += AT_ONCE) {
         const int some = n_blocks - b < AT_ONCE ? (int)(n_blocks - b) : AT_ONCE;
         for (int i = 0; i < some; i++) multiply32(w + i, x + i, &sums[i]);
-        for (int i = 0; i < some; i++)
+        for (int i = 0; i < some; i++) {
+            if (p.to->ahead.at && p.first_row == 0)
+                EACH (s, 4) engine_tile_prefetch(p.to->ahead, s, (int)b + i);
             add_block(p, has_min, offset_shift, w + i, x + i, &sums[i], acc);
+        }
     }
     store_sums(p, acc);
 }
@@ -350,6 +353,10 @@ TARGET INLINE void panel256_part(struct part p, struct form256 f, int offset, in
     load_sums(p, acc);
     for (int64_t b = 0; b < n_blocks; b++) {
         multiply256(f.codes, w + b, x + b, sums);
+        if (p.to->ahead.at)
+            EACH (i, 16)
+                engine_tile_prefetch(p.to->ahead, i % 4,
+                                     (int)b * 8 + p.first_row / ROWS * 4 + i / 4);
         add_block256(p, f, offset, w + b, x + b, sums, acc);
     }
     store_sums(p, acc);
@@ -384,6 +391,7 @@ TARGET static void panel256_amx(const struct quant_panel_form *form, int64_t n_b
 const struct engine_tile engine_tile_amx = {
     .cols = COLS,
     .k_block = 256,
+    .prefetches = true,
     .cols32_bytes = sizeof(struct cols32),
     .cols256_bytes = sizeof(struct cols256),
     .panel256_bytes = sizeof(struct folded256),

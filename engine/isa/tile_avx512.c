@@ -20,19 +20,13 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-/* The kernels read columns faster than the hardware prefetcher fetches them into the L1 cache. */
-TARGET INLINE void prefetch_columns(const void *x)
-{
-    enum { AHEAD = 2560 };
-    _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
-}
-
 /* The shape of a call: np row panels, n_blocks blocks apart, times nc columns from column `first`
  * on; arrays are indexed by column. After inlining all members are constants except offset and
- * max_code of `f`. */
+ * max_code of `f`, and `ahead`. */
 struct tile_shape {
     struct quant_panel_form f;
     int np, nc, first;
+    struct engine_tile_ahead ahead; /* of a super-block */
 };
 
 #define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
@@ -131,8 +125,12 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
     begin_part(p, to, acc);
     EACH (j, p.np)
         EACH_COLUMN (c, p) s.isum[j][c] = _mm512_setzero_si512();
-    for (int64_t b = 0; b < n_blocks; b++) /* the first block has no predecessor */
+    for (int64_t b = 0; b < n_blocks; b++) {
+        if (p.first == 0 && to->ahead.at)
+            EACH (i, 4) engine_tile_prefetch(to->ahead, i, (int)b);
+        /* The first block has no predecessor. */
         step_block(p, offset_shift, n_blocks, w + b, x + b, b > 0 ? 0xffff : 0, &s, acc);
+    }
     EACH (j, p.np)
         EACH_COLUMN (c, p) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
     finish_part(p, to, acc);
@@ -147,19 +145,20 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
     enum { HALF = COLS / 2 };
     struct quant_panel_form f = {.offset = form->offset};
     if (to->n_rows > QUANT_PANEL_ROWS) {
-        panel32_part((struct tile_shape){f, PAIR, HALF, 0}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){.f = f, .np = PAIR, .nc = HALF}, n_blocks, w, x, to);
         if (to->n_cols > HALF)
-            panel32_part((struct tile_shape){f, PAIR, HALF, HALF}, n_blocks, w, x, to);
+            panel32_part((struct tile_shape){.f = f, .np = PAIR, .nc = HALF, .first = HALF},
+                         n_blocks, w, x, to);
     } else if (form->has_min) {
         f.has_min = true;
         if (to->n_cols > HALF)
-            panel32_part((struct tile_shape){f, 1, COLS, 0}, n_blocks, w, x, to);
+            panel32_part((struct tile_shape){.f = f, .np = 1, .nc = COLS}, n_blocks, w, x, to);
         else
-            panel32_part((struct tile_shape){f, 1, HALF, 0}, n_blocks, w, x, to);
+            panel32_part((struct tile_shape){.f = f, .np = 1, .nc = HALF}, n_blocks, w, x, to);
     } else if (to->n_cols > HALF) {
-        panel32_part((struct tile_shape){f, 1, COLS, 0}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){.f = f, .np = 1, .nc = COLS}, n_blocks, w, x, to);
     } else {
-        panel32_part((struct tile_shape){f, 1, HALF, 0}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){.f = f, .np = 1, .nc = HALF}, n_blocks, w, x, to);
     }
 }
 
@@ -189,13 +188,26 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
     }
 }
 
+/* The data to prefetch during super-block b, whose columns are `x`: weights, or columns if there
+ * are none, because the kernels read columns faster than the hardware prefetcher fetches them into
+ * the L1 cache. */
+TARGET INLINE struct engine_tile_ahead ahead_of(const struct engine_tile_to *to, int64_t b,
+                                                const void *x)
+{
+    enum { DISTANCE = 2560 };
+    struct engine_tile_ahead ahead = to->ahead;
+    if (!ahead.at) return (struct engine_tile_ahead){(const char *)x + DISTANCE, 512, 1024};
+    ahead.at += b * ENGINE_TILE_AHEAD_256;
+    return ahead;
+}
+
 /* Adds the products of group g of 4 codes of every row and column. */
 TARGET INLINE void add_four(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                             const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
 {
     __m512i q[PAIR];
     EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[g]);
-    if (g % 2 == 0 && p.first == 0) prefetch_columns(x->q[g]);
+    if (g % 2 == 0 && p.first == 0) engine_tile_prefetch(p.ahead, g / 2 % 4, g / 8);
     EACH_COLUMN (c, p) {
         __m512i xq = broadcast4(x->q[g][c]);
         EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
@@ -320,8 +332,10 @@ TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct q
         super_block_sums(p, sums_fit_int16(p.f, x), n_blocks, w, x, start, total);
     /* Minima need registers, too, so 4 columns are processed at a time. */
     EACH (half, p.nc * 2 / COLS)
-        add_floats((struct tile_shape){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w,
-                   x, total, acc);
+        add_floats(
+            (struct tile_shape){
+                .f = p.f, .np = p.np, .nc = COLS / 2, .first = p.first + half * COLS / 2},
+            n_blocks, w, x, total, acc);
 }
 
 /* Two row panels: a broadcast is multiplied by the codes of both, because a core with two
@@ -333,7 +347,8 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
-    const struct tile_shape all = {f, PAIR, COLS, 0};
+    struct tile_shape all = {.f = f, .np = PAIR, .nc = COLS},
+                      half = {.f = f, .np = PAIR, .nc = HALF};
     __m512(*acc)[COLS] = (__m512(*)[COLS])to->sums->of;
     if (to->first) begin_part(all, to, acc);
     _Alignas(32) int32_t starts[2][16][COLS];
@@ -342,13 +357,15 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
         const int32_t(*start)[COLS] = starts[b % 2];
         __asm__("" : "+r"(acc)); /* so that the compiler leaves the sums in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        all.ahead = half.ahead = ahead_of(to, b, x);
         if (f.folded && to->n_cols > HALF) {
             step256(all, n_blocks, w, x, start, acc);
             continue;
         }
-        step256((struct tile_shape){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
+        step256(half, n_blocks, w, x, start, acc);
         if (to->n_cols > HALF)
-            step256((struct tile_shape){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
+            step256((struct tile_shape){.f = f, .np = PAIR, .nc = HALF, .first = HALF}, n_blocks, w,
+                    x, start, acc);
     }
     if (to->last) finish_part(all, to, acc);
 }
@@ -361,7 +378,7 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
         pair256_cols(f, n_blocks, w, x, to);
         return;
     }
-    const struct tile_shape p = {f, 1, nc, 0};
+    struct tile_shape p = {.f = f, .np = 1, .nc = nc};
     __m512 acc[1][COLS];
     begin_part(p, to, acc);
     /* Computed one super-block ahead, to hide the latency of the initial values. */
@@ -370,6 +387,7 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        p.ahead = ahead_of(to, b, x);
         step256(p, n_blocks, w, x, start, acc);
     }
     finish_part(p, to, acc);
@@ -489,6 +507,7 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
 
 const struct engine_tile engine_tile_avx512 = {
     ENGINE_TILE_INTERLEAVED,
+    .prefetches = true,
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
     .interleave = engine_tile_interleave_avx2,
@@ -501,6 +520,7 @@ const struct engine_tile engine_tile_avx512 = {
 
 const struct engine_tile engine_tile_avx512bf16 = {
     ENGINE_TILE_INTERLEAVED,
+    .prefetches = true,
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
     .interleave = engine_tile_interleave_avx2,

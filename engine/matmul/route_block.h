@@ -55,47 +55,66 @@ static inline void route_glu(const struct engine_matmul_run *run,
 
 /* ---- Prefetch ---- */
 
-/* Prefetches weights that are read later, a share in each step: as one stream in address order, or
- * as four streams of the same length (cpu_prefetch.streams). */
+/* Prefetches weights that are read later, a share in each step: each side in address order or, with
+ * cpu_prefetch.streams, four streams alternately, which begin at equal distances in the rows, or in
+ * those of each side. */
 enum { ROUTE_STREAMS = 4 };
 struct route_prefetch {
-    const char *at[2];   /* of each side */
-    int64_t left, share; /* in bytes, per side and stream */
-    int64_t stride;      /* bytes from a stream to the next */
-    bool streams, to_l1; /* of struct cpu_prefetch */
+    struct engine_tile_ahead ahead;
+    int n_near, n_far;   /* streams, or sides: n_near * n_far */
+    int64_t left, share; /* in bytes, per stream or side */
+    bool to_l1;          /* of struct cpu_prefetch */
 };
 
 /* Returns a prefetch of part `part` of n_parts of the n_rows rows that begin at the block's row r,
- * in n_steps steps. */
+ * in n_steps steps, without `tiles` bytes of each stream, which tiles prefetch. */
 static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
                                                    const struct engine_matmul_block *b, int64_t r,
                                                    int64_t n_rows, int64_t part, int64_t n_parts,
-                                                   int64_t n_steps)
+                                                   int64_t n_steps, int64_t tiles)
 {
     const struct cpu_prefetch *policy = &run->task->engine->quant.prefetch;
-    const int64_t stride = n_rows * b->row_bytes / (policy->streams ? ROUTE_STREAMS : 1);
+    const int n_streams = policy->streams ? ROUTE_STREAMS / route_sides(b) : 1;
+    const int64_t stride =
+        n_rows * b->row_bytes / n_streams; /* from a stream of a side to the next */
     const int64_t from = stride * part / n_parts, to = stride * (part + 1) / n_parts;
-    struct route_prefetch a = {.left = to - from,
-                               .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
-                               .stride = stride,
-                               .streams = policy->streams,
-                               .to_l1 = policy->to_l1};
-    for (int i = 0; i < route_sides(b); i++) a.at[i] = route_side(b, i) + r * b->row_bytes + from;
-    return a;
+    const int64_t by_steps = engine_max(0, to - from - tiles);
+    return (struct route_prefetch){
+        .ahead = {.at = b->w + r * b->row_bytes + from,
+                  .near = stride,
+                  .far = b->up ? (int64_t)((uintptr_t)b->up - (uintptr_t)b->w) : 2 * stride},
+        .n_near = policy->streams ? 2 : 1,
+        .n_far = policy->streams ? 2 : route_sides(b),
+        .left = to - from,
+        .share = engine_round_up((by_steps + n_steps - 1) / n_steps, 64),
+        .to_l1 = policy->to_l1,
+    };
 }
 
 static inline void route_prefetch_step(struct route_prefetch *a)
 {
-    const int64_t bytes = engine_min(a->left, a->share);
-    for (int i = 0; i < 2 && a->at[i]; i++) {
-        if (a->streams)
-            for (int64_t s = 0; s < ROUTE_STREAMS; s++)
-                quant_prefetch(a->at[i] + s * a->stride, (size_t)bytes);
-        else
-            quant_prefetch_single(a->at[i], (size_t)bytes, a->to_l1);
-        a->at[i] += bytes;
-    }
+    const int64_t bytes = engine_max(0, engine_min(a->left, a->share));
+    for (int f = 0; f < a->n_far; f++)
+        for (int n = 0; n < a->n_near; n++) {
+            const char *at = a->ahead.at + n * a->ahead.near + f * a->ahead.far;
+            if (a->n_near > 1)
+                quant_prefetch(at, (size_t)bytes);
+            else
+                quant_prefetch_single(at, (size_t)bytes, a->to_l1);
+        }
+    a->ahead.at += bytes;
     a->left -= bytes;
+}
+
+/* Returns the streams for a tile that prefetches the next `bytes` of each, and skips these bytes;
+ * if there are none, `at` is NULL. */
+static inline struct engine_tile_ahead route_prefetch_tile(struct route_prefetch *a, int64_t bytes)
+{
+    struct engine_tile_ahead ahead = a->ahead;
+    if (bytes == 0 || a->left <= 0) ahead.at = NULL;
+    a->ahead.at += bytes;
+    a->left -= bytes;
+    return ahead;
 }
 
 #endif

@@ -30,7 +30,7 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
     const int64_t per_col_panel = per_side * route_sides(b);
     const int64_t steps = per_col_panel * ((b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
     const int64_t quarter = (steps + 3) / 4;
-    struct route_prefetch prefetch = route_prefetch(run, b, b->n_rows, b->n_rows, 0, 1, quarter);
+    struct route_prefetch prefetch = route_prefetch(run, b, b->n_rows, b->n_rows, 0, 1, quarter, 0);
     pack_rows(run, b, packed, gate_stride);
     for (int64_t step = 0; step < steps; step++) {
         const int64_t at = step % per_col_panel * ROWS, i = step / per_col_panel * ENGINE_TILE_COLS;

@@ -14,6 +14,7 @@ struct panel_set {
     const char *columns;            /* the K-block of the block's first column panel */
     int64_t col_panel_bytes;        /* distance to the same K-block of the next column panel */
     struct route_prefetch prefetch; /* weights after these rows */
+    int64_t ahead_bytes;            /* of each stream, which a tile prefetches */
 };
 
 /* Elements of 16 rows that a step unpacks, at least a block: few, because prefetches are
@@ -72,9 +73,22 @@ static void unpack_set(const struct engine_tile *tile, struct panel_set *p, char
     }
 }
 
+/* The bytes of each stream that a tile prefetches: none with many columns, because then prefetching
+ * columns is more important (tile_avx512.c). */
+static int64_t ahead_bytes(const struct engine_matmul_run *run, const struct panel_set *p)
+{
+    enum { FEW_COLS = 2 * ENGINE_TILE_COLS };
+    if (!run->task->engine->quant.prefetch.streams || !run->tile->prefetches ||
+        p->block->n > FEW_COLS)
+        return 0;
+    return p->k_block.n_blocks * (p->block->type->act->layout == QUANT_LAYOUT_256
+                                      ? ENGINE_TILE_AHEAD_256
+                                      : ENGINE_TILE_AHEAD_32);
+}
+
 /* Multiplies the set's rows from `at` on, as many as a tile has, by a column panel. */
-static void multiply_tile(const struct engine_matmul_run *run, const struct panel_set *p,
-                          int64_t at, int64_t col_panel)
+static void multiply_tile(const struct engine_matmul_run *run, struct panel_set *p, int64_t at,
+                          int64_t col_panel)
 {
     const struct engine_matmul_block *b = p->block;
     const int64_t cols = run->tile->cols, i = col_panel * cols, sides = route_sides(b);
@@ -94,6 +108,7 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
         .n_rows = (int)engine_min(p->tile, p->n_packed - at),
         .n_cols = (int)engine_min(cols, b->n - i),
         .out = out,
+        .ahead = route_prefetch_tile(&p->prefetch, p->ahead_bytes),
     };
     if (to.last) route_outputs(run, b, i, to.n_cols, p->row + at, p->gate_stride, at, out);
     for (int j = 0; to.last && prefetch_out && j < to.n_cols; j++)
@@ -106,7 +121,7 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
 }
 
 /* Multiplies the whole set by a column panel. */
-static void multiply_set(const struct engine_matmul_run *run, const struct panel_set *p,
+static void multiply_set(const struct engine_matmul_run *run, struct panel_set *p,
                          int64_t col_panel)
 {
     const struct engine_matmul_block *b = p->block;
@@ -152,8 +167,10 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
             p.last = s == act->k_block_count - 1;
             p.columns = engine_matmul_k_block_at(run, b->type->act, b->col_panel, p.k_block);
             p.col_panel_bytes = p.k_block.n_blocks * act->block_bytes;
-            p.prefetch = route_prefetch(run, b, r + rows, rows, s, act->k_block_count,
-                                        unpack_steps(&p) + n_col_panels);
+            p.ahead_bytes = ahead_bytes(run, &p);
+            p.prefetch = route_prefetch(
+                run, b, r + rows, rows, s, act->k_block_count, unpack_steps(&p) + n_col_panels,
+                p.ahead_bytes * n_col_panels * ((p.n_packed + p.tile - 1) / p.tile));
             unpack_set(run->tile, &p, run->local);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
                 route_prefetch_step(&p.prefetch);

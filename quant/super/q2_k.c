@@ -211,7 +211,7 @@ SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
 }
 
 SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_take)
-SUPER_GEMV_FEW(q2_k, q2_k_prepare, q2_k_take)
+SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_take)
 #endif
 
 const struct quant_type quant_type_q2_k = {
@@ -235,7 +235,7 @@ const struct quant_type quant_type_q2_k = {
                           QUANT_FIT_MEMBERS(q2_k, avx2)},
             [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
-                            SUPER_GEMV_MEMBERS(q2_k, 2),
+                            SUPER_GEMV_MEMBERS(q2_k),
                             QUANT_FIT_MEMBERS(q2_k, avx512)},
 #endif
         },

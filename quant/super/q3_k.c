@@ -267,7 +267,7 @@ SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
 }
 
 SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
-SUPER_GEMV_FEW(q3_k, q3_k_prepare, q3_k_take)
+SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_take)
 #endif
 
 const struct quant_type quant_type_q3_k = {
@@ -290,7 +290,7 @@ const struct quant_type quant_type_q3_k = {
                           QUANT_FIT_MEMBERS(q3_k, avx2)},
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
-                            SUPER_GEMV_MEMBERS(q3_k, SUPER_COLUMNS),
+                            SUPER_GEMV_MEMBERS(q3_k),
                             QUANT_FIT_MEMBERS(q3_k, avx512)},
 #endif
         },

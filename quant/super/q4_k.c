@@ -128,7 +128,7 @@ SUPER_AVX512 void q4_k_take(int n, const uint8_t *const block[SUPER_STEP],
 }
 
 SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_take)
-SUPER_GEMV_FEW(q4_k, k_scales_prepare, q4_k_take)
+SUPER_GEMV_PAIR(q4_k, k_scales_prepare, q4_k_take)
 #endif
 
 const struct quant_type quant_type_q4_k = {

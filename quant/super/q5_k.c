@@ -150,7 +150,7 @@ SUPER_AVX512 void q5_k_take(int n, const uint8_t *const block[SUPER_STEP],
 }
 
 SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_take)
-SUPER_GEMV_FEW(q5_k, k_scales_prepare, q5_k_take)
+SUPER_GEMV_PAIR(q5_k, k_scales_prepare, q5_k_take)
 #endif
 
 const struct quant_type quant_type_q5_k = {

@@ -192,7 +192,7 @@ SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
 }
 
 SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
-SUPER_GEMV_FEW(q6_k, q6_k_prepare, q6_k_take)
+SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_take)
 #endif
 
 const struct quant_type quant_type_q6_k = {

@@ -189,27 +189,22 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
         super_gemv_steps(1, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);   \
     }
 
-#define SUPER_GEMV_COLUMNS(N, NAME, PREPARE, TAKE)                                                 \
-    super_gemv_steps(N, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out)
-
-/* Defines gemv_few of a type whose TAKE shares codes between two or three columns. */
-#define SUPER_GEMV_FEW(NAME, PREPARE, TAKE)                                                        \
+/* Defines gemv_few of a type whose TAKE shares codes between two columns. */
+#define SUPER_GEMV_PAIR(NAME, PREPARE, TAKE)                                                       \
     CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
                                                          int n_columns, const struct quant_act *a, \
                                                          float *const *out)                        \
     {                                                                                              \
-        if (n_columns == 2)                                                                        \
-            SUPER_GEMV_COLUMNS(2, NAME, PREPARE, TAKE);                                            \
-        else                                                                                       \
-            SUPER_GEMV_COLUMNS(3, NAME, PREPARE, TAKE);                                            \
+        (void)n_columns;                                                                           \
+        super_gemv_steps(2, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);    \
     }
 
 #endif
 
 /* Members of struct quant_type. */
 #if defined(__x86_64__)
-#define SUPER_GEMV_MEMBERS(NAME, FEW)                                                              \
-    .gemv = NAME##_gemv_avx512, .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW),          \
+#define SUPER_GEMV_MEMBERS(NAME)                                                                   \
+    .gemv = NAME##_gemv_avx512, .gemv_few = NAME##_gemv_few_avx512, .few_columns = 2,              \
     .rows_per_step = SUPER_STREAMS
 #define SUPER_VECTORS(NAME)                                                                        \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
@@ -217,7 +212,7 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
                   .gemv = NAME##_gemv_avx2,                                                        \
                   QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
-                    SUPER_GEMV_MEMBERS(NAME, SUPER_COLUMNS),                                       \
+                    SUPER_GEMV_MEMBERS(NAME),                                                      \
                     QUANT_FIT_MEMBERS(NAME, avx512)},
 #else
 #define SUPER_VECTORS(NAME)

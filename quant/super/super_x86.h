@@ -351,7 +351,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 enum { SUPER_L1_DISTANCE = 2048, SUPER_NEAR_DISTANCE = 768 };
-enum { SUPER_COLUMNS = 3, SUPER_STREAMS = 4 }; /* maximum per call */
+enum { SUPER_COLUMNS = 2, SUPER_STREAMS = 4 }; /* maximum per call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
