@@ -224,13 +224,13 @@ SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const stru
     }
 }
 
-SUPER_AVX512 void iq4_xs_take(int n, const uint8_t *const block[SUPER_STEP],
-                              const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void iq4_xs_products(int n, const uint8_t *const block[SUPER_STEP],
+                                  const struct super_column *c, struct super_step *step)
 {
     EACH (j, n) iq4_xs_step(block, c + j, step + j);
 }
 
-SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_take)
+SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_products)
 #endif
 
 const struct quant_type quant_type_iq4_xs = {

@@ -181,8 +181,9 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
 }
 
 /* The super_step_products function of Q4_K and Q5_K. */
-SUPER_AVX512 void k_scales_take(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
-                                const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void k_scales_products(int n, super_codes *codes,
+                                    const uint8_t *const block[SUPER_STEP],
+                                    const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     k_scales_places(place);

@@ -189,8 +189,8 @@ SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, 1, c);
 }
 
-SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q2_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], min[2], place[4];
     super_places_halves(place);
@@ -210,8 +210,8 @@ SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q2_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_take)
-SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_take)
+SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_products)
+SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_products)
 #endif
 
 const struct quant_type quant_type_q2_k = {

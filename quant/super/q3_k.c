@@ -253,8 +253,8 @@ SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __
     return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
 }
 
-SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q3_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     super_places_halves(place);
@@ -266,8 +266,8 @@ SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q3_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
-SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_take)
+SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_products)
+SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_products)
 #endif
 
 const struct quant_type quant_type_q3_k = {

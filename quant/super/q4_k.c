@@ -121,14 +121,14 @@ SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
     return super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
 }
 
-SUPER_AVX512 void q4_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q4_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
-    k_scales_take(n, q4_k_codes, block, c, step);
+    k_scales_products(n, q4_k_codes, block, c, step);
 }
 
-SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_take)
-SUPER_GEMV_PAIR(q4_k, k_scales_prepare, q4_k_take)
+SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_products)
+SUPER_GEMV_PAIR(q4_k, k_scales_prepare, q4_k_products)
 #endif
 
 const struct quant_type quant_type_q4_k = {

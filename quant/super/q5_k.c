@@ -143,14 +143,14 @@ SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
     return super_put_bits(fifth, 16, low);
 }
 
-SUPER_AVX512 void q5_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q5_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
-    k_scales_take(n, q5_k_codes, block, c, step);
+    k_scales_products(n, q5_k_codes, block, c, step);
 }
 
-SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_take)
-SUPER_GEMV_PAIR(q5_k, k_scales_prepare, q5_k_take)
+SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_products)
+SUPER_GEMV_PAIR(q5_k, k_scales_prepare, q5_k_products)
 #endif
 
 const struct quant_type quant_type_q5_k = {

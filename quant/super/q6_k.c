@@ -171,8 +171,8 @@ SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -16, c); /* minus half the offset, as above */
 }
 
-SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q6_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     const size_t at = offsetof(struct q6_k_block, scale);
     __m512i scale[2], place[4];
@@ -191,8 +191,8 @@ SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q6_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
-SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_take)
+SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_products)
+SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_products)
 #endif
 
 const struct quant_type quant_type_q6_k = {

@@ -226,9 +226,9 @@ SUPER_AVX512 __m512i super_codes_scale_pair(const struct super_codes_kernel *ker
                               1);
 }
 
-SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
-                                   const uint8_t *const block[SUPER_STEP],
-                                   const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void super_codes_products(const struct super_codes_kernel *kernel,
+                                       const uint8_t *const block[SUPER_STEP],
+                                       const struct super_column *c, struct super_step *step)
 {
     /* Orders the lanes so that every 128 bits have two of each super-block. */
     const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
@@ -348,17 +348,18 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     {                                                                                              \
         super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
     }                                                                                              \
-    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(                                              \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_products(                                          \
         int n, const uint8_t *const block[SUPER_STEP], const struct super_column *c,               \
         struct super_step *step)                                                                   \
     {                                                                                              \
         const struct super_codes_kernel kernel = {HEAD, SCALES, NAME##_bytes, ABOVE};              \
-        EACH (j, n) super_codes_take(&kernel, block, c + j, step + j);                             \
+        EACH (j, n) super_codes_products(&kernel, block, c + j, step + j);                         \
     }                                                                                              \
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
                                                    const struct quant_act *a, float *out)          \
     {                                                                                              \
-        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, &out); \
+        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_products, k, rows, a,    \
+                         &out);                                                                    \
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \
