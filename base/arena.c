@@ -1,4 +1,4 @@
-/* base/arena.c: a fixed block of memory carved in order. See base/arena.h. */
+/* base/arena.c: a fixed block of memory, divided into pieces in order. See base/arena.h. */
 #include "base/arena.h"
 #include "base/size.h"
 #include <stdlib.h>
@@ -76,9 +76,4 @@ void base_arena_reset(struct base_arena *arena)
     memset(arena->memory, 0, arena->used);
     ASAN_POISON_MEMORY_REGION(arena->memory, arena->size);
     arena->used = 0;
-}
-
-uint64_t base_arena_used(const struct base_arena *arena)
-{
-    return arena->used;
 }

@@ -1,4 +1,4 @@
-/* base/arena.h: one allocation, carved in order, freed at once.
+/* base/arena.h: one allocation that is divided into pieces in order and freed as a whole.
  *
  * The size is fixed when the arena is made; an arena never grows, so code that runs after set-up
  * cannot allocate by accident. Under AddressSanitizer a poisoned red zone follows each piece, so
@@ -7,24 +7,25 @@
 #define BASE_ARENA_H
 
 #include "base/error.h"
-#include <stddef.h>
 
-struct base_arena; /* opaque; the caller owns it */
+struct base_arena; /* opaque; the caller frees it with base_arena_free */
 
 /* An arena of `size` bytes, zeroed. NULL and BASE_NO_MEMORY when the allocation fails. */
 struct base_arena *base_arena_new(uint64_t size, struct base_error *err);
-void base_arena_free(struct base_arena *arena); /* NULL is fine */
+/* Frees the arena and all of its pieces. `arena` may be NULL. */
+void base_arena_free(struct base_arena *arena);
 
-/* `size` zeroed bytes at a multiple of `align` (a power of two <= 4096). NULL when the arena is
- * full: BASE_NO_MEMORY with the arena's size in the text. The piece belongs to the arena. */
+/* Returns `size` zeroed bytes at a multiple of `align` (a power of two <= 4096), valid until the
+ * arena is reset or freed. NULL when the arena is full: BASE_NO_MEMORY with the arena's size in the
+ * text. */
 void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
                       struct base_error *err);
 
-/* Discards all pieces and zeroes what was used; the memory stays. */
+/* Discards all pieces and zeroes the bytes that were used; the memory remains allocated. */
 void base_arena_reset(struct base_arena *arena);
-uint64_t base_arena_used(const struct base_arena *arena);
 
-/* The most that base_arena_take uses beyond `size`, for sizing an arena beforehand. */
+/* The maximum number of bytes that a piece uses beyond its size, for alignments of at most 64
+ * bytes: to size an arena beforehand. */
 #define BASE_ARENA_PIECE_OVERHEAD 128u
 
 #endif

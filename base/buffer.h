@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct base_buffer {
-    char *data;  /* always NUL-terminated once anything was appended; may hold NULs */
+    char *data;  /* NULL, or NUL-terminated; may contain NULs */
     size_t size; /* bytes, without the terminator */
     size_t room; /* bytes allocated */
     bool failed; /* an allocation failed; the content is incomplete */
@@ -17,6 +17,7 @@ struct base_buffer {
 
 /* Reserves `size` more bytes: appending them allocates nothing. */
 void base_buffer_reserve(struct base_buffer *b, size_t size);
+/* Each of these appends bytes, a C string without its terminator, or the output of printf. */
 void base_buffer_add(struct base_buffer *b, const void *bytes, size_t size);
 void base_buffer_add_text(struct base_buffer *b, const char *text);
 void base_buffer_add_format(struct base_buffer *b, const char *format, ...)

@@ -18,7 +18,7 @@ enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF7_1_A, XCR0, N_REGS };
 
 enum { TILE_FLAGS = 1u << 24 | 1u << 25, TILE_STATE = 3u << 17 }; /* CPUID leaf 7 EDX; XCR0 */
 
-/* Linux saves tile registers only for processes that have asked for it (arch_prctl,
+/* Linux saves tile registers only for processes that have requested it (arch_prctl,
  * ARCH_REQ_XCOMP_PERM, feature 18), because they enlarge the frame of a signal by 8 KB. */
 static bool allow_tiles(const uint32_t reg[N_REGS])
 {
@@ -103,7 +103,7 @@ static const struct machine *get_machine(void)
 
 struct level {
     const char *name, *needs;
-    enum cpu_level parent; /* CPU_SCALAR is its own */
+    enum cpu_level parent; /* of CPU_SCALAR: CPU_SCALAR */
     uint32_t bits[N_REGS]; /* required in addition to the parent's */
 };
 

@@ -1,15 +1,15 @@
 /* base/cpu.h: instruction-set levels, and facts about the processor.
  *
- * Owns: the levels, a tree; which of them this machine can run; the one function that selects a
- * table's kernels for a level; the rows of processor families. Refuses: kernels. Called by every
- * room that has kernels, and by cli/.
+ * Contains the tree of levels, the detection of those that this machine can run, the function that
+ * selects a table's kernels for a level, and the rows of processor families. Contains no kernels.
+ * Called by every room that has kernels, and by cli/.
  *
  *     scalar -- avx2 -+- avxvnni
  *                     +- avx512 -- avx512bf16 -- amx
  *
  * A level contains its parent, and so all levels on the path to the root; of two levels on
  * different branches neither contains the other. Levels are never compared by < or >: cpu_has
- * answers whether one contains another. */
+ * tests whether one contains another. */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
@@ -74,7 +74,7 @@ enum cpu_level cpu_level_cap(enum cpu_level level);
 struct cpu_prefetch {
     size_t distance;    /* bytes ahead, in each of several streams */
     bool to_l1;         /* a single stream is prefetched to L1, not to L2 */
-    bool streams;       /* a single stream waits at each page of 4 KB, so four are read by turns:
+    bool streams;       /* a single stream stalls at each page of 4 KB, so four streams are read:
                            super-blocks of four strided rows, 2 KB ahead to L2 and 768 bytes ahead
                            to L1, and the rows of the next panels; otherwise rows one by one */
     bool adjacent_rows; /* the rows of a step are adjacent, and so a single stream */

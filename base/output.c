@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes as much");
+_Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes up to PATH_MAX bytes");
 
 enum {
-    LINKS_MAX = 40,
+    LINKS_MAX = 40, /* the number of links that Linux follows in one path */
     NAME_KEPT = 200 /* bytes of the name in its temporary name; file systems allow 255 */
 };
 
@@ -148,7 +148,8 @@ bool base_output_open(struct base_output *o, const char *path, struct base_error
     return open_at(o, path, err);
 }
 
-/* A network file system reports a full disk here. */
+/* Closes the file unless it is a standard stream. On a network file system close reports a full
+ * disk. */
 static bool close_file(struct base_output *o)
 {
     const int fd = o->fd;

@@ -6,8 +6,8 @@
  * followed; permissions of a file that is replaced are kept. Durability across a power cut is not
  * promised (no fsync).
  *
- * An output may be several files, written in sequence: each is complete when the next one
- * is opened, and all get their names together, when the output is closed. */
+ * An output may be several files, written in sequence: each is complete when the next one is
+ * opened. All of them are renamed when the output is closed. */
 #ifndef BASE_OUTPUT_H
 #define BASE_OUTPUT_H
 

@@ -2,6 +2,7 @@
 #include "base/sha256.h"
 #include <string.h>
 
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -23,6 +24,7 @@ static uint32_t load(const unsigned char *b)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
+/* Compresses one block of 64 bytes into the state: the message schedule w, then 64 rounds. */
 static void add_block(uint32_t state[8], const unsigned char *block)
 {
     uint32_t w[64];
@@ -89,6 +91,7 @@ void base_sha256_hex(struct base_sha256 *h, char out[BASE_SHA256_HEX])
     static const unsigned char padding[64] = {0x80};
     const uint64_t bits = h->size * 8;
     unsigned char length[8];
+    /* The message is padded to whole blocks: 0x80, zeros, and its length in bits (big-endian). */
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)(bits >> (56 - 8 * i));
     base_sha256_add(h, padding, (size_t)((119 - h->size % 64) % 64 + 1));
     base_sha256_add(h, length, sizeof length);

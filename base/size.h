@@ -1,11 +1,10 @@
-/* base/size.h: sizes that cannot wrap. Every size computed from a file, an option or a model's
- * dimensions goes through here; on overflow the result is unchanged and the function returns
- * false. */
+/* base/size.h: sizes that cannot wrap. Every size that depends on a file, an option or a model's
+ * dimensions is computed by these functions; on overflow the result is unchanged and the function
+ * returns false. */
 #ifndef BASE_SIZE_H
 #define BASE_SIZE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 static inline bool base_add(uint64_t a, uint64_t b, uint64_t *out)

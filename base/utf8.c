@@ -4,8 +4,8 @@
 /* What a lead byte specifies; length 0 for bytes that cannot lead. */
 struct lead {
     size_t length;
-    int32_t least; /* the smallest code point of that length: smaller ones are overlong */
-    int32_t bits;  /* the lead byte's own part of the code point */
+    int32_t min;  /* the smallest code point of that length: smaller ones are overlong */
+    int32_t bits; /* the lead byte's part of the code point */
 };
 
 static struct lead lead_of(unsigned char c)
@@ -17,8 +17,9 @@ static struct lead lead_of(unsigned char c)
     return (struct lead){0};
 }
 
-/* Bytes of s[0..size) that begin one valid sequence: the whole of it (*whole set), or all bytes of
- * one that is cut off; 0 when it is not valid. */
+/* Returns the number of bytes of s[0..size) that begin one valid sequence: the length of a complete
+ * sequence (*whole is 1, *code its code point), `size` if the sequence is incomplete, or 0 if it is
+ * not valid. */
 static size_t scan(const char *s, size_t size, int32_t *code, int *whole)
 {
     const struct lead lead = lead_of((unsigned char)s[0]);
@@ -33,7 +34,7 @@ static size_t scan(const char *s, size_t size, int32_t *code, int *whole)
         if (i == 1 && lead.length >= 3) {
             int32_t low = value << 6 * (lead.length - 2),
                     high = low + (1 << 6 * (lead.length - 2)) - 1;
-            if (high < lead.least || low > 0x10ffff || (low >= 0xd800 && high <= 0xdfff)) return 0;
+            if (high < lead.min || low > 0x10ffff || (low >= 0xd800 && high <= 0xdfff)) return 0;
         }
     }
     *code = value;
@@ -58,7 +59,7 @@ size_t base_utf8_encode(int32_t code, char *out)
     }
     size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     for (size_t i = length - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3f));
-    static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0}; /* lead bits by length */
     out[0] = (char)(mark[length] | code);
     return length;
 }

@@ -13,7 +13,7 @@ size_t base_utf8_decode(const char *s, size_t size, int32_t *code);
 size_t base_utf8_encode(int32_t code, char *out);
 
 /* Returns the number of bytes (0 to 3) at the end of s[0..size) that begin a sequence, valid so far
- * but incomplete. A stream holds these bytes back. */
+ * but incomplete. A stream writes these bytes together with the rest of their sequence. */
 size_t base_utf8_open_tail(const char *s, size_t size);
 
 #endif

@@ -13,7 +13,8 @@ struct engine;
 struct engine_plan;
 struct engine_tensor;
 
-/* The page size for which memory that is read fast is aligned, where the system has such pages. */
+/* The size of a huge page. Large buffers are aligned to it, so that the system can use huge pages.
+ */
 enum { ENGINE_HUGE_PAGE = 2 << 20 };
 
 struct engine_buffer {
@@ -25,8 +26,8 @@ struct engine_backend {
     const char *name;
     /* Allocates `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
     bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
-    void (*buffer_free)(struct engine_buffer *buffer); /* an empty buffer is fine */
-    bool (*supports)(const struct engine_tensor *node);
+    void (*buffer_free)(struct engine_buffer *buffer);  /* the buffer may be empty */
+    bool (*supports)(const struct engine_tensor *node); /* whether it can run the node's op */
     /* Runs all steps; no allocation. BASE_INTERRUPTED when base/interrupt.h's flag is set. */
     bool (*run)(const struct engine_plan *plan, const struct engine *engine,
                 struct base_error *err);

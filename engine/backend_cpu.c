@@ -1,7 +1,7 @@
 /* engine/backend_cpu.c: runs a planned graph on the engine's thread pool.
  *
  * One pool job runs the whole graph: each worker executes the list of steps and computes its share
- * of each; the plan determines where barriers are. Nothing here allocates after buffer_new. */
+ * of each; the plan has the barriers. No function allocates after buffer_new. */
 #include "base/interrupt.h"
 #include "base/size.h"
 #include "engine/backend.h"
@@ -17,8 +17,8 @@
 
 enum { BUFFER_ALIGN = 4096 };
 
-/* Large buffers (those of prompts) are made of huge pages where the system has them: prompts are 5
- * to 20 % faster. */
+/* Large buffers (those of prompts) have huge pages if the system supports them: prompts are 5 to 20
+ * % faster. */
 static bool cpu_buffer_new(uint64_t size, struct engine_buffer *out, struct base_error *err)
 {
     const bool huge = size >= ENGINE_HUGE_PAGE;

@@ -1,6 +1,6 @@
 /* engine/backend_plan.c: the backend of an engine that only plans (engine_options.plan_only): its
  * buffers are address ranges without memory, so that the memory of any model's graph can be
- * computed on any machine. Runs nothing. */
+ * computed on any machine. */
 #include "base/size.h"
 #include "engine/backend.h"
 #include "engine/op.h"

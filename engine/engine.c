@@ -1,5 +1,5 @@
 /* engine/engine.c: the engine object: fills the kernel tables, starts the pool, loads OpenBLAS if
- * options.use_blas is set. Owns nothing that changes while a graph runs. */
+ * options.use_blas is set. Nothing in it changes while a graph runs. */
 #include "engine/engine.h"
 #include "engine/matmul/blas.h"
 #include "engine/threads.h"

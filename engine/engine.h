@@ -28,9 +28,9 @@ struct engine_product_inputs {
     const struct engine_tensor *w, *x, *ids;
 };
 
-/* Observes the inputs of all products of an engine's runs. Each worker that takes part in a product
- * calls `product` before it, once for each of its matrices; the calls are concurrent, and ith and
- * nth divide the work. */
+/* A callback for the inputs of all products of an engine's runs. Each worker that computes a part
+ * of a product calls `product` before it, once for each of its matrices; the calls are concurrent,
+ * and the callback divides its work by the worker's ith and nth. */
 struct engine_observer {
     void (*product)(void *user, const struct engine_worker *worker,
                     const struct engine_product_inputs *inputs);
@@ -47,12 +47,12 @@ struct engine {
     const struct engine_observer *observer; /* engine_set_observer; NULL: none */
 };
 
-/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when use_blas is set and
- * OpenBLAS cannot be loaded. */
+/* Fills the tables and starts the pool; the caller frees the engine by engine_free. BASE_USAGE when
+ * use_blas is set and OpenBLAS cannot be loaded. */
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
-void engine_free(struct engine *e); /* NULL is fine */
+void engine_free(struct engine *e); /* e may be NULL */
 
-/* Sets the observer of all later runs; NULL: none. The caller owns it. Results do not change. */
+/* Sets the observer of all later runs; NULL: none. It must remain valid. Results do not change. */
 void engine_set_observer(struct engine *e, const struct engine_observer *observer);
 
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,

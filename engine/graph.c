@@ -1,7 +1,8 @@
 /* engine/graph.c: the graph object: creating, planning, running and freeing it.
  *
- * Owns: the memory of the tensors that builders append (one arena, sized when the graph is made).
- * Refuses: appending (graph_build.c), memory layout and order (plan.c), rewriting (simplify.c). */
+ * The memory of the tensors that builders append is one arena, whose size is fixed when the graph
+ * is made. Appending is in graph_build.c, memory layout and order in plan.c, fusing in simplify.c.
+ */
 #include "engine/graph.h"
 #include "engine/graph_internal.h"
 #include <stdlib.h>

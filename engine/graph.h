@@ -1,11 +1,11 @@
 /* engine/graph.h: building a graph of ops, planning it once, running it many times.
  *
  * Build: the functions below append tensors to the graph. The first error sticks in the graph
- * (engine_graph_plan returns it); after an error, or given a NULL tensor, builders return NULL, so
- * a model's code has no check after each line. Plan: keeps the nodes that outputs depend on and
- * those that write into leaves, in the order of building, simplifies, gives every intermediate an
- * offset by liveness and allocates one buffer. Run: no allocation, no rebuild; a decode step writes
- * new inputs and runs again.
+ * (engine_graph_plan returns it); after an error, or for a NULL tensor, builders return NULL, so
+ * that a model's code needs no check after each line. Plan: fuses nodes, selects those that outputs
+ * depend on and those that write into leaves, in the order of building, computes the offset of
+ * every intermediate from its lifetime, and allocates one buffer. Run: executes the planned nodes
+ * without any allocation; a decode step writes new inputs and runs the same graph again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
 #ifndef ENGINE_GRAPH_H
@@ -16,23 +16,25 @@
 
 struct engine_graph; /* opaque */
 
-/* Room for max_tensors tensors (weights are not counted). The caller owns it. */
+/* A graph of at most max_tensors tensors (weights are not counted); the caller frees it. */
 struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
                                       struct base_error *err);
-void engine_graph_free(struct engine_graph *g); /* NULL is fine */
+void engine_graph_free(struct engine_graph *g); /* g may be NULL */
 
-/* printf-style name for dumps and messages; returns t (NULL stays NULL). */
+/* Sets a printf-style name for dumps and messages. Returns t, which may be NULL. */
 struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A leaf that the caller fills before each run through ->data (set by the plan). */
 struct engine_tensor *engine_input(struct engine_graph *g, enum quant_id type, int n_dims,
                                    const int64_t *ne, const char *name);
+/* Marks t as an output: its data is valid after a run. */
 void engine_output(struct engine_graph *g, struct engine_tensor *t);
 
-/* Simplifies if `simplify` (tests compare both), plans, allocates. `simplify` affects speed
- * only. */
+/* Fuses nodes if `simplify` (which affects only speed; tests compare both), plans and allocates.
+ * Call it once. */
 bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err);
+/* Runs the planned graph on all workers. BASE_INTERRUPTED when base/interrupt.h's flag is set. */
 bool engine_graph_run(struct engine_graph *g, struct base_error *err);
 
 int64_t engine_graph_bytes(const struct engine_graph *g); /* buffer + scratch, after the plan */
@@ -64,8 +66,8 @@ struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *dst);
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
                                   enum quant_id type);
-/* Rows of table[n][E] (any type that decodes) by I32 index ids[T]: F32 [T][E]. An index out of
- * range gives a row of NaN and never an access out of bounds. */
+/* Rows of table[n][E] (any type that decodes) at the I32 indices ids[T]: F32 [T][E]. The row of an
+ * index out of range is NaN. */
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids);
 /* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, and rows
@@ -80,7 +82,7 @@ struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor
 struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
                                  const int64_t *after); /* zeros after each dimension */
 
-/* ---- Arithmetic; b is repeated over a if its dimensions divide a's ---- */
+/* ---- Arithmetic: elementwise; b is repeated over a if its dimensions divide a's ---- */
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
                                  struct engine_tensor *b);
 struct engine_tensor *engine_sub(struct engine_graph *g, struct engine_tensor *a,
@@ -118,8 +120,8 @@ struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_te
                                         int n_groups, float eps);
 struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a);
 /* softmax(a * scale + slope(head) * mask) over rows; a [N][H][T][K]; mask [T][K] F32 or F16 or
- * NULL; sinks [H] or NULL (an extra logit per head that is only added to the sum); max_bias > 0:
- * ALiBi slopes. */
+ * NULL; sinks [H] or NULL (a logit per head that is only added to the sum); slopes are 1, or those
+ * of ALiBi if max_bias > 0. */
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *mask, struct engine_tensor *sinks,
                                       float scale, float max_bias);
@@ -146,9 +148,10 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */
-/* The U experts with the largest probs[T][X] + bias[X] (NULL: probs alone), best first: I32 [T][U].
- * Only experts in the n_groups_used best of n_groups groups of consecutive experts qualify (groups
- * are rated by the sum of their two largest values); 1 and 1: no groups. */
+/* The U experts with the largest probs[T][X] + bias[X] (bias NULL: the largest probs), best first:
+ * I32 [T][U]. They are selected from the n_groups_used best of n_groups groups of consecutive
+ * experts, the best being those with the largest sum of their two largest values; 1 and 1: no
+ * groups. */
 struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
                                             struct engine_tensor *bias, int n_used, int n_groups,
                                             int n_groups_used);
@@ -171,7 +174,7 @@ enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
     ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
     ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
-    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows in turn until the row's
+    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows cyclically until a row's
                                section is exhausted, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {
@@ -185,16 +188,16 @@ struct engine_rope {
     float beta_fast, beta_slow; /* YaRN: 32, 1 */
     int section[4];             /* MULTI, INTERLEAVED */
 };
-/* Rotates x[T][H][D] (rows may be strided) by positions I32 [T]. Kinds with sections: [4][T], or
- * [T] for text, which stands for three such rows and a fourth of zeros. factors: F32 [n_rot/2]
- * (divisors per frequency: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
- * double and rounded once. Elements from n_rot on are copied. */
+/* Rotates x[T][H][D] (rows may be strided) by positions I32 [T]. Kinds with sections have positions
+ * [4][T], or [T] for text, which means three equal rows and a fourth of zeros. factors: F32
+ * [n_rot/2] (divisors per frequency: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are
+ * computed in double and rounded once. Elements from n_rot on are copied. */
 struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
                                   struct engine_tensor *positions, struct engine_tensor *factors,
                                   const struct engine_rope *rope);
 
 /* clang-format off */
-/* An int16-quantized KV cache holds keys or values as attention multiplies them (engine/isa/attn.h):
+/* An int16-quantized KV cache stores keys or values as attention multiplies them (engine/isa/attn.h):
  *
  *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][engine_kv_q16_bytes(what, elements of a row)],
  *            64-byte aligned, zeroed at first
@@ -207,6 +210,7 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
 /* clang-format on */
 enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
+/* Bytes of a group of ENGINE_KV_Q16_GROUP rows of `size` elements. */
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
 /* Copies row `from` of one group to row `to` of another; rows have `size` elements. */
 void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
@@ -222,7 +226,8 @@ struct engine_attention {
     float max_alibi; /* 0: off; otherwise the exponent of ALiBi's largest slope */
 };
 /* clang-format off */
-/* Attention of T tokens over cached keys and values. There is no mask: ranges are data.
+/* Attention of T tokens over cached keys and values. Instead of a mask, each token has a range of
+ * positions.
  *
  *   q        F32 [T][H][D]           queries
  *   k_cache  [slots][KH][D]          keys, of any type with arithmetic; KH divides H;
@@ -231,7 +236,7 @@ struct engine_attention {
  *   ranges   I32 [T][4]              each token's attention range {table, first, end, unused}:
  *                                    the keys of positions first <= j < end
  *   tables   I32 [tables][positions] block tables: the KV slot of each position of a sequence
- *   sinks    F32 [H] or NULL         for each head a logit that has weight and no value
+ *   sinks    F32 [H] or NULL         for each head a logit that is added to the softmax's sum
  *   result   F32 [T][H * DV]
  *
  * Tables may share slots (common prefixes); `first` implements sliding windows, `end` the

@@ -1,8 +1,8 @@
 /* engine/graph_build.c: building a graph: appends nodes, views, inputs and outputs, and names them;
  * the first error sticks.
  *
- * Owns: the checks that every builder shares. Refuses: arithmetic and the builders of single ops
- * (op_*.c, matmul/, attention/), planning and running (graph.c). */
+ * Contains the checks that every builder shares. The builders of single ops and their arithmetic
+ * are in op_*.c, matmul/ and attention/, planning and running in graph.c. */
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static bool reach_add(uint64_t *reach, int64_t count, int64_t stride)
            base_add(*reach, bytes, reach);
 }
 
-/* True when t's elements all lie inside the memory of its root. */
+/* Whether all elements of t are inside the memory of its root. */
 static bool view_fits(const struct engine_tensor *t)
 {
     const struct quant_type *type = t->type;
@@ -139,14 +139,14 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
     dst->view_of = engine_tensor_root(a);
     for (int d = 0; d < ENGINE_DIMS; d++) dst->ne[d] = d < n_dims ? ne[d] : 1;
     bool fits = engine_tensor_layout(dst);
-    /* Dimensions beyond n_dims have one element, so any stride is valid; the stride of the joined
-     * dimensions is kept. */
+    /* Dimensions beyond n_dims have one element, so any stride is valid; they keep the contiguous
+     * one. */
     if (nb)
         for (int d = 0; d < n_dims; d++) dst->nb[d] = nb[d];
     if (!fits || __builtin_add_overflow(a->view_offset, offset, &dst->view_offset) || offset < 0 ||
         !view_fits(dst)) {
         char shape[ENGINE_SHAPE_SIZE], whole[ENGINE_SHAPE_SIZE];
-        return engine_graph_fail(g, "%s: %s at byte %lld does not lie inside %s %s", op->name,
+        return engine_graph_fail(g, "%s: %s at byte %lld is not inside %s %s", op->name,
                                  engine_tensor_shape(dst, shape), (long long)offset, a->name,
                                  engine_tensor_shape(a, whole));
     }

@@ -24,7 +24,8 @@
 /* Appends the node op(src...). The first op->n_src sources are required, later ones may be NULL.
  * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
  * dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when the graph has
- * an error or this call records one: a missing source, a shape that does not fit, no room. */
+ * an error or this call records one: a missing source, a shape that does not fit, too many tensors.
+ */
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
                                         const union engine_param *param, int n_param);
@@ -35,8 +36,8 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
                                         struct engine_tensor *a, int n_dims, const int64_t *ne,
                                         const int64_t *nb, int64_t offset);
 
-/* Records an error of a builder's own check (the first one sticks). Returns NULL, so that `return
- * engine_graph_fail(...)` ends a builder. */
+/* Records an error that a builder has found, unless there is an earlier error. Returns NULL, so
+ * that `return engine_graph_fail(...)` ends a builder. */
 struct engine_tensor *engine_graph_fail(struct engine_graph *g, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -67,7 +68,7 @@ static inline bool engine_tensor_is(const struct engine_tensor *t, enum quant_id
     return t->type->id == type;
 }
 
-/* The tensor that owns t's memory (t itself if it is not a view). */
+/* The tensor whose memory t uses (t itself if it is not a view). */
 static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 {
     return t->view_of ? t->view_of : t;
@@ -77,7 +78,7 @@ static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 
 struct engine_graph {
     struct engine *engine;
-    struct base_arena *arena; /* holds everything below */
+    struct base_arena *arena; /* the memory of tensors and of the plan */
     struct base_error err;    /* the first error of the builders */
     struct engine_tensor *tensors;
     int n_tensors, max_tensors;

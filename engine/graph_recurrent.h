@@ -2,11 +2,12 @@
  * RWKV, gated delta rule). The rules of engine/graph.h apply.
  *
  * T tokens of S spans, H heads, D head size, N state size. A span is consecutive tokens of one
- * sequence; it reads the state before them from one slot of a table and writes the state after them
- * to another. `spans`: I32 [S][4], each {first token, tokens, slot before, slot after}. Both may be
- * the same slot; otherwise no span's slot after is a slot of another span. Spans cover all tokens
- * and do not overlap; outputs of tokens outside of all spans are undefined. A span whose slots do
- * not exist gives NaN and writes no state; tokens that do not exist are skipped.
+ * sequence: the op reads the state before them from one slot of a table and writes the state after
+ * them to another. `spans`: I32 [S][4], each {first token, tokens, slot before, slot after}. A
+ * span's two slots may be the same; its slot after must not be a slot of another span. Spans cover
+ * all tokens and do not overlap; outputs of tokens outside of all spans are undefined. The outputs
+ * of a span with a slot out of range are NaN, and no state is written; tokens out of range are
+ * skipped.
  *
  * `table`: F32 [slots][..], contiguous, a leaf; a run writes into it, and nodes built later read
  * the new states. Other sources may have any strides and be of any type with arithmetic.

@@ -11,9 +11,9 @@
 struct engine_work; /* engine/profile.h */
 
 struct engine_task {
-    const struct engine_worker *worker; /* ith, nth; barriers and chunk claims */
+    const struct engine_worker *worker; /* ith, nth; for barriers and chunk claims */
     const struct engine *engine;        /* kernel tables */
-    char *scratch;                      /* shared by all workers, 64-byte aligned */
+    char *scratch;                      /* [scratch_size] bytes of all workers, 64-byte aligned */
     int64_t scratch_size;
 };
 
@@ -21,29 +21,31 @@ enum engine_split {
     ENGINE_SPLIT_ONE,  /* only worker 0: too small to divide */
     ENGINE_SPLIT_ROWS, /* workers divide rows (engine_task_rows), without barriers or claims; */
                        /* small nodes run on worker 0 with nth = 1; scratch: op_rows.h */
-    ENGINE_SPLIT_OWN   /* the op claims chunks and waits at barriers itself */
+    ENGINE_SPLIT_OWN   /* the run function claims chunks and waits at barriers */
 };
 
 struct engine_op {
     const char *name;
-    bool is_view;  /* shares its source's memory; nothing to run */
+    bool is_view;  /* the result is in the source's memory; there is nothing to run */
     bool in_place; /* may overwrite src[0] if no other node reads it */
     enum engine_split split;
-    int n_src;   /* required sources */
-    int updates; /* 1 + index of the source, a leaf, that a run writes into besides dst; 0: none */
+    int n_src;   /* number of required sources */
+    int updates; /* 1 + index of the source, a leaf, that a run writes in addition to dst; 0: none
+                  */
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
      * come from files) when they do not fit. */
     bool (*shape)(struct engine_tensor *dst, struct base_error *err);
     /* Bytes of shared scratch for n_threads workers; NULL: none. */
     int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
-    /* The work of a run, for profiles; NULL: reads its sources and writes dst. */
+    /* The work of a run, for profiles; NULL: that of reading its sources and writing dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
     /* The name of the route by which e computes dst, for profiles; NULL if the op has only one. */
     const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
 };
 
-/* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */
+/* The rows [*first, *last) of `n` that this worker computes: contiguous, the same for every op, so
+ * that they often are in this worker's cache. */
 void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last);
 
 /* n rounded up to a multiple of unit, for sizes that the plan has checked; n >= 0. */

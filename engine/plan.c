@@ -1,12 +1,12 @@
 /* engine/plan.c: plans a built graph, once: steps, offsets and barriers.
  *
- * Owns: which nodes run and in which order, the layout of the buffer, which nodes one worker runs
- * alone, where barriers are. Refuses: arithmetic, and running (backend_*.c).
+ * Determines which nodes run and in which order, the layout of the buffer, which nodes only worker
+ * 0 runs, and where barriers are. backend_*.c run the plan.
  *
- * Order: nodes run in the order in which they were built. Builders take existing tensors, so
- * sources always precede users, and a node that writes into a tensor precedes nodes that were built
- * later to read it. Nodes that no output depends on are dropped. A node that writes into the memory
- * of a leaf is always kept, because its effect outlasts the run.
+ * Order: nodes run in the order in which they were built. The sources of a builder exist before it
+ * is called, so sources always precede users, and a node that writes into a tensor precedes nodes
+ * that were built later to read it. Nodes that no output depends on are removed. A node that writes
+ * into the memory of a leaf is always kept, because later runs read what it writes.
  *
  * Layout: a tensor occupies memory from the step that computes it to the last step that uses it or
  * a view of it, inputs and outputs for the whole run. Free memory is a list of holes; the smallest
@@ -25,7 +25,7 @@ struct hole {
     uint64_t offset, size;
 };
 
-struct life { /* lifetime of a tensor that owns memory of the buffer */
+struct life { /* lifetime of a tensor with separate memory in the buffer */
     uint64_t offset, size;
     int last_use; /* last step that uses it; INT_MAX: the whole run */
     bool placed;  /* currently has memory */
@@ -41,7 +41,7 @@ struct planner {
     uint64_t end; /* size of the buffer so far */
 };
 
-/* Sizes of the arrays that engine_plan_make takes from the arena, for n tensors. */
+/* Sizes of the arrays that engine_plan_make allocates from the arena, for n tensors. */
 static uint64_t steps_bytes(int n)
 {
     return (uint64_t)n * sizeof(struct engine_step);
@@ -65,28 +65,30 @@ uint64_t engine_plan_arena_bytes(int max_tensors)
 
 /* ---- Which nodes run ---- */
 
-/* The lifetime of the tensor that owns t's memory, or NULL if that is not in the buffer. */
+/* The lifetime of the tensor whose memory t uses, or NULL if that is not in the buffer. */
 static struct life *life_of(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, engine_tensor_root(t));
     return i < 0 ? NULL : &p->life[i];
 }
 
-/* Marks the result and the owner of its memory as needed: every earlier node that writes there is
+/* Marks t and the tensor whose memory it uses as needed: every earlier node that writes there is
  * then needed, too. */
-static void need(struct planner *p, struct engine_tensor *t)
+static void mark(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, t), root = engine_graph_index(p->g, engine_tensor_root(t));
     if (i >= 0) p->life[i].needed = true;
     if (root >= 0) p->life[root].needed = true;
 }
 
-/* The tensor that a run of t writes into besides its result, or NULL. */
+/* The tensor that a run of t writes in addition to its result, or NULL. */
 static struct engine_tensor *updated(const struct engine_tensor *t)
 {
     return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
 }
 
+/* Whether t must run because of what it writes: an updated source, the memory of a leaf, or the
+ * memory of a tensor that is needed. */
 static bool writes_needed(struct planner *p, struct engine_tensor *t)
 {
     if (updated(t)) return true;
@@ -98,10 +100,10 @@ static void mark_needed(struct planner *p)
 {
     for (int i = p->g->n_tensors - 1; i >= 0; i--) {
         struct engine_tensor *t = &p->g->tensors[i];
-        if (t->is_output || writes_needed(p, t)) need(p, t);
+        if (t->is_output || writes_needed(p, t)) mark(p, t);
         if (!p->life[i].needed) continue;
         for (int s = 0; s < ENGINE_MAX_SRC; s++)
-            if (t->src[s]) need(p, t->src[s]);
+            if (t->src[s]) mark(p, t->src[s]);
     }
 }
 
@@ -138,7 +140,8 @@ static void mark_uses(struct planner *p)
 
 /* ---- Offsets ---- */
 
-static bool hole_take(struct planner *p, uint64_t size, uint64_t *offset)
+/* Allocates `size` bytes from the smallest hole that fits, or at the end of the buffer. */
+static bool hole_alloc(struct planner *p, uint64_t size, uint64_t *offset)
 {
     int best = -1;
     for (int h = 0; h < p->n_holes; h++)
@@ -161,7 +164,8 @@ static bool hole_take(struct planner *p, uint64_t size, uint64_t *offset)
     return base_add(p->end, size, &p->end);
 }
 
-static void hole_give(struct planner *p, uint64_t offset, uint64_t size)
+/* Adds free memory to the list of holes and joins it with adjacent ones. */
+static void hole_free(struct planner *p, uint64_t offset, uint64_t size)
 {
     int at = 0;
     while (at < p->n_holes && p->holes[at].offset < offset) at++;
@@ -205,7 +209,7 @@ static bool place(struct planner *p, struct engine_tensor *t)
     struct life *life = life_of(p, t);
     life->placed = true;
     return base_align_up((uint64_t)engine_tensor_bytes(t), PLAN_ALIGN, &life->size) &&
-           hole_take(p, life->size, &life->offset);
+           hole_alloc(p, life->size, &life->offset);
 }
 
 static void release_after(struct planner *p, struct engine_tensor *t, int s)
@@ -213,7 +217,7 @@ static void release_after(struct planner *p, struct engine_tensor *t, int s)
     struct life *life = life_of(p, t);
     if (!life || !life->placed || life->last_use != s) return;
     life->placed = false;
-    hole_give(p, life->offset, life->size);
+    hole_free(p, life->offset, life->size);
 }
 
 static bool lay_memory(struct planner *p)
@@ -265,7 +269,7 @@ static bool allocate(struct planner *p, struct base_error *err)
 static bool leaf_has_data(const struct engine_tensor *t, struct base_error *err)
 {
     return t->data ||
-           base_fail_at(err, BASE_FAILED, t->name, -1, "a graph needs it, and it has no data");
+           base_fail_at(err, BASE_FAILED, t->name, -1, "a source of the graph has no data");
 }
 
 static bool set_data(struct planner *p, struct base_error *err)
@@ -291,12 +295,12 @@ static bool overlap(const struct engine_tensor *a, const struct engine_tensor *b
 }
 
 /* Whether two steps must not run at the same time on different workers. */
-static bool steps_clash(const struct engine_step *x, const struct engine_step *y)
+static bool steps_conflict(const struct engine_step *x, const struct engine_step *y)
 {
     const struct engine_tensor *a = x->node, *b = y->node;
     bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
-    /* Ops with ENGINE_SPLIT_OWN share the chunk counter and the whole scratch; other ops use only
-     * buffers of their worker (op_rows.c). */
+    /* Ops with ENGINE_SPLIT_OWN use the common chunk counter and the whole scratch; other ops use
+     * only buffers of their worker (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
     if (overlap(a, b) || overlap(updated(a), updated(b))) return true;
@@ -318,8 +322,8 @@ static bool runs_alone(const struct engine_tensor *t)
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
 }
 
-/* Consecutive steps of worker 0 alone need no barrier; otherwise a barrier precedes a step that
- * clashes with one that may still be running. */
+/* A barrier precedes a step that conflicts with one that may still be running. Consecutive steps
+ * that only worker 0 runs need none. */
 static void lay_barriers(struct engine_plan *plan)
 {
     int since = 0; /* the first step after the last barrier */
@@ -328,7 +332,7 @@ static void lay_barriers(struct engine_plan *plan)
         step->alone = runs_alone(step->node);
         for (int k = since; k < s && !step->barrier; k++)
             if (!(step->alone && plan->steps[k].alone))
-                step->barrier = steps_clash(step, &plan->steps[k]);
+                step->barrier = steps_conflict(step, &plan->steps[k]);
         if (step->barrier) since = s;
     }
 }

@@ -25,10 +25,10 @@ struct engine_plan {
     char *scratch;
 };
 
-/* Bytes of graph arena that engine_plan_make takes for a graph of max_tensors. */
+/* Bytes of the graph's arena that engine_plan_make uses for a graph of max_tensors. */
 uint64_t engine_plan_arena_bytes(int max_tensors);
 
-/* Orders, lays out and allocates. BASE_NO_MEMORY when the buffer cannot be allocated. */
+/* Computes the plan and allocates its buffer. BASE_NO_MEMORY when that fails. */
 bool engine_plan_make(struct engine_graph *g, struct base_error *err);
 void engine_plan_free(struct engine_plan *plan); /* frees the buffer */
 

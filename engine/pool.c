@@ -1,23 +1,22 @@
 /* engine/pool.c: persistent worker threads, their barrier and their chunk counter.
  *
- * Owns: threads, and how they wait. Refuses: the work of jobs. Called by engine.c (creation),
- * backend_cpu.c (run) and by ops (barrier, claim, take).
+ * Called by engine.c (creation), backend_cpu.c (run) and by ops (barrier, claim, take).
  *
  * A thread waits for a counter to change: it spins with the processor's pause hint (a graph node
  * takes microseconds; sleeping and waking up takes longer), then sleeps in the kernel. The length
- * of the spin adapts for each thread and kind of wait: a spin in which the counter changed makes
- * the next one longer, a timeout halves it. On idle processors spins become long. If other programs
- * run (or more threads than processors) they become short, because the awaited thread may need the
- * processor that a long spin occupies. */
+ * of the spin is adapted for each thread and kind of wait: a spin in which the counter changed
+ * makes the next one longer, a timeout halves it. On idle processors spins become long. If other
+ * programs run (or more threads than processors) they become short, because the thread that changes
+ * the counter may need the processor that a long spin occupies. */
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -25,10 +24,10 @@
 
 enum {
     POOL_MAX_THREADS = 1024,
-    /* Pauses, of 11 to 50 nanoseconds each. The shortest wait lasts longer than a barrier of
-     * running threads takes (up to a microsecond), or no wait would ever see the change and grow;
-     * the longest lasts longer than sleeping and waking takes (some 40 microseconds on a virtual
-     * machine). */
+    /* Pauses, of 11 to 50 nanoseconds each. The shortest spin is longer than a barrier of running
+     * threads (up to a microsecond): otherwise the counter would never change during a spin, and
+     * spins would never become longer. The longest one is longer than sleeping and waking up (some
+     * 40 microseconds on a virtual machine). */
     POOL_MIN_SPINS = 512,
     POOL_FIRST_SPINS = 2048,
     POOL_MAX_SPINS = 8192,
@@ -47,8 +46,8 @@ struct slot {
     _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
     int spins[WAIT_KINDS]; /* pauses of the next wait, by kind */
-    /* Low half: units taken from this worker's share; high half: the phase that they belong to, so
-     * that a barrier need not reset shares. */
+    /* Low half: units claimed from this worker's share; high half: the phase in which they were
+     * claimed, so that a barrier need not reset shares. */
     _Alignas(POOL_LINE) _Atomic uint64_t taken;
 };
 
@@ -75,9 +74,9 @@ static void pause_cpu(void)
 #endif
 }
 
-/* A sleeper counts itself before the kernel compares the counter, event_raise changes the counter
- * before it reads the number of sleepers; both are sequentially consistent, so at least one of them
- * reads the other's write. */
+/* A thread increments `sleepers` before the kernel compares the counter; event_raise changes the
+ * counter before it reads `sleepers`. All these accesses are sequentially consistent, so at least
+ * one of the two threads reads the other's write, and no wake-up is lost. */
 static void event_raise(struct event *s)
 {
     atomic_fetch_add(&s->count, 1);
@@ -132,18 +131,18 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
     return atomic_fetch_add_explicit(&w->pool->next_chunk, n, memory_order_relaxed);
 }
 
-/* Takes the next unit of worker i's share of n units; returns n when none is left. */
-static int64_t share_take(struct engine_pool *pool, int i, uint32_t phase, int64_t n)
+/* Claims the next unit of worker i's share of n units; returns n when none is left. */
+static int64_t share_claim(struct engine_pool *pool, int i, uint32_t phase, int64_t n)
 {
     _Atomic uint64_t *taken = &pool->slot[i].taken;
     uint64_t now = atomic_load_explicit(taken, memory_order_relaxed);
     for (;;) {
-        const int64_t gone = now >> 32 == phase ? (int64_t)(now & UINT32_MAX) : 0;
-        if (gone >= n) return n;
-        const uint64_t next = (uint64_t)phase << 32 | (uint64_t)(gone + 1);
+        const int64_t claimed = now >> 32 == phase ? (int64_t)(now & UINT32_MAX) : 0;
+        if (claimed >= n) return n;
+        const uint64_t next = (uint64_t)phase << 32 | (uint64_t)(claimed + 1);
         if (atomic_compare_exchange_weak_explicit(taken, &now, next, memory_order_relaxed,
                                                   memory_order_relaxed))
-            return gone;
+            return claimed;
     }
 }
 
@@ -154,21 +153,21 @@ int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
     for (int k = 0; k < w->nth; ++k) {
         const int i = (w->ith + k) % w->nth;
         const int64_t first = total * i / w->nth, n = total * (i + 1) / w->nth - first;
-        const int64_t at = share_take(pool, i, phase, n);
+        const int64_t at = share_claim(pool, i, phase, n);
         if (at < n) return first + at;
     }
     return total;
 }
 
-/* Thread function of a worker: waits for a start, runs the job, waits for the others. No start can
- * be missed: the next one follows this worker's arrival at the job's final barrier. */
+/* Thread function of a worker: waits for a start, runs the job, waits for the others. It cannot
+ * miss a start, because the next one follows this worker's arrival at the job's final barrier. */
 static void *worker_main(void *arg)
 {
     struct slot *slot = arg;
     const struct engine_worker *w = &slot->worker;
     struct engine_pool *pool = w->pool;
-    for (uint32_t seen = 0;; ++seen) {
-        event_wait(&pool->start, seen, &slot->spins[WAIT_START], &pool->paused);
+    for (uint32_t jobs = 0;; ++jobs) {
+        event_wait(&pool->start, jobs, &slot->spins[WAIT_START], &pool->paused);
         if (pool->stop) return NULL;
         pool->job(w, pool->data);
         engine_pool_barrier(w);
@@ -189,7 +188,7 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
     }
 }
 
-/* Workers block signals: the program's own thread handles Ctrl-C and similar signals. SIGBUS, for
+/* Workers block signals: the program's main thread handles Ctrl-C and similar signals. SIGBUS, for
  * an unreadable page of a mapped file, goes to the thread that reads it. */
 static int start_thread(struct slot *slot)
 {
@@ -227,7 +226,8 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
         for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_FIRST_SPINS;
     }
-    /* Only the threads that were started take part: they read n_threads after the first start. */
+    /* The pool has only the threads that could be started; they read n_threads after the first
+     * start. */
     int n_started = 1;
     while (n_started < n_threads && start_thread(&pool->slot[n_started]) == 0) ++n_started;
     pool->n_threads = n_threads = n_started;

@@ -6,7 +6,6 @@
 #define ENGINE_POOL_H
 
 #include "base/error.h"
-#include <stdatomic.h>
 
 struct engine_pool; /* opaque */
 
@@ -19,7 +18,7 @@ struct engine_worker {
 /* A pool of n_threads workers, or as many as the system can start: at least the caller. NULL and
  * BASE_USAGE for a number out of range, or BASE_NO_MEMORY. */
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err);
-void engine_pool_free(struct engine_pool *pool); /* NULL is fine */
+void engine_pool_free(struct engine_pool *pool); /* pool may be NULL */
 int engine_pool_threads(const struct engine_pool *pool);
 
 /* Runs job(worker, data) once on every worker and returns when all are done. */
@@ -30,14 +29,14 @@ void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_w
  * so each region between two barriers claims its work from 0. */
 void engine_pool_barrier(const struct engine_worker *w);
 
-/* Inside a job: claims the next `n` units of work; returns the first. Work ends when that reaches
- * the total, which must be the same for all workers of a region. */
+/* Inside a job: claims the next `n` units of work and returns the first. A worker stops when that
+ * is not below the total, which must be the same for all workers of a region. */
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
 
-/* Inside a job, the other way to divide units 0 .. total - 1 (below 2^31) of a region: each worker
- * takes the units of its own share, which are consecutive, in ascending order, so that it
- * prefetches the data that it reads next; when its share is exhausted it takes units of the next
- * worker's share. Returns total when no unit is left. */
+/* Inside a job, the other way to divide units 0 .. total - 1 (below 2^31) of a region. Each worker
+ * has a share of consecutive units and claims them in ascending order, so that it can prefetch the
+ * data that it reads next; when its share is exhausted it claims units of the next worker's share
+ * (work stealing). Returns total when no unit is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
 /* Makes idle workers sleep at once (before a long wait for user input); the next run wakes them. */

@@ -3,8 +3,9 @@
 #include "base/clock.h"
 #include "engine/op.h"
 
-/* Default rule: an op writes its result and reads at most as many bytes of each source (only some
- * rows of a table). An op that writes into a table writes the rows of its first source. */
+/* The work of a node. An op without a rule (`work`) writes its result and reads at most as many
+ * bytes of each source (of a table only some rows). An op that writes into a table writes as many
+ * bytes as its first source has. */
 static struct engine_work work_of(const struct engine_tensor *node)
 {
     if (node->op->work) return node->op->work(node);

@@ -1,9 +1,8 @@
 /* engine/profile.h: the time of graph runs per kind of node.
  *
- * Owns the counters and the rule by which time is charged: worker 0 takes a time stamp at the start
- * of every step and charges the time since the last one to the previous step, so waiting for other
- * workers is charged to the node that they run. Refuses: printing (cli/out/profile_report.c). When
- * off, it costs one comparison per node. */
+ * Worker 0 reads the clock at the start of every step and adds the time since the last reading to
+ * the previous step, so the time of waiting for other workers is counted for the node that they
+ * run. When off, it costs one comparison per node. cli/out/profile_report.c prints the counters. */
 #ifndef ENGINE_PROFILE_H
 #define ENGINE_PROFILE_H
 
@@ -31,7 +30,8 @@ struct engine_profile_row {
 };
 
 struct engine_profile {
-    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* the last row collects further kinds */
+    struct engine_profile_row
+        row[ENGINE_PROFILE_ROWS]; /* further kinds are added to the last row */
     int n_rows;
     uint64_t runs, barriers;
     double seconds; /* total of all runs */
@@ -40,8 +40,8 @@ struct engine_profile {
     double since;
 };
 
-/* Counts all later runs of e's graphs in *p; NULL stops counting. The caller owns *p, initializes
- * it to {0}, and must not read it during a run. */
+/* Counts all later runs of e's graphs in *p; NULL stops counting. The caller initializes *p to {0}
+ * and must not read it during a run. */
 void engine_set_profile(struct engine *e, struct engine_profile *p);
 
 /* For backends, on worker 0: called at the start of a run, before each step, and after the last

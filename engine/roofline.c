@@ -41,7 +41,7 @@ struct read_job {
     const uint64_t *data;
     size_t bytes;
     uint64_t (*read[2])(const uint64_t *data, size_t bytes); /* used in even and in odd passes */
-    uint64_t *seen; /* [threads]: keeps the compiler from dropping the reads */
+    uint64_t *seen; /* [threads]: a result, so that the compiler cannot remove the reads */
     int pass;
 };
 
@@ -143,9 +143,9 @@ static int32_t multiply_scalar(int32_t seed)
 }
 
 #if defined(__x86_64__)
-/* The empty asm hides each accumulator from the compiler, so that it cannot merge steps; the loops
- * over accumulators are unrolled to keep them in registers, because in memory they halve the
- * rate. */
+/* The compiler cannot merge steps across the empty statement, which may change the accumulator. The
+ * loops over accumulators are unrolled to keep these in registers; in memory they halve the rate.
+ */
 CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
 {
     __m256i sum[CHAINS];
@@ -163,7 +163,7 @@ CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
     return _mm256_extract_epi32(all, 0);
 }
 
-/* Written in asm, because compilers without AVX-VNNI lack the intrinsic. */
+/* In assembly, because older compilers do not have the intrinsic of AVX-VNNI. */
 CPU_TARGET_AVX2 static int32_t multiply_avxvnni(int32_t seed)
 {
     __m256i sum[CHAINS];

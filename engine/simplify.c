@@ -1,13 +1,12 @@
-/* engine/simplify.c: replaces groups of nodes by one node that gives the same bits with fewer
- * passes over memory:
+/* engine/simplify.c: replaces groups of nodes by one fused node that computes the same bits with
+ * fewer passes over memory:
  *     mul(norm(x), w), mul(rms_norm(x), w)    the norm with a weight
  *     add(norm, b)                            the norm with a bias
  *     mul(unary(gate), up)                    glu(gate, up)
  *     glu(cols(product), cols(product))       the product with a gate
  *     glu(product by id, the same by id)      the product by id with a gate
- * The fused node takes the place and name of the last node of its group; the others then have no
- * users, so the plan drops them. Refuses: any change of a rounding. Called by graph.c before the
- * plan. */
+ * The fused node replaces the last node of its group and has its name; the others then have no
+ * users, so the plan removes them. No rounding changes. Called by graph.c before the plan. */
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 #include "engine/ops.h"
@@ -51,7 +50,7 @@ static bool can_join(const struct simplifier *s, const struct engine_tensor *fir
     return true;
 }
 
-/* Gives `last` the op and sources of `first`, with `extra` as source k. */
+/* Sets the op of `last` to `op`, and its sources to those of `first` with `extra` as source k. */
 static void join(struct simplifier *s, struct engine_tensor *first, struct engine_tensor *last,
                  int k, struct engine_tensor *extra, const struct engine_op *op)
 {
@@ -78,27 +77,27 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
            memcmp(t->nb, p->nb, sizeof t->nb) == 0 && t->view_offset == first * p->nb[0];
 }
 
-/* t = glu(gate, up) becomes `op` of `src`, if one kernel computes both sides. Not for one or two
- * columns: gemv reads weights in file order, and fusing gains little. `left`: the nodes that t
- * replaces. */
+/* Replaces t = glu(gate, up) by `op` of `src`, if one kernel computes both sides. Products with one
+ * or two columns are not fused: gemv reads weights in file order, and fusing gains little.
+ * `replaced`: the nodes that t makes unnecessary. */
 static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,
-                      struct engine_tensor *const src[4], struct engine_tensor *const left[3])
+                      struct engine_tensor *const src[4], struct engine_tensor *const replaced[3])
 {
     struct engine_tensor joined = *t;
-    struct base_error differ = BASE_ERROR_INIT;
+    struct base_error unused = BASE_ERROR_INIT; /* the shape rule's message if the sides differ */
     joined.op = op;
     memset(joined.src, 0, sizeof joined.src);
     for (int i = 0; i < 4; i++) joined.src[i] = src[i];
-    if (engine_tensor_rows(t) <= ENGINE_MATMUL_GEMV_COLS || !op->shape(&joined, &differ) ||
+    if (engine_tensor_rows(t) <= ENGINE_MATMUL_GEMV_COLS || !op->shape(&joined, &unused) ||
         !engine_tensor_same_shape(&joined, t))
         return;
     count_sources(s, t, -1);
     *t = joined;
     count_sources(s, t, 1);
-    for (int i = 0; i < 3 && left[i]; i++) set_sources(s, left[i], NULL);
+    for (int i = 0; i < 3 && replaced[i]; i++) set_sources(s, replaced[i], NULL);
 }
 
-/* Matches gate and up that are the columns of the two weights of a product p, unless OpenBLAS may
+/* Fuses gate and up if they are the columns of the two weights of a product p, unless OpenBLAS may
  * compute p. */
 static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
@@ -114,7 +113,7 @@ static void join_columns(struct simplifier *s, struct engine_tensor *t)
               (struct engine_tensor *[]){p, gate, up});
 }
 
-/* Matches gate and up that are products of the same experts with the same rows. */
+/* Fuses gate and up if they are products of the same experts with the same rows. */
 static void join_experts(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1];

@@ -1,8 +1,7 @@
 /* engine/tensor.c: shapes, strides and sizes of tensors, and their text in errors.
  *
- * Owns no memory and computes no element. Called by every file of engine/ and by models/ for
- * weights. Sizes are checked once, when a tensor is made; the functions that return them rely on
- * that. */
+ * Called by every file of engine/ and by models/ for weights. Sizes are checked once, when a tensor
+ * is made; the functions that compute them rely on that. */
 #include "engine/tensor.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"

@@ -1,8 +1,8 @@
 /* engine/tensor.h: a tensor: type, shape, byte strides, and the op and sources that compute it.
  *
- * Views, permutes, slices and reshapes share the memory of another tensor and cost nothing: every
- * op supports strides. Comments write shapes as [ne3][ne2][ne1][ne0], slowest first, as in C
- * arrays; ne[0] is contiguous. */
+ * Views, permutes, slices and reshapes use the memory of another tensor without a copy: every op
+ * supports strides. In comments, shapes are [ne3][ne2][ne1][ne0], slowest first, as in C arrays;
+ * elements along ne[0] are contiguous. */
 #ifndef ENGINE_TENSOR_H
 #define ENGINE_TENSOR_H
 
@@ -25,10 +25,10 @@ struct engine_tensor {
     const struct engine_op *op;                  /* NULL: a leaf (weight or input) */
     union engine_param param[ENGINE_MAX_PARAMS]; /* documented at the op's builder */
     struct engine_tensor *src[ENGINE_MAX_SRC];
-    struct engine_tensor *view_of; /* the owner of the memory, or NULL */
+    struct engine_tensor *view_of; /* the tensor whose memory it uses, or NULL */
     int64_t view_offset;           /* bytes from that tensor's data */
     char *data;                    /* set by the planner, the model or the view */
-    bool is_output;                /* the planner keeps its memory until the run ends */
+    bool is_output;                /* its data is valid until the next run */
     char name[ENGINE_NAME_SIZE];
 };
 

@@ -1,6 +1,6 @@
 /* engine/threads.c: processors, physical cores and CPU quotas, from the affinity mask, sysfs and
- * the control-group files. Owns: parsing of those files; content that does not parse means "no
- * limit". Called by engine.c and pool.c.
+ * the control-group files. A file that cannot be parsed means "no limit". Called by engine.c and
+ * pool.c.
  *
  * With more threads than the quota, the kernel suspends them for the rest of each period, even
  * inside a barrier. A second thread per core gains nothing, because one thread saturates the
@@ -97,7 +97,7 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-/* The limit of one version 2 group: cpu.max holds "QUOTA PERIOD" or "max PERIOD". */
+/* The limit of one version 2 group: cpu.max contains "QUOTA PERIOD" or "max PERIOD". */
 static int limit_v2(const char *root, const char *dir)
 {
     char path[PATH_ROOM], text[TEXT_ROOM];
@@ -107,7 +107,7 @@ static int limit_v2(const char *root, const char *dir)
     return sscanf(text, "%lld %lld", &quota, &period) == 2 ? whole_cpus(quota, period) : INT_MAX;
 }
 
-/* The limit of one version 1 group: two files, and -1 for "no limit". */
+/* The limit of one version 1 group, from two files; a quota of -1 means "no limit". */
 static int limit_v1(const char *root, const char *dir)
 {
     char path[PATH_ROOM], text[TEXT_ROOM];

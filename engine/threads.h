@@ -29,7 +29,7 @@ static inline int engine_cpus_count(const struct engine_cpus *set)
     return CPU_COUNT_S(sizeof(*set), set->part);
 }
 
-/* The affinity mask of the calling thread; processor 0 alone when the call fails. */
+/* The affinity mask of the calling thread; only processor 0 when the call fails. */
 void engine_cpus_allowed(struct engine_cpus *set);
 
 /* Reads a list such as "0-3,8,10-11" into *set; otherwise false, and the set is empty. */

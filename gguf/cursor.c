@@ -1,5 +1,5 @@
-/* gguf/cursor.c: the bounds-checked reader. Owns nothing: the bytes are the caller's. Does not
- * interpret the bytes. Called by gguf/part.c only. */
+/* gguf/cursor.c: the bounds-checked reader. Allocates nothing and does not interpret the bytes.
+ * Called by gguf/part.c only. */
 #include "gguf/cursor.h"
 
 #include "base/interrupt.h"

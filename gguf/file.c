@@ -1,6 +1,5 @@
-/* gguf/file.c: opens a model of one or several files and looks up its tensors and metadata. Owns
- * the mappings. Accepts regular files only: a pipe cannot be mapped, and a directory is a user's
- * mistake.
+/* gguf/file.c: maps a model of one or several files, and looks up its tensors and metadata. Accepts
+ * regular files only: a pipe cannot be mapped, and a directory is a user's mistake.
  *
  * If another program truncates the file after it was opened, reading the lost pages raises SIGBUS
  * (cli/signals.c then ends the program); if it overwrites the file, tensor data changes, but no
@@ -26,12 +25,12 @@ struct gguf_file {
     bool mapped; /* the parts' bytes must be unmapped */
     bool header_only;
     struct gguf_part *part;
-    int part_count; /* parts opened so far; while opening, fewer than the model has */
+    int part_count; /* parts opened so far: while opening, fewer than the model has */
     uint64_t size;
     struct gguf_tensor *tensor; /* of all parts */
     uint64_t tensor_count, tensor_room;
     struct gguf_index tensors;
-    struct gguf_given *given; /* the last one given first */
+    struct gguf_given *given; /* the values of gguf_override, the last one first */
 };
 
 /* A value that gguf_override sets. */
@@ -81,9 +80,8 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
     void *map = mmap(NULL, (size_t)to->size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) return fail_system(err, "map");
-    /* Pages that are not cached yet are then read as huge pages, where the file system supports it:
-     * one fault per 2 MB, now and in every process that maps the file later. The kernel may ignore
-     * the advice. */
+    /* If the file system supports it, the kernel then reads pages that are not cached yet as huge
+     * pages: one page fault per 2 MB, in this process and in every later one that maps the file. */
     (void)madvise(map, (size_t)to->size, MADV_HUGEPAGE);
     to->bytes = map;
     return true;
@@ -115,7 +113,7 @@ static int read_digits(const char *text)
     return value;
 }
 
-/* The number of parts that the path's name states; 1 if it is not the name of a part. */
+/* The number of parts according to the path's name; 1 if it is not the name of a part. */
 static int split_count(const char *path)
 {
     size_t length = strlen(path);
@@ -150,7 +148,7 @@ static char *split_path(const char *path, int number, int count, struct base_err
     return name;
 }
 
-/* Reads an integer key of one part; sets *out to `absent` if the part lacks it. */
+/* Reads an integer key of one part; sets *out to `absent` if the part does not have the key. */
 static bool part_int(const struct gguf_part *part, const char *key, int64_t absent, int64_t *out,
                      struct base_error *err)
 {
@@ -169,29 +167,31 @@ static bool part_int(const struct gguf_part *part, const char *key, int64_t abse
 /* Checks that a part's keys agree with its name. */
 static bool check_part(const struct gguf_part *part, int number, int count, struct base_error *err)
 {
-    int64_t said_count, said_number;
-    if (!part_int(part, "split.count", 0, &said_count, err)) return false;
-    if (!part_int(part, "split.no", -1, &said_number, err)) return false;
-    if (count == 1 && said_count <= 1) return true;
+    int64_t key_count, key_number;
+    if (!part_int(part, "split.count", 0, &key_count, err)) return false;
+    if (!part_int(part, "split.no", -1, &key_number, err)) return false;
+    if (count == 1 && key_count <= 1) return true;
     if (count == 1) {
         return base_fail_at(err, BASE_MODEL, "split.count", -1,
                             "this is one of %" PRId64 " parts of a split model; their names must "
                             "end in -00001-of-%05" PRId64 ".gguf and so on",
-                            said_count, said_count);
+                            key_count, key_count);
     }
-    if (said_count != count) {
+    if (key_count != count) {
         return base_fail_at(err, BASE_MODEL, "split.count", -1,
-                            "the name says %d parts, the file says %" PRId64, count, said_count);
+                            "%d parts according to the file's name, %" PRId64 " in the file", count,
+                            key_count);
     }
-    if (said_number != number) {
+    if (key_number != number) {
         return base_fail_at(err, BASE_MODEL, "split.no", -1,
-                            "the name says part %d, the file says part %" PRId64 " (from 0)",
-                            number, said_number);
+                            "part %d (from 0) according to the file's name, %" PRId64
+                            " in the file",
+                            number, key_number);
     }
     return true;
 }
 
-/* True if a file with a part's name has no split keys, or its keys say that it is the only part. */
+/* True if a file with a part's name has no split keys, or split.count is 1. */
 static bool is_whole(const struct gguf_part *part)
 {
     static const char *const keys[] = {"split.no", "split.tensors.count"};
@@ -206,12 +206,12 @@ static bool is_whole(const struct gguf_part *part)
 
 /* ---- Joining ---- */
 
-/* Moves the last part's tensors to the end of the model's. */
-static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct base_error *err)
+/* Moves the last part's tensors to the end of the model's list. */
+static bool move_tensors(struct gguf_file *file, struct gguf_part *part, struct base_error *err)
 {
     if (part->tensor_count == 0) return true;
     uint64_t count = file->tensor_count + part->tensor_count;
-    if (count > file->tensor_room) { /* doubles: parts may be many */
+    if (count > file->tensor_room) { /* doubling keeps the time linear in the number of parts */
         const uint64_t room = count > 2 * file->tensor_room ? count : 2 * file->tensor_room;
         struct gguf_tensor *joined = reallocarray(file->tensor, room, sizeof *joined);
         if (!joined) return base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
@@ -227,7 +227,7 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     return true;
 }
 
-/* Maps zeros past the end of a part that lacks data, and parses it again at its new address. */
+/* Maps zeros past the end of a truncated part, and parses it again at its new address. */
 static bool extend_part(struct gguf_part *part, int number, struct base_error *err)
 {
     const uint64_t size = part->size, end = part->data_end;
@@ -261,20 +261,21 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
     part->may_lack_data = file->header_only;
     return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
            (!file->header_only || extend_part(part, number, err)) &&
-           check_part(part, number, count, err) && take_tensors(file, part, err);
+           check_part(part, number, count, err) && move_tensors(file, part, err);
 }
 
 /* Checks that need all parts. */
 static bool finish(struct gguf_file *file, struct base_error *err)
 {
-    int64_t said;
-    if (!part_int(&file->part[0], "split.tensors.count", (int64_t)file->tensor_count, &said, err)) {
+    int64_t count;
+    if (!part_int(&file->part[0], "split.tensors.count", (int64_t)file->tensor_count, &count,
+                  err)) {
         return false;
     }
-    if (said < 0 || (uint64_t)said != file->tensor_count) {
+    if (count < 0 || (uint64_t)count != file->tensor_count) {
         return base_fail_at(err, BASE_MODEL, "split.tensors.count", -1,
-                            "%" PRId64 " tensors were announced, the parts hold %" PRIu64, said,
-                            file->tensor_count);
+                            "the parts have %" PRIu64 " tensors, not %" PRId64, file->tensor_count,
+                            count);
     }
     if (!gguf_index_init(&file->tensors, file->tensor, file->tensor_count, sizeof *file->tensor,
                          err)) {
@@ -311,7 +312,7 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
 }
 
 /* Sets *count to 1 if the file is a complete model. Other errors in it are reported later. */
-static bool look_for_whole(const char *path, int *count, struct base_error *err)
+static bool detect_whole(const char *path, int *count, struct base_error *err)
 {
     struct gguf_part_facts facts = {0};
     struct gguf_part part = {0};
@@ -327,8 +328,8 @@ static bool look_for_whole(const char *path, int *count, struct base_error *err)
 static struct gguf_file *open_file(const char *path, bool header_only, struct base_error *err)
 {
     int count = split_count(path);
-    const bool looked = count == 1 || look_for_whole(path, &count, err);
-    char *name = looked ? split_path(path, 0, count, err) : NULL;
+    const bool detected = count == 1 || detect_whole(path, &count, err);
+    char *name = detected ? split_path(path, 0, count, err) : NULL;
     struct gguf_file *file = name ? new_file(name, count, err) : NULL;
     bool done = file != NULL;
     if (file) {
@@ -504,7 +505,7 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
                 err, BASE_MODEL, gguf_item(kv->key, item), (int64_t)kv->offset,
                 first ? "part %d of %d has a different value from the first: the parts are not "
                         "of one model"
-                      : "part %d of %d has this key and the first has not: the parts are "
+                      : "part %d of %d has this key and the first does not: the parts are "
                         "not of one model",
                 i + 1, file->part_count);
             char *name = gguf_part_name(file, i, NULL);

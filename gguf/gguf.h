@@ -1,8 +1,8 @@
 /* gguf/gguf.h: the GGUF container: reading (memory-mapped, read-only) and writing.
  *
  * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
- * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses:
- * interpreting keys (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count,
+ * NAME-00001-of-0000N.gguf. Contains the mapping, the metadata and the tensor directory; it does
+ * not interpret keys (hyper-parameters, vocabularies), compute with tensors or print. Every count,
  * length, offset and type is checked against the size of the file, and every error is BASE_MODEL
  * with the byte offset and the key's or tensor's name. */
 #ifndef GGUF_GGUF_H
@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "quant/quant.h"
-#include <stddef.h>
 
 enum gguf_kind { /* metadata value types, ids of the specification */
                  GGUF_U8,
@@ -32,7 +31,7 @@ enum gguf_kind { /* metadata value types, ids of the specification */
 
 enum { GGUF_MAX_DIMS = 4 };
 
-/* A slice of the mapped file: not terminated, may hold any byte. */
+/* A slice of the mapped file: not terminated, may contain any byte. */
 struct gguf_str {
     const char *data;
     uint64_t size;
@@ -63,16 +62,19 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf (any part's number) opens all
- * N parts, unless the file's keys say that it is a complete model. NULL and BASE_MODEL (or
- * BASE_NO_MEMORY) on failure. */
+ * N parts, unless it is a complete model by its metadata. NULL and BASE_MODEL (or BASE_NO_MEMORY)
+ * on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* As gguf_open, for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
 struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
-/* As gguf_open, for bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
+/* As gguf_open, for bytes that must remain valid until gguf_close (tests, fuzzing); `name` is for
+ * messages. */
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err);
-void gguf_close(struct gguf_file *file); /* NULL is fine */
+/* Unmaps and frees the file; every slice, key and tensor of it becomes invalid. `file` may be
+ * NULL. */
+void gguf_close(struct gguf_file *file);
 
 uint32_t gguf_version(const struct gguf_file *file);
 const char *gguf_path(const struct gguf_file *file); /* of the first part */
@@ -106,18 +108,20 @@ bool gguf_check_parts(const struct gguf_file *file, struct base_error *err);
 
 /* ---- Metadata (of the first part) ---- */
 uint64_t gguf_kv_count(const struct gguf_file *file);
+/* The entry at `index` in file order, without overrides; NULL from the count on. */
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
+/* The entry of that key, an override first; NULL if there is none. */
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
 /* As above for a key that is not NUL-terminated. */
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
 
-/* Valid values of general.alignment. */
+/* Whether general.alignment may have this value. */
 bool gguf_alignment_valid(uint64_t alignment);
 bool gguf_kind_is_integer(uint32_t kind);
 uint32_t gguf_kind_size(uint32_t kind); /* bytes; 0 for strings, arrays and unknown ids */
 
-/* Same kind and bytes. */
+/* Whether both values have the same kind and the same bytes. */
 bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b);
 
 /* Typed reads. Absent key: returns true and leaves *out unchanged, so the caller sets a default
@@ -148,6 +152,7 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index);
 
 /* ---- Tensors (of all parts, in file order) ---- */
 uint64_t gguf_tensor_count(const struct gguf_file *file);
+/* NULL from the count on, and for a name that no tensor has. */
 const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name);
 const struct gguf_tensor *gguf_tensor_find_str(const struct gguf_file *file, struct gguf_str name);
@@ -157,7 +162,8 @@ struct gguf_writer; /* opaque; metadata and tensor headers first, then data in t
 enum { GGUF_MAX_PARTS = 65535 }; /* of a split model: split.count is written as u16 */
 
 struct gguf_writer *gguf_writer_new(struct base_error *err);
-void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
+/* Frees the writer and removes an output that gguf_writer_end has not finished. `w` may be NULL. */
+void gguf_writer_free(struct gguf_writer *w);
 /* The writer's output, for a caller that removes it when a signal ends the process. */
 struct base_output *gguf_writer_output(struct gguf_writer *w);
 
@@ -176,10 +182,10 @@ void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind it
 /* A key of another file, unchanged. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
-/* All metadata of a file (its first part's) but split.*. */
+/* Copies all metadata of a file (of its first part) except split.*. */
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file);
 
-/* Begins a part of a split model: tensors declared after this call go into a file of their own.
+/* Begins a part of a split model: tensors declared after this call are written to a separate file.
  * Call it before the first tensor, then before the first tensor of each further part. A part may
  * have no tensors. */
 void gguf_writer_part(struct gguf_writer *w);
@@ -194,17 +200,19 @@ void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struc
  * if the file could not be written. */
 struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *err);
 
-/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. For a split
- * model `path` is the prefix of gguf_part_path, and the first part has all metadata. Every part
- * gets split.no, split.count and split.tensors.count, which the caller must not declare. */
+/* Opens `path` and writes the metadata and the tensor directory; as with every base/output.h, the
+ * file has its final name only after gguf_writer_end. For a split model `path` is the prefix of
+ * gguf_part_path, and the first part has all metadata. The writer adds split.no, split.count and
+ * split.tensors.count to every part; the caller must not declare them. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
-                      struct base_error *err); /* any number of calls per tensor */
-/* Writes all data of a tensor of another file, which must have the announced size. The file system
+                      struct base_error *err); /* the data of a tensor may take several calls */
+/* Writes all data of a tensor of another file, which must have the declared size. The file system
  * shares or copies the bytes where it can. BASE_INTERRUPTED, or BASE_MODEL if the file was
  * truncated. */
 bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err);
+/* Checks that all declared data was written, closes the output and renames it. */
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* gguf/index.c: the sorted name index. Owns the array of pointers; the file owns the names. Called
- * by gguf/part.c and gguf/file.c. */
+/* gguf/index.c: the sorted name index. Allocates the array of pointers; the names are in the mapped
+ * file. Called by gguf/part.c and gguf/file.c. */
 #include "gguf/index.h"
 
 #include <stdlib.h>

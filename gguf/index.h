@@ -1,14 +1,14 @@
 /* gguf/index.h: lookup by name: pointers sorted by name, binary search.
  *
- * Sorted and not hashed, because names come from the file: no choice of names can make a lookup
- * slow. Private to gguf/. */
+ * The names come from the file, and a hash table would be slow for names that were chosen to
+ * collide; a binary search is fast for any names. Private to gguf/. */
 #ifndef GGUF_INDEX_H
 #define GGUF_INDEX_H
 
 #include "gguf/gguf.h"
 
 struct gguf_index {
-    const struct gguf_str **name; /* [count], each the first member of what it names */
+    const struct gguf_str **name; /* [count], each the first member of the record that it names */
     uint64_t count;
 };
 

@@ -1,8 +1,8 @@
 /* gguf/layout.c: measures the layout of tensor data in a file. See gguf/values.h.
  *
- * A file as the specification describes it has the data of each tensor, padded with zeros to the
- * alignment, in the order of the directory and nothing else. This program reads others too; some
- * programs refuse them. */
+ * The specification describes a data section that consists of the data of each tensor, padded with
+ * zeros to the alignment, in the order of the directory. This program also reads other layouts;
+ * some programs do not. */
 #include "gguf/part.h"
 #include "gguf/values.h"
 
@@ -35,7 +35,7 @@ struct gguf_layout gguf_layout_measure(const struct gguf_file *file, int part)
         uint64_t padded = end;
         base_align_up(end, places.alignment, &padded);
         if (padded > facts.size) padded = facts.size;
-        /* Where data is not in order, what follows may be another tensor. */
+        /* After a gap or out of order, the bytes that follow may be those of another tensor. */
         if (!l.odd) check_zeros(&l, facts.bytes, end, padded);
         at = padded;
     }

@@ -1,6 +1,6 @@
-/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays that it
- * allocates, not the bytes. A count is checked against the bytes left before anything is allocated
- * for it, and arrays grow as entries are found. Called by gguf/file.c. */
+/* gguf/part.c: parses one file: header, metadata, tensor directory. A count is checked against the
+ * number of bytes left before anything is allocated for it, and arrays grow as entries are found.
+ * Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/interrupt.h"
@@ -18,7 +18,7 @@ enum {
     TENSOR_MIN_SIZE = 8 + 1 + 4 + 8 + 4 + 8, /* name length, name, rank, dimension, type, offset */
     ARRAY_MAX_ITEMS = 1 << 30,
     ARRAY_MAX_DEPTH = 8,
-    ARRAY_MAX_STRINGS = 1 << 26 /* each needs an entry of an index in memory */
+    ARRAY_MAX_STRINGS = 1 << 26 /* each needs 8 bytes of memory for its start */
 };
 
 static const struct {
@@ -73,7 +73,7 @@ static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_c
 static const struct {
     const char *magic;
     const char *what;
-} strangers[] = {
+} other_formats[] = {
     {"<!DO", "this is a web page, not a model: the download went wrong"},
     {"<!do", "this is a web page, not a model: the download went wrong"},
     {"<htm", "this is a web page, not a model: the download went wrong"},
@@ -91,10 +91,10 @@ static bool check_magic(struct gguf_cursor *c)
 {
     if (c->size == 0) return gguf_cursor_fail(c, 0, "the file is empty");
     const char *magic = (const char *)c->bytes;
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
-        size_t size = strlen(strangers[i].magic);
-        if (c->size >= size && memcmp(magic, strangers[i].magic, size) == 0) {
-            return gguf_cursor_fail(c, 0, "%s", strangers[i].what);
+    for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++) {
+        size_t size = strlen(other_formats[i].magic);
+        if (c->size >= size && memcmp(magic, other_formats[i].magic, size) == 0) {
+            return gguf_cursor_fail(c, 0, "%s", other_formats[i].what);
         }
     }
     uint64_t compared = c->size < 4 ? c->size : 4;
@@ -143,7 +143,7 @@ static bool check_bools(struct gguf_cursor *c, const unsigned char *items, uint6
     return true;
 }
 
-/* Goes through the strings once and records where each begins. */
+/* Records where each string begins, so that gguf_array_str takes constant time. */
 static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
 {
     if (entry->kv.count == 0) return true;

@@ -13,7 +13,7 @@ struct gguf_entry {
 };
 
 struct gguf_part {
-    const unsigned char *bytes; /* the file; not owned */
+    const unsigned char *bytes; /* the file; gguf_part_free does not unmap it */
     uint64_t size;
     uint64_t device, inode; /* of the file; file.c sets these and changed_ns */
     int64_t changed_ns, written_ns;

@@ -1,5 +1,5 @@
-/* gguf/value.c: metadata values as C types. Owns nothing. Refuses to convert a value that does not
- * fit or is of another kind: metadata of a wrong type means that the model is damaged. */
+/* gguf/value.c: metadata values as C types. A value of another kind or out of range is an error:
+ * metadata of a wrong type means that the model is damaged. */
 #include "gguf/gguf.h"
 
 #include "gguf/bytes.h"
@@ -48,7 +48,7 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index)
         return gguf_load_f32(at);
     case GGUF_F64:
         return gguf_load_f64(at);
-    case GGUF_U64: /* not through int64_t, which cannot hold the largest */
+    case GGUF_U64: /* the largest values do not fit int64_t */
         return (double)gguf_load_u64(at);
     default:
         return (double)gguf_array_int(kv, index);
@@ -63,7 +63,7 @@ bool gguf_kv_equal(const struct gguf_kv *a, const struct gguf_kv *b)
 
 /* ---- Typed reads ---- */
 
-/* A value that does not fit is an error of the file or of the caller. */
+/* The code for a wrong value: it is in the file, or in an option of the user. */
 static enum base_code code_of(const struct gguf_kv *kv)
 {
     return kv->given ? BASE_USAGE : BASE_MODEL;

@@ -22,7 +22,7 @@ uint64_t gguf_unit_count(const struct gguf_tensor *t)
     return divide_up(rows_of(t), GGUF_UNIT / t->ne[0]);
 }
 
-/* A unit as elements [first, end) of each of n_rows rows, from row `row` on. */
+/* The elements of a unit: [first, end) of rows [row, row + n_rows). */
 struct extent {
     uint64_t row, n_rows, first, end;
 };
@@ -39,7 +39,7 @@ static struct extent extent_of(const struct gguf_tensor *t, uint64_t unit)
     return (struct extent){row, left < n ? left : n, 0, t->ne[0]};
 }
 
-/* Elements first .. first + n - 1 of a row, n at most PIECE. */
+/* Decodes elements first .. first + n - 1 of a row; n is at most PIECE. */
 static void read_row(const struct quant_kernels *kernels, const struct gguf_tensor *t, uint64_t row,
                      uint64_t first, uint64_t n, double *out)
 {

@@ -1,15 +1,15 @@
 /* gguf/values.h: the values of tensors: which are not finite, and how two tensors differ.
  *
- * A tensor is cut into units of about GGUF_UNIT elements, whatever the number of threads; callers
- * share units out and join their results in the order of the units, so that sums have the same bits
- * each time. The type's kernel decodes the values: an infinite scale gives infinities or NaN. Owns
- * nothing. Refuses: threads, judging the results, printing. */
+ * A tensor is divided into units of about GGUF_UNIT elements, for any number of threads; callers
+ * distribute the units and join their results in the order of the units, so that sums have the same
+ * bits each time. The type's kernel decodes the values: an infinite scale gives infinities or NaN.
+ * These functions allocate nothing, start no threads and print nothing. */
 #ifndef GGUF_VALUES_H
 #define GGUF_VALUES_H
 
 #include "gguf/gguf.h"
 
-enum { GGUF_UNIT = 1 << 18, GGUF_BYTE_UNIT = 1 << 20 };
+enum { GGUF_UNIT = 1 << 18 /* elements */, GGUF_BYTE_UNIT = 1 << 20 /* bytes */ };
 
 /* Units of a tensor of this shape, at least 1. */
 uint64_t gguf_unit_count(const struct gguf_tensor *t);
@@ -21,6 +21,7 @@ struct gguf_scan {
 };
 struct gguf_scan gguf_scan_unit(const struct quant_kernels *kernels, const struct gguf_tensor *t,
                                 uint64_t unit);
+/* Adds the result of the next unit to *sum. */
 void gguf_scan_join(struct gguf_scan *sum, const struct gguf_scan *next);
 
 /* The difference of two tensors a and b of one shape. A pair with a value that is not finite is
@@ -37,10 +38,10 @@ struct gguf_difference gguf_compare_unit(const struct quant_kernels *kernels,
                                          uint64_t unit);
 void gguf_difference_join(struct gguf_difference *sum, const struct gguf_difference *next);
 
-/* The index of an element in each dimension: at[0] within the row. */
+/* Converts the index of an element to its index in each dimension; at[0] is that within the row. */
 void gguf_element_at(const struct gguf_tensor *t, uint64_t index, uint64_t at[GGUF_MAX_DIMS]);
 
-/* The layout of part `part` in its file, beyond what gguf_open checks. */
+/* The layout of part `part` in its file: irregularities that gguf_open accepts. */
 struct gguf_layout {
     uint64_t padding;              /* bytes of padding that are not zero */
     uint64_t padding_at;           /* offset of the first one */

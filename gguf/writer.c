@@ -1,6 +1,6 @@
-/* gguf/writer.c: writing GGUF version 3. Owns the declared metadata and tensors and the output
- * (base/output.h): a file that gguf_writer_end has not finished is removed. Refuses what
- * gguf/part.c would refuse to read. */
+/* gguf/writer.c: writing GGUF version 3. The writer contains the declared metadata and tensors and
+ * the output (base/output.h); a file that gguf_writer_end has not finished is removed. What
+ * gguf/part.c could not read is an error. */
 #include "gguf/gguf.h"
 
 #include "base/buffer.h"
@@ -17,8 +17,8 @@
 
 enum { VERSION = 3 };
 
-/* Bytes per system call. Where the file system supports it, Linux caches the data of one call in
- * pages of the call's size; with calls of one huge page, a mapping of the file has huge pages
+/* Bytes per system call. If the file system supports it, Linux caches the data of one call in pages
+ * of the call's size; with calls of one huge page, a mapping of the file has huge pages
  * (gguf/file.c). */
 enum { OUTPUT_ROOM = 1 << 21 };
 
@@ -32,7 +32,7 @@ enum {
 struct out_entry {
     struct gguf_str name; /* points to key */
     struct base_buffer key;
-    struct base_buffer value; /* from the value's type on, encoded as in the file */
+    struct base_buffer value; /* the value's type and the value, encoded as in the file */
 };
 
 struct out_tensor {
@@ -60,11 +60,11 @@ struct gguf_writer {
     int source_part, source_fd;
 
     struct base_output file;
-    uint64_t written; /* bytes of the file that were passed on from `output` */
-    char *output;     /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
+    uint64_t written; /* bytes of the file that were written, without those in `output` */
+    char *output;     /* [OUTPUT_ROOM] buffered bytes, so that a row needs no system call */
     size_t output_size;
-    uint64_t current; /* the tensor whose data is written next */
-    uint64_t current_done;
+    uint64_t current;      /* the tensor whose data is written next */
+    uint64_t current_done; /* bytes of it that were written */
 };
 
 struct gguf_writer *gguf_writer_new(struct base_error *err)
@@ -132,7 +132,7 @@ static bool fail_memory(struct gguf_writer *w)
     return base_fail(&w->error, BASE_NO_MEMORY, "no memory to write a model");
 }
 
-/* Room for one more record; doubles. */
+/* Makes room for one more record by doubling the array. */
 static bool grow(struct gguf_writer *w, void **array, uint64_t count, size_t record_size)
 {
     if (count & (count - 1)) return true; /* full only at 0 and at powers of two */
@@ -172,7 +172,7 @@ static struct base_buffer *open_named(struct gguf_writer *w, const char *key, en
     return open_value(w, (struct gguf_str){.data = key, .size = strlen(key)}, kind);
 }
 
-/* Called after every value: a buffer that could not grow is an error of the writer. */
+/* Ends a value: if its buffer could not grow, the writer has an error. */
 static void close_value(struct gguf_writer *w, const struct base_buffer *value)
 {
     if (value->failed) fail_memory(w);
@@ -350,8 +350,8 @@ static bool check_names(struct gguf_writer *w)
 
 /* ---- The head of the file ---- */
 
-/* Gives the first of several entries with the same key the value of the last one and removes the
- * others. */
+/* Replaces the value of the first of several entries with the same key by that of the last one, and
+ * removes the others. */
 static bool replace_values(struct gguf_writer *w)
 {
     struct gguf_index index;
@@ -441,7 +441,7 @@ static bool check_split(struct gguf_writer *w)
         char item[GGUF_ITEM_SIZE];
         if (is_split_key(w->entry[i].name))
             return base_fail_at(&w->error, BASE_FAILED, gguf_item(w->entry[i].name, item), -1,
-                                "is written by itself for each part");
+                                "must not be declared: the writer adds it to each part");
     }
     return !w->part_count || w->tensor_count <= INT32_MAX ||
            base_fail(&w->error, BASE_FAILED, "too many tensors for a split model");
@@ -494,6 +494,7 @@ static bool flush(struct gguf_writer *w)
     return base_output_write(&w->file, w->output, size, &w->error);
 }
 
+/* Appends bytes to the output buffer, and writes the buffer each time that it is full. */
 static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
 {
     const char *from = bytes;
@@ -509,7 +510,7 @@ static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
     return true;
 }
 
-/* Writes zeros up to the alignment, after `size` bytes that began aligned. */
+/* Writes zeros up to the alignment, after `size` bytes that began at a multiple of it. */
 static bool put_padding(struct gguf_writer *w, uint64_t size)
 {
     static const char zeros[4096];
@@ -563,7 +564,7 @@ static bool reach_part(struct gguf_writer *w)
 }
 
 /* Copies the writer's error to the caller's; always returns false. */
-static bool give_error(const struct gguf_writer *w, struct base_error *err)
+static bool copy_error(const struct gguf_writer *w, struct base_error *err)
 {
     if (err && err->code == BASE_OK) *err = w->error;
     return false;
@@ -581,7 +582,7 @@ struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *
     struct gguf_file *file = NULL;
     uint64_t start, size;
     if (!finish_declarations(w) || !build_head(w, 0, w->tensor_count, &head, &size))
-        give_error(w, err);
+        copy_error(w, err);
     else if (!base_align_up(head.size, w->alignment, &start) || !base_add(size, start, &size))
         base_fail(err, BASE_FAILED, "the tensors together are too large");
     else
@@ -592,15 +593,16 @@ struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *
 
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
 {
-    if (w->error.code != BASE_OK) return give_error(w, err);
+    if (w->error.code != BASE_OK) return copy_error(w, err);
     w->path = strdup(path);
     w->output = malloc(OUTPUT_ROOM);
     if (!w->path || !w->output) fail_memory(w);
     const bool done = finish_declarations(w) && open_part(w) && reach_part(w);
-    return done || give_error(w, err);
+    return done || copy_error(w, err);
 }
 
-/* `size` bytes of the current tensor were written. */
+/* Records that `size` bytes of the current tensor were written; at its end, advances to the next.
+ */
 static bool count_data(struct gguf_writer *w, uint64_t size)
 {
     const uint64_t whole = w->tensor[w->current].size;
@@ -615,18 +617,18 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err)
 {
     char item[GGUF_ITEM_SIZE];
-    if (w->error.code != BASE_OK) return give_error(w, err);
+    if (w->error.code != BASE_OK) return copy_error(w, err);
     if (w->current == w->tensor_count) {
-        base_fail(&w->error, BASE_FAILED, "more tensor data than was announced");
-        return give_error(w, err);
+        base_fail(&w->error, BASE_FAILED, "more tensor data than was declared");
+        return copy_error(w, err);
     }
     const struct out_tensor *t = &w->tensor[w->current];
     if (size > t->size - w->current_done) {
         base_fail_at(&w->error, BASE_FAILED, gguf_item(t->name, item), -1,
-                     "more than the announced %" PRIu64 " bytes of data", t->size);
-        return give_error(w, err);
+                     "more than the declared %" PRIu64 " bytes of data", t->size);
+        return copy_error(w, err);
     }
-    if (!put(w, bytes, size) || !count_data(w, size)) return give_error(w, err);
+    if (!put(w, bytes, size) || !count_data(w, size)) return copy_error(w, err);
     return true;
 }
 
@@ -653,8 +655,8 @@ static int open_source(struct gguf_writer *w, const struct gguf_file *file, int 
     return w->source_fd;
 }
 
-/* Has the kernel copy whole units, which file systems may share. Returns the bytes copied, 0 if the
- * kernel cannot. */
+/* Copies whole units by copy_file_range, with which file systems may share them. Returns the number
+ * of bytes copied, 0 if the kernel does not support it. */
 static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_t size)
 {
     off_t at = (off_t)from;
@@ -669,7 +671,7 @@ static uint64_t copy_units(struct gguf_writer *w, int fd, uint64_t from, uint64_
     return (uint64_t)at - from;
 }
 
-/* Copies through the kernel if source and target have the same offset in a unit: only then can a
+/* Copies by copy_file_range if source and target have the same offset in a unit: only then can a
  * file system share bytes. Otherwise larger writes are faster. */
 static bool copy_shared(struct gguf_writer *w, const struct gguf_file *file,
                         const struct gguf_tensor *t, uint64_t *done)
@@ -688,20 +690,20 @@ bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
                            const struct gguf_tensor *t, struct base_error *err)
 {
     uint64_t done = 0;
-    if (w->error.code != BASE_OK) return give_error(w, err);
+    if (w->error.code != BASE_OK) return copy_error(w, err);
     if (w->current == w->tensor_count || w->current_done > 0 ||
         w->tensor[w->current].size != t->size) {
-        base_fail(&w->error, BASE_FAILED, "other tensor data than was announced");
-        return give_error(w, err);
+        base_fail(&w->error, BASE_FAILED, "other tensor data than was declared");
+        return copy_error(w, err);
     }
-    if (!copy_shared(w, file, t, &done)) return give_error(w, err);
+    if (!copy_shared(w, file, t, &done)) return copy_error(w, err);
     while (done < t->size) {
         const uint64_t left = t->size - done, step = left < OUTPUT_ROOM ? left : OUTPUT_ROOM;
         if (!base_goes_on(&w->error) || !put(w, (const char *)t->data + done, step))
-            return give_error(w, err);
+            return copy_error(w, err);
         done += step;
     }
-    return count_data(w, t->size) || give_error(w, err);
+    return count_data(w, t->size) || copy_error(w, err);
 }
 
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
@@ -710,9 +712,9 @@ bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
     if (w->error.code == BASE_OK && w->current < w->tensor_count) {
         const struct out_tensor *t = &w->tensor[w->current];
         base_fail_at(&w->error, BASE_FAILED, gguf_item(t->name, item), -1,
-                     "only %" PRIu64 " of its %" PRIu64 " bytes were given", w->current_done,
+                     "only %" PRIu64 " of its %" PRIu64 " bytes were written", w->current_done,
                      t->size);
     }
     const bool done = w->error.code == BASE_OK && flush(w);
-    return base_output_close(&w->file, done, &w->error) || give_error(w, err);
+    return base_output_close(&w->file, done, &w->error) || copy_error(w, err);
 }

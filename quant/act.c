@@ -1,6 +1,6 @@
 /* quant/act.c: the activation forms, one row each, and the conversion of floats to them: 8-bit
- * blocks of 32 or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the
- * specification, and the vector kernels give the same bits. */
+ * blocks of 32 or 256, and bfloat16. quant/quant.h defines the arithmetic; the scalar functions are
+ * the specification, and the vector kernels give the same bits. */
 #include "quant/half.h"
 #include <math.h>
 
@@ -78,7 +78,8 @@ struct quant_act quant_act_at(const struct quant_act_parts *parts, void *column)
 
 enum { BITS_INFINITY = 0x7f800000, BITS_TINY = 27 << 23 /* 2^-100 */ };
 
-/* The block's scale, and the factor that takes x to its code (0: all codes are 0). */
+/* The scale of a block, and the factor with which x is multiplied to get its code (0: all codes are
+ * 0). largest_bits: the largest |x| as an integer. */
 static float block_scale(uint32_t largest_bits, float *factor)
 {
     *factor = 0.0f;
@@ -99,7 +100,7 @@ static uint32_t largest_bits(int n, const float *x)
     return largest;
 }
 
-/* Codes of n elements; returns their sum. */
+/* Writes the codes of n elements and returns their sum. */
 static int quantize(int n, const float *x, float factor, int8_t *q)
 {
     int sum = 0;
@@ -213,23 +214,23 @@ CPU_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
 /* Applies block_scale to eight blocks. */
 CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, float factor[8])
 {
-    const __m256i wild = _mm256_cmpgt_epi32(largest_bits, _mm256_set1_epi32(BITS_INFINITY - 1));
+    const __m256i infinite = _mm256_cmpgt_epi32(largest_bits, _mm256_set1_epi32(BITS_INFINITY - 1));
     const __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(BITS_TINY), largest_bits);
-    const __m256 none = _mm256_castsi256_ps(_mm256_or_si256(wild, tiny));
+    const __m256 none = _mm256_castsi256_ps(_mm256_or_si256(infinite, tiny));
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
     __m256 d = _mm256_div_ps(_mm256_castsi256_ps(largest_bits), _mm256_set1_ps(127.0f));
     _mm256_storeu_ps(factor, _mm256_andnot_ps(none, _mm256_div_ps(_mm256_set1_ps(1.0f), d)));
-    return _mm256_blendv_ps(_mm256_andnot_ps(none, d), nan, _mm256_castsi256_ps(wild));
+    return _mm256_blendv_ps(_mm256_andnot_ps(none, d), nan, _mm256_castsi256_ps(infinite));
 }
 
-/* Eight numbers whose maximum is the largest magnitude of 32 elements. */
+/* Returns eight numbers whose maximum is the largest magnitude of 32 elements. */
 typedef __m256i largest_of_32(const float *x);
-/* Codes of 32 elements; returns the sums of four adjacent codes each, elements 0 to 15 in the lower
- * half. A factor of 0 gives zeros even if x is not finite. */
+/* Writes the codes of 32 elements and returns the sums of four adjacent codes each, those of
+ * elements 0 to 15 in the lower half. A factor of 0 gives zeros even if x is not finite. */
 typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
 
-/* Eight blocks at a time share the instructions for divisions and sums over lanes; the end of a row
- * is padded with blocks of zeros. */
+/* Quantizes eight blocks at a time, which share the instructions for divisions and sums over lanes;
+ * the end of a row is padded with blocks of zeros. */
 CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
                                             const float *x, const struct quant_act *to)
 {
@@ -329,7 +330,7 @@ CPU_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, const str
     q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, to);
 }
 
-/* Integer arithmetic, because VCVTNEPS2BF16 would flush subnormals to zero. */
+/* Rounds by integer arithmetic, because VCVTNEPS2BF16 would flush subnormals to zero. */
 CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, const struct quant_act *to)
 {
     const int64_t end = round_up(k, quant_act_bf16.rounded);

@@ -1,5 +1,5 @@
-/* quant/codebook.h: private to quant/: the values of the 4-bit codes of IQ4_NL and IQ4_XS: denser
- * around 0, as weights are. */
+/* quant/codebook.h: private to quant/: the values of the 4-bit codes of IQ4_NL and IQ4_XS. They are
+ * denser around 0, where weights are more frequent. */
 #ifndef QUANT_CODEBOOK_H
 #define QUANT_CODEBOOK_H
 

@@ -1,6 +1,7 @@
 /* quant/half.c: IEEE binary16 and bfloat16 to and from float, exact and rounding to nearest even.
  *
- * The results are the bits that VCVTPH2PS and VCVTPS2PH give; test/test_half.c tests all values. */
+ * The results have the bits that VCVTPH2PS and VCVTPS2PH give; test/test_half.c tests all values.
+ */
 #include "quant/half.h"
 
 float quant_f16_to_f32(uint16_t h)

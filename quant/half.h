@@ -5,13 +5,14 @@
 
 #include "quant/types.h"
 
-/* binary16 has 5 exponent and 10 mantissa bits, bias 15; float has 8 and 23, bias 127. */
+/* binary16 has 5 exponent and 10 mantissa bits, bias 15; float has 8 and 23, bias 127. The 13 bits
+ * that are added or removed are the difference of the mantissas, 112 is that of the biases. */
 static inline float quant_half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t magnitude = h & 0x7fff;
     uint32_t normal = (magnitude << 13) + (112u << 23);
-    /* Infinity keeps its zero mantissa; NaN keeps its mantissa and becomes quiet. */
+    /* The mantissa is kept: 0 for infinity, the payload of a NaN, which becomes quiet. */
     uint32_t special = (magnitude << 13) | 0x7f800000 | (magnitude > 0x7c00 ? 0x400000 : 0);
     /* Subnormal: magnitude * 2^-24, which is 0 or a normal float. */
     uint32_t subnormal = quant_bits_of((float)(int32_t)magnitude * 0x1p-24f);
@@ -42,6 +43,7 @@ static inline float quant_bfloat_to_float(uint16_t b)
     return quant_float_of((uint32_t)b << 16);
 }
 
+/* Rounds to nearest even: adds half of the last place, less one if the last bit is even. */
 static inline uint16_t quant_float_to_bfloat(float f)
 {
     uint32_t bits = quant_bits_of(f);

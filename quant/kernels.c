@@ -2,6 +2,7 @@
  * the table is only read. */
 #include "quant/types.h"
 
+/* Replaces the entries of *to for which the level has a kernel; see struct quant_kernel. */
 static void overlay_type(const struct quant_type *type, const struct quant_kernel *from,
                          struct quant_kernel *to)
 {

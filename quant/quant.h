@@ -1,15 +1,17 @@
 /*- quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
  *
- * Owns: the type table (one row per GGUF tensor type, ids and sizes as in the GGUF specification),
- * activation quantization, and the kernels per instruction-set level. Refuses: threads, tensors,
- * files, allocation. Called by gguf/ (names and sizes) and engine/ (everything).
+ * Contains the type table (one row per GGUF tensor type, ids and sizes as in the GGUF
+ * specification), activation quantization, and the kernels per instruction-set level. It starts no
+ * threads, allocates nothing, and reads no files. Called by gguf/ (names and sizes) and engine/
+ * (everything).
  *
- * One file per type (q4_0.c, q4_k.c, ...) holds the block struct, a drawing of its bits, decode,
- * encode, scalar dot, and the SIMD kernels next to their scalar twins; it exports one const row.
+ * One file per type (q4_0.c, q4_k.c, ...) has the block struct, a drawing of its bits, decode,
+ * encode, scalar dot, and the SIMD kernels after the scalar functions; it exports one const row.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
- * A product is taken between one weight row and one activation column, both of length k.
+ * A product is that of one weight row and one activation column, both of length k. The suffix _w is
+ * for the row, _a for the column.
  *
  * q8_32, q8_256: the column is quantized in blocks of B = 32 or 256:
  *     m = largest |x| in the block, compared as integers (so NaN > Inf > all numbers)
@@ -17,7 +19,7 @@
  *     m < 2^-100       -> d = 0, all q = 0
  *     else             -> d = m / 127.0f; r = 1.0f / d; q = round-to-nearest-even(x * r) as int8
  *                         (|x * r| never rounds above 127)
- *   and integer sums of q are kept: per 32 for Q8_32, per 16 for Q8_256.
+ *   and integer sums of q are stored: of 32 elements in q8_32, of 16 in q8_256.
  *
  *   The product runs over blocks b in ascending order. Inside a block all sums are integers, exact
  *   in any order; then follow a few float operations, each rounded once, to nearest even:
@@ -35,19 +37,20 @@
  *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled; d_w of IQ1 and IQ2 is
  *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; a block
  *   of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's d.
- *   acc + v, and not fmaf into acc: v depends on no other block, so a single-column kernel computes
- *   sixteen v at once and the serial chain is one addition.
+ *   v is added to acc, and acc is not an operand of the fmaf: v depends on no other block, so a
+ *   single-column kernel computes sixteen v at once, and the dependent chain is one addition.
  *
  * f32 (F32, F16 and NVFP4 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
  *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not read; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
- * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
- *   quiet NaN). The row is padded with zeros to a multiple of 32. 16 lanes; lane l takes the pairs
+ * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN gives a
+ *   quiet NaN). The row is padded with zeros to a multiple of 32. 16 lanes; lane l sums the pairs
  *   (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
  *   lane = fma(w[2p], x[2p], lane), as the instruction VDPBF16PS does: inputs and results that are
  *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
- *   no bound), rounding to nearest even whatever the control register says. Then the same tree. */
+ *   no bound), rounding to nearest even for any state of the control register. Then the same
+ *   tree. */
 #ifndef QUANT_QUANT_H
 #define QUANT_QUANT_H
 
@@ -107,7 +110,7 @@ enum quant_layout {
     QUANT_LAYOUT_COUNT
 };
 
-/* One column of k activations. The caller owns the memory; every array starts at a multiple of 64
+/* One column of k activations. The caller allocates the arrays; each starts at a multiple of 64
  * bytes. */
 struct quant_act {
     union { /* [k] elements */
@@ -143,14 +146,16 @@ struct quant_act_parts {
     int64_t d, s, sum;
     int64_t bytes; /* of the column, a multiple of 64 */
 };
+/* The layout of a column of k elements, k a multiple of block_len. */
 struct quant_act_parts quant_act_parts(const struct quant_act_form *form, int64_t k);
+/* The arrays of the column at `column` (parts->bytes bytes at a multiple of 64). */
 struct quant_act quant_act_at(const struct quant_act_parts *parts, void *column);
 
 /* ---- Panels: 16 weight rows unpacked for the many-column product ----
  *
- * Lane r of every 16 is row r. Codes are unsigned: code = value + the type's `offset`, for u8 x s8
- * instructions; a tile subtracts offset * (sum of q) in integers. A row's panel is n_blocks
- * consecutive structs. */
+ * Lane r of every 16 is row r. Codes are unsigned (code = value + the type's `offset`), because the
+ * multiply instructions take unsigned by signed bytes; a tile subtracts offset * (sum of q) in
+ * integers. The panel of 16 rows is n_blocks consecutive structs. */
 enum { QUANT_PANEL_ROWS = 16 };
 
 struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
@@ -177,15 +182,15 @@ struct quant_panel_form {
     bool folded; /* codes are sub-scale * value + offset; no sub-scales */
 };
 
-/* The value of MXCSR with which ordinary fma gives the product of BF16: subnormal inputs and
- * results are zero; no exceptions. */
+/* The value of MXCSR with which an ordinary fma computes a step of the product of BF16: subnormal
+ * inputs and results are zero (DAZ, FTZ), all exceptions are masked. */
 enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 /* ---- The type table ---- */
 
 enum { QUANT_MAX_ROWS_PER_STEP = 8, QUANT_FEW_COLUMNS = 4 };
 
-/* The rows of a matrix that step r of a gemv with m rows per step takes. */
+/* The rows of a matrix that step r of a gemv with m rows per step multiplies. */
 enum quant_row_order {
     QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
     QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
@@ -196,7 +201,7 @@ struct quant_rows {
     size_t row_bytes;
     int64_t n; /* steps */
     enum quant_row_order order;
-    int64_t stride;               /* in rows, at least n; 0: each step takes one row m times */
+    int64_t stride;               /* in rows, at least n; 0: each step has one row, m times */
     struct cpu_prefetch prefetch; /* the table's */
 };
 
@@ -207,27 +212,28 @@ struct quant_kernel {
      * value is d * integer (+ m), rounded once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
-    /* Writes the same bytes as the type's encode. NULL stands for that function; in a filled table
-     * it is NULL only if the type has none. */
+    /* Writes the same bytes as the type's encode. NULL in a type's row means that function; in a
+     * filled table it is NULL only if the type has none. */
     void (*encode)(int64_t k, const float *in, void *row);
-    /* Likewise for the type's encode_by. */
+    /* The same for the type's encode_by. */
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
 
     /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
-     * aligned). Blocks are those of the activation form (32 or 256 elements), whatever the type's
-     * block is. Row pointers may be repeated (edges). NULL for types without a panel. The panel's
-     * form is *panel: the type's, or its folded form if codes and scales are small enough and
-     * folding is faster at the level. Both give the same integer sums. */
+     * aligned). Blocks are those of the activation form (32 or 256 elements), also if the type's
+     * block is longer. Row pointers may be repeated at the edge of a matrix. NULL for types without
+     * a panel. The panel's form is *panel: that of the type, or a folded one (codes are multiplied
+     * by their sub-scales) if the products fit a byte and folding is faster at the level. Both
+     * forms give the same integer sums. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
-    const struct quant_panel_form *panel; /* NULL: the type's own; never NULL in a filled table */
+    const struct quant_panel_form *panel; /* NULL: that of the type; never NULL in a filled table */
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int rows_per_step; /* of gemv; 0 means 1; never 0 in a filled table */
 
-    /* 2 .. few_columns columns, reading the rows once: as gemv, out[c][r] = row r times column c.
-     * NULL if not faster than calls of gemv. */
+    /* As gemv for 2 .. few_columns columns, which reads the rows once: out[c][r] = row r times
+     * column c. NULL if it is not faster than a gemv for each column. */
     void (*gemv_few)(int64_t k, const struct quant_rows *rows, int n_columns,
                      const struct quant_act *a, float *const *out);
     int few_columns; /* at most QUANT_FEW_COLUMNS; at least 1 in a filled table */
@@ -236,7 +242,8 @@ struct quant_kernel {
 struct quant_type {
     const char *name; /* as tools print it: "Q4_K", "F16" */
     enum quant_id id;
-    /* Elements per block: a multiple of the activation form's. Row lengths are multiples of it. */
+    /* Elements per block: a multiple of the activation form's block_len. Row lengths are multiples
+     * of it. */
     uint32_t block_len;
     uint32_t block_bytes;
     uint32_t header_bytes;            /* at the start of each row, before its blocks */
@@ -252,8 +259,8 @@ struct quant_type {
     void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
-    struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete (without unpack */
-                                                 /* where there is no panel) */
+    struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete, except unpack in */
+                                                 /* types without a panel */
 };
 
 /* The row of a GGUF type id, or of a name (any case); NULL for unknown ids. */
@@ -287,12 +294,12 @@ struct quant_kernels {
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
-/* out[c][r] = row r of w times column c, for n_rows consecutive rows. */
+/* out[c][r] = row r of w times column c, for n_rows consecutive rows of k elements and at most
+ * QUANT_FEW_COLUMNS columns. */
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, int n_columns,
                 const struct quant_act *a, float *const *out);
-/* As quant_gemv, for the rows of steps in the form that kernels take; at most QUANT_FEW_COLUMNS
- * columns. */
+/* As quant_gemv, for the rows of all steps in *rows and any number of columns. */
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,
                       int n_columns, const struct quant_act *a, float *const *out);
 

@@ -1,4 +1,4 @@
-/* quant/row_groups.h: private to quant/: gemv that takes several rows per step.
+/* quant/row_groups.h: private to quant/: gemv with several rows per step.
  *
  * The rows of a step are strided or adjacent (struct quant_rows). Some processors read several long
  * streams faster than one; on these the engine uses the largest possible stride. On others a single
@@ -15,8 +15,8 @@
 /* The prefetch distance of adjacent rows is this plus the size of a group, which is a few KB. */
 enum { QUANT_ADJACENT_DISTANCE = 4096 };
 
-/* The rows of a step, and how they are prefetched. `n` and `adjacent_rows` are constants where a
- * kernel's loop is inlined: no branch at run time. */
+/* The rows of a step, and how they are prefetched. `n` and `adjacent_rows` are constants in an
+ * inlined kernel, which has no branch on them at run time. */
 struct quant_row_group {
     int n;
     bool adjacent_rows;
@@ -48,6 +48,7 @@ QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *gr
 typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
                               const uint8_t *row, float *sum);
 
+/* Calls `sums` for each step and stores the sums of its n rows. */
 QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
                                     quant_group_sums *sums, const void *product,
                                     const struct quant_rows *rows, float *const *out)

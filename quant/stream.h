@@ -1,8 +1,8 @@
 /* quant/stream.h: private to quant/ and engine/: software prefetch of data that kernels will read.
  *
- * A kernel that reads several rows at once, or reads faster than the hardware prefetcher follows,
- * prefetches memory in address order, some thousand bytes ahead. A prefetch never faults, so any
- * address is valid, also past the end. */
+ * A kernel that reads several rows at once, or faster than the hardware prefetcher loads them,
+ * prefetches memory in address order, some thousand bytes ahead. A prefetch never faults, so an
+ * address past the end is valid too. */
 #ifndef QUANT_STREAM_H
 #define QUANT_STREAM_H
 
@@ -32,8 +32,8 @@ PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
-/* Prefetches without filling the other caches: a weight is read again only after all other weights,
- * and by then no cache holds it anyway. */
+/* Prefetches to the first-level cache only (PREFETCHNTA): a weight is read again after all other
+ * weights, when it has left every cache. */
 PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
@@ -45,15 +45,16 @@ PREFETCH_INLINE const char *quant_line_from(const char *at)
     return at + (0 - (uintptr_t)at) % 64;
 }
 
-/* For a single stream in steps of any length: prefetches each line once, in the step in which it
- * begins. A step has bytes / 64 lines or one more; instead of a missing extra line it prefetches
- * `spare`, which is cached, because a branch would be mispredicted. */
+/* For a single stream in steps of any length: each line is prefetched once, in the step in which it
+ * begins. bytes / 64 lines or one more begin in a step. This prefetches the additional line, or
+ * else `spare`, which is cached: a branch would be mispredicted. */
 PREFETCH_INLINE void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
 {
     const char *line = quant_line_from(at) + bytes / 64 * 64;
     __builtin_prefetch(line < at + bytes ? line : spare, 0, 0);
 }
 
+/* Prefetches the lines that begin in `bytes` from `at`. */
 PREFETCH_INLINE void quant_prefetch_lines(const char *at, size_t bytes, const void *spare)
 {
     for (size_t i = 0; i < bytes / 64; i++) __builtin_prefetch(quant_line_from(at) + 64 * i, 0, 0);
@@ -68,8 +69,8 @@ PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
 }
 
 /* As quant_prefetch, for steps of many lines. The processor drops most prefetches to a page whose
- * address translation is not cached, except prefetches to the first-level cache. So one of these is
- * made for the first line of each page, a page ahead and before the others. On Zen 4 one thread
+ * address translation is not cached, but not those to the first-level cache. One of the latter
+ * therefore precedes the others by a page, for the first line of each page. On Zen 4 one thread
  * then reads 1.2 to 1.6 times as fast from pages of 4 KB. */
 PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
 {
@@ -78,9 +79,9 @@ PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
     quant_prefetch(at, bytes);
 }
 
-/* For kernels that read a single stream in steps of any length: prefetches the aligned pieces of
- * `at_once` bytes (a power of two, at most a page) that begin in the next `bytes`, so that no line
- * is prefetched twice. */
+/* For a single stream in steps of any length: prefetches the pieces of `at_once` bytes (a power of
+ * two, at most a page, and aligned to it) that begin in `bytes` from `at`, so that no line is
+ * prefetched twice. */
 PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;

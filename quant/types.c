@@ -1,7 +1,7 @@
 /* quant/types.c: the type table, one row per GGUF tensor type id.
  *
- * Types with arithmetic export their row from their own file. Types known only by name and size (so
- * that files with them can be listed, and refused by name) are here. No other code switches on a
+ * The row of a type with arithmetic is in the type's file. Types of which only name and size are
+ * needed (to list a file, and to name the type in an error) are here. No other code switches on a
  * type. */
 #include "quant/types.h"
 #include "base/size.h"

@@ -1,5 +1,5 @@
 /* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
- * and the helpers that every type file needs. Only this room includes it. */
+ * and the functions that every type file needs. */
 #ifndef QUANT_TYPES_H
 #define QUANT_TYPES_H
 
@@ -71,7 +71,7 @@ static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const s
         quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
     }
 
-/* Little-endian words of blocks, at any address. */
+/* Loads a little-endian word of a block, at any address. */
 static inline uint16_t quant_load16(const void *at)
 {
     uint16_t v;

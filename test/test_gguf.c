@@ -551,7 +551,7 @@ static void an_unfinished_write_leaves_no_trace(void **state)
     assert_false(gguf_writer_end(w, &err)); /* a byte is missing */
     assert_int_equal(err.code, BASE_FAILED);
     assert_string_equal(err.item, "t");
-    assert_string_equal(err.text, "only 16383 of its 16384 bytes were given");
+    assert_string_equal(err.text, "only 16383 of its 16384 bytes were written");
     gguf_writer_free(w);
     assert_int_equal(support_folder_count(), 1);
     FILE *f = fopen(path, "rb");
@@ -619,7 +619,7 @@ static void the_writer_refuses_what_no_reader_takes(void **state)
     assert_begin_fails(one_tensor(0), support_folder_path("", path), "cannot write");
 }
 
-static void the_writer_refuses_more_than_was_announced(void **state)
+static void the_writer_refuses_more_than_was_declared(void **state)
 {
     (void)state;
     char path[128];
@@ -628,7 +628,7 @@ static void the_writer_refuses_more_than_was_announced(void **state)
     struct gguf_writer *w = one_tensor(0);
     assert_true(gguf_writer_begin(w, support_folder_path("surplus.gguf", path), &err));
     assert_false(gguf_writer_data(w, data, sizeof data, &err));
-    assert_non_null(strstr(err.text, "more than the announced 16384"));
+    assert_non_null(strstr(err.text, "more than the declared 16384"));
     assert_false(gguf_writer_end(w, NULL));
     gguf_writer_free(w);
     err = BASE_ERROR_INIT;
@@ -736,7 +736,7 @@ int main(void)
         cmocka_unit_test(the_writer_follows_the_alignment),
         cmocka_unit_test(an_unfinished_write_leaves_no_trace),
         cmocka_unit_test(the_writer_refuses_what_no_reader_takes),
-        cmocka_unit_test(the_writer_refuses_more_than_was_announced),
+        cmocka_unit_test(the_writer_refuses_more_than_was_declared),
         cmocka_unit_test(a_full_disk_is_an_error),
         cmocka_unit_test(standard_output_can_be_written),
     };

@@ -543,8 +543,9 @@ static const struct broken table[] = {
     {"one of three parts alone", make_lone_part, 3, 0, "split.count", "one of 3 parts"},
     {"split.count as string", make_split_kind, GGUF_STRING, 0, "split.count", "must be an integer"},
     {"split.count as f32", make_split_kind, GGUF_F32, 0, "split.count", "must be an integer"},
-    {"split.tensors.count 1", make_split_tensors, 1, 0, "split.tensors.count", "1 tensors were"},
-    {"split.tensors.count -1", make_split_tensors, UINT32_MAX, 0, "split.tensors.count", "-1 tens"},
+    {"split.tensors.count 1", make_split_tensors, 1, 0, "split.tensors.count", "tensors, not 1"},
+    {"split.tensors.count -1", make_split_tensors, UINT32_MAX, 0, "split.tensors.count",
+     "tensors, not -1"},
 };
 
 /* ---- The tests ---- */

@@ -113,15 +113,16 @@ static void parts_that_do_not_belong_together_are_refused(void **state)
     support_write_file(path, "GGUF\3\0\0\0", 8);
     assert_split_fails(2, "", "too short");
     write_parts(1, &(struct part_says){2, 3, 3}, "c");
-    assert_split_fails(2, "split.no", "the name says part 1, the file says part 2");
+    assert_split_fails(2, "split.no",
+                       "part 1 (from 0) according to the file's name, 2 in the file");
     write_parts(1, &(struct part_says){-1, 3, 3}, "c");
-    assert_split_fails(2, "split.no", "the file says part -1");
+    assert_split_fails(2, "split.no", "-1 in the file");
     write_parts(2, &(struct part_says){2, 4, 3}, "c");
-    assert_split_fails(3, "split.count", "the name says 3 parts, the file says 4");
+    assert_split_fails(3, "split.count", "3 parts according to the file's name, 4 in the file");
     write_parts(0, &(struct part_says){0, -1, 3}, "c");
-    assert_split_fails(1, "split.count", "the name says 3 parts, the file says 0");
+    assert_split_fails(1, "split.count", "3 parts according to the file's name, 0 in the file");
     write_parts(0, &(struct part_says){0, 3, 4}, "c");
-    assert_split_fails(1, "split.tensors.count", "4 tensors were announced, the parts hold 3");
+    assert_split_fails(1, "split.tensors.count", "the parts have 3 tensors, not 4");
     write_parts(-1, NULL, "a");
     assert_split_fails(1, "a", "two tensors have this name");
 }

@@ -4,6 +4,7 @@
 #include "engine/threads.h"
 #include "test/support.h"
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

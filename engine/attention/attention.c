@@ -1,17 +1,17 @@
 /* engine/attention/attention.c: attention over a KV cache, without a score matrix in memory.
  *
  * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap,
- * max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap is
+ * max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap has
  * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at its first
  * key in the token's range; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m
- * - M), or 2^(m - M) where values are int16; the result is o * (1 / l), or zero without keys and
- * sinks. A range is clamped to its table; a table or slot that does not exist gives NaN.
+ * - M), or 2^(m - M) if values are int16; the result is o * (1 / l), or zero without keys and
+ * sinks. A range is clamped to its table; an invalid table or slot gives NaN.
  *
- * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
- * a block reads each chunk of keys and values once (attention_chunk.c), also chunks that several
- * sequences share. A unit of work is one block with all its chunks, or, if there are too few blocks
- * for all workers (decoding), one block with one chunk. Then partial results are stored in shared
- * scratch and merged in the same order, so that the bits do not depend on the split. */
+ * The query rows of a KV head are numbered token * (heads per KV head) + head and divided into
+ * blocks. A block reads each chunk of keys and values once (attention_chunk.c), also chunks that
+ * several sequences share. A unit of work is one block with all its chunks, or, if there are too
+ * few blocks for all workers (decoding), one block with one chunk. Then partial results are stored
+ * in shared scratch and merged in the same order, so that the bits do not depend on the split. */
 #include "engine/attention/attention.h"
 #include "base/size.h"
 #include "engine/profile.h"
@@ -114,8 +114,8 @@ static bool table_exists(const struct attention_run *run, int64_t table)
     return table >= 0 && table < run->dst->src[ATTENTION_TABLES]->ne[1];
 }
 
-/* The longest block of rows in [first, end), from `first` on, whose tables either all exist or all
- * do not. */
+/* The longest block of rows in [first, end), from `first` on, whose tables are either all valid or
+ * all invalid. */
 static void block_from(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                        struct attention_block *b)
 {
@@ -149,7 +149,7 @@ static void merge_factors(const struct attention_run *run, struct attention_part
 {
     for (int64_t i = 0; i < n; i++) {
         e[2 * i] = e[2 * i + 1] = 0.0f;
-        if (next[i]->seen == 0.0f || sum[i]->seen == 0.0f) continue;
+        if (next[i]->any == 0.0f || sum[i]->any == 0.0f) continue;
         float m = sum[i]->m > next[i]->m ? sum[i]->m : next[i]->m;
         e[2 * i] = sum[i]->m - m;
         e[2 * i + 1] = next[i]->m - m;
@@ -170,8 +170,8 @@ static void merge(const struct attention_run *run, struct attention_partial *con
     float e[2 * TILE];
     merge_factors(run, sum, next, n, e);
     for (int64_t i = 0; i < n; i++) {
-        if (next[i]->seen == 0.0f) continue;
-        if (sum[i]->seen == 0.0f) {
+        if (next[i]->any == 0.0f) continue;
+        if (sum[i]->any == 0.0f) {
             memcpy(sum[i], next[i], (size_t)run->l.partial_floats * 4);
             continue;
         }
@@ -191,11 +191,11 @@ static float *result_row(const struct attention_run *run, int64_t kv, int64_t ro
 /* The sink is added to the sum as a key without a value. */
 static void add_sink(const struct attention_run *run, float sink, struct attention_partial *sum)
 {
-    const bool twos = !run->l.float_values;
-    const float at = twos ? ceilf(sink * ATTENTION_LOG2_E) : sink;
+    const bool base2 = !run->l.float_values; /* m is an exponent of 2, not of e */
+    const float at = base2 ? ceilf(sink * ATTENTION_LOG2_E) : sink;
     const float m = sum->m > at ? sum->m : at;
-    const float e = twos ? engine_attn_exp2(sum->m - m) : exp_of(run, sum->m, m);
-    sum->l = sum->l * e + exp_of(run, sink, twos ? m * LN_2 : m);
+    const float e = base2 ? engine_attn_exp2(sum->m - m) : exp_of(run, sum->m, m);
+    sum->l = sum->l * e + exp_of(run, sink, base2 ? m * LN_2 : m);
     run->task->engine->vec.scale_mul(run->l.dv, sum->o, e, NULL, sum->o);
 }
 
@@ -205,7 +205,7 @@ static void finish(const struct attention_run *run, int64_t kv, int64_t row,
 {
     const struct engine_tensor *sinks = run->dst->src[ATTENTION_SINKS];
     float *out = result_row(run, kv, row);
-    if (sum->seen == 0.0f) {
+    if (sum->any == 0.0f) {
         memset(out, 0, (size_t)run->l.dv * 4);
         return;
     }
@@ -238,8 +238,8 @@ static void add_chunk(const struct attention_run *run, struct attention_block *b
             struct attention_partial *partial[TILE], *sum[TILE];
             int64_t n = engine_min(b->part_end - first, TILE);
             for (int64_t i = 0; i < n; i++) {
-                partial[i] = partial_at(run, run->own + run->l.tile_partials_at, i);
-                sum[i] = partial_at(run, run->own + run->l.sums_at, first + i);
+                partial[i] = partial_at(run, run->local + run->l.tile_partials_at, i);
+                sum[i] = partial_at(run, run->local + run->l.sums_at, first + i);
             }
             engine_attention_chunk_tile(run, b, &keys, first, n, partial);
             merge(run, sum, partial, n);
@@ -257,10 +257,10 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
             fill_nan(run, &b);
             continue;
         }
-        char *sums = run->own + run->l.sums_at;
+        char *sums = run->local + run->l.sums_at;
         int64_t lo = INT64_MAX, hi = 0;
         for (int64_t i = 0; i < b.n; i++) {
-            partial_at(run, sums, i)->seen = 0.0f;
+            partial_at(run, sums, i)->any = 0.0f;
             if (b.lo[i] < lo) lo = b.lo[i];
             if (b.hi[i] > hi) hi = b.hi[i];
         }
@@ -289,7 +289,7 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
                     int64_t row = kv * run->l.rows + first + at + i;
                     partial[i] =
                         partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
-                    partial[i]->seen = 0.0f;
+                    partial[i]->any = 0.0f;
                 }
                 if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, partial);
             }
@@ -306,8 +306,8 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
         fill_nan(run, &b);
         return;
     }
-    struct attention_partial *sum = partial_at(run, run->own + run->l.sums_at, 0);
-    sum->seen = 0.0f;
+    struct attention_partial *sum = partial_at(run, run->local + run->l.sums_at, 0);
+    sum->any = 0.0f;
     for (int64_t chunk = lo; chunk < hi; chunk++) {
         struct attention_partial *next = partial_at(
             run, run->task->scratch, (kv * run->l.rows + row) * run->l.max_chunks + chunk);
@@ -365,7 +365,7 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
     const struct attention_layout *l = &run.l;
     run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
-    run.own = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
+    run.local = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
     if (l->may_split) {
         int64_t lo, hi;
         chunk_range(&run, &lo, &hi);
@@ -374,8 +374,8 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
             return;
         }
     }
-    /* Later tokens have more keys: long units are started first, so that workers finish at the same
-     * time. */
+    /* Later tokens have more keys. Long units are started first, so that workers finish at about
+     * the same time. */
     int64_t n = l->n_blocks * l->n_kv;
     for (int64_t u; (u = engine_pool_claim(worker, 1)) < n;) {
         int64_t first = (l->n_blocks - 1 - u / l->n_kv) * l->block_rows;

@@ -1,5 +1,6 @@
-/* engine/attention/attention.h: private to attention: declarations shared by attention.c (the op,
- * its units of work, merging) and attention_chunk.c (one chunk of keys for a block of query rows).
+/* engine/attention/attention.h: declarations that attention.c (the op, its units of work, merging)
+ * and attention_chunk.c (one chunk of keys for a block of query rows) share. Private to
+ * engine/attention/.
  *
  *   chunk   ENGINE_ATTENTION_CHUNK consecutive positions of a sequence, counted from 0
  *   block   query rows (token, head) of one KV head that read the same block table
@@ -47,7 +48,7 @@ struct attention_layout {
  * units of e^m, or of 2^m if values are int16. */
 struct attention_partial {
     float m, l;
-    float seen; /* 0: no key so far; m and l are undefined */
+    float any; /* 0: no key yet, m and l are undefined */
     float padding[ATTENTION_PARTIAL_HEAD - 3];
     float o[];
 };
@@ -66,7 +67,7 @@ struct attention_run {
     struct attention_layout l;
     const struct engine_tile *tile;
     const struct engine_attn *attn;
-    char *own;
+    char *local; /* the worker's scratch */
     float scale, softcap, max_alibi;
     bool direct;       /* kernels compute int16 scores directly as exponents of weights */
     float query_scale; /* factor for the scale of a query's codes */
@@ -80,18 +81,20 @@ static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 
 /* attention_chunk.c */
 
-/* Converts the block's query rows, in this worker's scratch, to the form that products with its
- * keys take. */
+/* Converts the block's query rows, in the worker's scratch, to the form in which they are
+ * multiplied by keys: int16 codes, or floats for an F32 cache. */
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
 /* Keys lo .. hi - 1 of a chunk, relative to its first one, which are consecutive in memory: in the
- * cache, aligned slots of consecutive positions (several pieces where a sequence was forked).
- * Pieces meet at multiples of ENGINE_ATTN_SUB. */
+ * cache, aligned slots of consecutive positions (several pieces after a fork of the sequence).
+ * Pieces end at multiples of ENGINE_ATTN_SUB. `base` is the slot that key 0 of the chunk would
+ * have; key and value are the addresses of its int16 groups, or floats, in scratch or in the cache.
+ * Memory before key lo is not read. */
 struct attention_piece {
     int64_t lo, hi;
-    int64_t base;            /* slot of the chunk's key 0, which need not exist */
-    const char *key, *value; /* its int16 groups, or floats: in scratch or the cache */
+    int64_t base;
+    const char *key, *value;
 };
 
 /* The keys of a chunk that are in the range of any row of a block's part. */
@@ -99,12 +102,12 @@ struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys in the range of any row, relative to chunk_lo */
     int64_t next;     /* groups of the next chunk that have such keys */
-    bool in_place;    /* pieces of an int16 cache are read where they are; otherwise one piece */
+    bool in_place;    /* pieces of an int16 cache are read in the cache; otherwise one piece */
     int n_pieces;
     struct attention_piece piece[ATTENTION_CHUNK / ENGINE_ATTN_SUB];
     bool any_missing; /* this member and the next two: if keys are not read in place */
     bool missing[ATTENTION_CHUNK];
-    int32_t slot[ATTENTION_CHUNK]; /* 0 for keys that do not exist */
+    int32_t slot[ATTENTION_CHUNK]; /* 0 for missing keys, whose slots are not in the cache */
 };
 
 /* Sets the part to the rows from b->part on that read the same slots in this chunk: rows of one
@@ -114,7 +117,7 @@ bool engine_attention_chunk_load(const struct attention_run *run, struct attenti
                                  int64_t chunk, struct attention_keys *keys);
 
 /* Computes the results of rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the
- * loaded chunk into out[i]; rows without a key in it get seen = 0. */
+ * loaded chunk into out[i]; sets `any` to 0 for rows without a key in it. */
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out);

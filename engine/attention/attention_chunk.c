@@ -1,22 +1,22 @@
 /* engine/attention/attention_chunk.c: one chunk of keys and values for a block of query rows.
  *
  * A chunk is read once for each block: its keys and values are converted to int16
- * (engine/isa/attn.h), or to floats if the cache is F32, in this worker's scratch, and stay in the
- * L2 cache for all tiles of query rows: scores, weights, weighted sums. An int16-quantized cache is
- * used in place. Rows are placed by their position in the chunk, so that the keys that share a
- * scale of weights do not depend on the batch. */
+ * (engine/isa/attn.h), or to floats if the cache is F32, in the worker's scratch. The scores,
+ * weights and weighted sums of all tiles of query rows then read them from the L2 cache. An
+ * int16-quantized cache is read in place. A row's place is its position in the chunk, so that the
+ * keys that share a scale of weights do not depend on the batch. */
 #include "engine/attention/attention.h"
 #include "quant/stream.h"
 #include <math.h>
 #include <string.h>
 
 enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB };
-_Static_assert((int)CHUNK == (int)ENGINE_ATTN_KEYS, "a tile is of a chunk's keys");
+_Static_assert((int)CHUNK == (int)ENGINE_ATTN_KEYS, "a tile has the keys of a chunk");
 enum { ROWS_AHEAD = 32 }; /* prefetch distance in rows */
 
 static void *scratch(const struct attention_run *run, int64_t at)
 {
-    return run->own + at;
+    return run->local + at;
 }
 
 void engine_attention_convert_queries(const struct attention_run *run,
@@ -39,8 +39,8 @@ void engine_attention_convert_queries(const struct attention_run *run,
 /* ---- Reading the cache ---- */
 
 /* The rows of one KV head in a cache. The slots of a sequence are usually consecutive, but the rows
- * of a group are 16 address streams, more than hardware prefetchers follow, so software prefetches
- * them. A distance above ROWS_AHEAD is slower. */
+ * of a group are 16 address streams, which exceed the hardware prefetchers, so they are prefetched
+ * by software. A distance above ROWS_AHEAD is slower. */
 struct rows {
     const char *first;
     int64_t stride, bytes;
@@ -58,8 +58,8 @@ PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
     quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
 
-/* Sets the pieces in which an int16 cache has the chunk's keys in the layout of scratch; false if
- * some keys are placed otherwise. */
+/* Sets the pieces in which an int16 cache has the chunk's keys in the layout of scratch. Returns
+ * false if some keys are in another order or not aligned. */
 static bool in_place(const int32_t *table, int64_t n_slots, struct attention_keys *keys)
 {
     keys->n_pieces = 0;
@@ -246,9 +246,9 @@ struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
     int64_t min_lo, max_hi;        /* over all rows */
     int64_t index[ATTENTION_TILE]; /* of the row in the block */
-    float slope[ATTENTION_TILE];   /* ALiBi: slope of the row's head; the query's own position, */
+    float slope[ATTENTION_TILE];   /* ALiBi: slope of the row's head, and the query's position, */
     int64_t self[ATTENTION_TILE];  /* relative to the chunk's first key */
-    struct engine_attn_tile *own;  /* scores, then weights, if values are floats */
+    struct engine_attn_tile *tile; /* for the kernels; t: scores, then weights, of float values */
     struct attention_partial *out[ATTENTION_TILE];
 };
 
@@ -263,9 +263,9 @@ static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int6
     tile->ahead_bytes = n * bytes;
 }
 
-/* Computes scores, or, if values are int16 and there is no softcap, the exponents t_j of the
- * weights 2^t_j (engine/isa/attn.h). `from_memory`: keys and values are not cached yet; then the
- * values and the keys of the next chunk, which usually follows in memory, are prefetched. */
+/* Computes scores or, if run->direct, the exponents t_j of the weights 2^t_j (engine/isa/attn.h).
+ * `from_memory`: keys and values are not in the processor's caches yet; then values are prefetched,
+ * and later the keys of the next chunk, which is usually next in memory. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
                         const struct tile *t, bool from_memory)
 {
@@ -276,7 +276,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
         const float *k = (const float *)(const void *)keys->piece[0].key, *q[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const float *)(query + t->index[i] * l->query_bytes);
-            out[i] = t->own->t[i] + t->min_lo;
+            out[i] = t->tile->t[i] + t->min_lo;
         }
         run->tile->f32(l->d, k + t->min_lo * l->d_pad, l->d_pad, t->max_hi - t->min_lo, q, t->n,
                        out);
@@ -285,22 +285,22 @@ static void tile_scores(const struct attention_run *run, const struct attention_
     } else {
         const float *all = scratch(run, l->query_scale_at);
         for (int64_t i = 0; i < t->n; i++) {
-            t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
-            t->own->query_scale[i] = all[t->index[i]];
+            t->tile->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
+            t->tile->query_scale[i] = all[t->index[i]];
         }
         for (int i = 0; i < keys->n_pieces; i++) {
             const struct attention_piece *piece = &keys->piece[i];
             const int64_t first = engine_max(t->min_lo, piece->lo) / GROUP;
             const int64_t end = (engine_min(t->max_hi, piece->hi) + GROUP - 1) / GROUP;
             if (first >= end) continue;
-            set_prefetch(t->own, piece->value + first * l->value_bytes,
+            set_prefetch(t->tile, piece->value + first * l->value_bytes,
                          from_memory ? end - first : 0, l->value_bytes);
             run->attn->scores(l->d, first, end, piece->key,
-                              run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
+                              run->direct ? scratch(run, l->offset_at) : no_offset, t->tile);
         }
     }
     for (int64_t j = t->min_lo; keys->any_missing && j < t->max_hi; j++)
-        for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->own->t[i][j] = NAN;
+        for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->tile->t[i][j] = NAN;
 }
 
 /* s = softcap * tanh(s / softcap) * by */
@@ -319,14 +319,14 @@ static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int
 }
 
 /* Replaces scores by weights; sets m and l. */
-static void soften(const struct attention_run *run, float *s, int64_t n,
-                   struct attention_partial *out)
+static void softmax_row(const struct attention_run *run, float *s, int64_t n,
+                        struct attention_partial *out)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
     if (run->softcap != 0.0f) cap(run, s, n, 1.0f);
     out->m = vec->max(n, s);
     out->l = vec->exp_sum(n, s, out->m, s);
-    out->seen = 1.0f;
+    out->any = 1.0f;
 }
 
 /* o += weights of rows [i, i + n) * values of the keys [from, to). */
@@ -339,14 +339,14 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
     float *o[ATTENTION_TILE];
     if (from >= to) return;
     for (int64_t r = 0; r < n; r++) {
-        p[r] = t->own->t[i + r] + from;
+        p[r] = t->tile->t[i + r] + from;
         o[r] = t->out[i + r]->o;
     }
     run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
 }
 
-/* Sums all rows at once over the keys that they share, and row by row over the others; each row in
- * ascending order of keys. */
+/* Sums all rows at once over the keys that are in all ranges, and row by row over the others; each
+ * row in ascending order of keys. */
 static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
                             const struct tile *t)
 {
@@ -369,8 +369,8 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
 {
     const struct engine_vec *vec = &run->task->engine->vec;
     const float *offset = scratch(run, run->l.offset_at);
-    const int64_t lo = t->own->lo[i], n = t->own->hi[i] - lo;
-    float *s = t->own->t[i] + lo;
+    const int64_t lo = t->tile->lo[i], n = t->tile->hi[i] - lo;
+    float *s = t->tile->t[i] + lo;
     if (run->max_alibi != 0.0f) add_alibi(t, i, s, lo, n);
     if (run->softcap != 0.0f)
         cap(run, s, n, ATTENTION_LOG2_E);
@@ -392,8 +392,8 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     const struct attention_layout *l = &run->l;
     const int64_t first = t->min_lo / SUB, end = (t->max_hi + SUB - 1) / SUB;
     float *o[ATTENTION_TILE];
-    memcpy(t->own->lo, t->lo, sizeof t->lo);
-    memcpy(t->own->hi, t->hi, sizeof t->hi);
+    memcpy(t->tile->lo, t->lo, sizeof t->lo);
+    memcpy(t->tile->hi, t->hi, sizeof t->hi);
     for (int64_t i = 0; i < t->n; i++) {
         o[i] = t->out[i]->o;
         memset(o[i], 0, (size_t)l->dv * sizeof **o);
@@ -403,18 +403,18 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     if (from_memory)
         prefetch_scales(last->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
     const int64_t ahead = from_memory ? keys->next : 0;
-    set_prefetch(t->own, last->key + CHUNK / GROUP * l->key_bytes, ahead, l->key_bytes);
-    run->attn->weights(first, end, scratch(run, l->inverse_at), t->own);
+    set_prefetch(t->tile, last->key + CHUNK / GROUP * l->key_bytes, ahead, l->key_bytes);
+    run->attn->weights(first, end, scratch(run, l->inverse_at), t->tile);
     for (const struct attention_piece *piece = keys->piece; piece <= last; piece++) {
         const int64_t from = engine_max(t->min_lo, piece->lo) / SUB;
         const int64_t to = (engine_min(t->max_hi, piece->hi) + SUB - 1) / SUB;
-        t->own->ahead_bytes = piece == last ? ahead * l->key_bytes : 0;
-        if (from < to) run->attn->sums(l->dv, from, to, piece->value, t->own, o);
+        t->tile->ahead_bytes = piece == last ? ahead * l->key_bytes : 0;
+        if (from < to) run->attn->sums(l->dv, from, to, piece->value, t->tile, o);
     }
     for (int64_t i = 0; i < t->n; i++) {
-        t->out[i]->m = t->own->base[i];
-        t->out[i]->l = t->own->sum[i];
-        t->out[i]->seen = 1.0f;
+        t->out[i]->m = t->tile->base[i];
+        t->out[i]->l = t->tile->sum[i];
+        t->out[i]->any = 1.0f;
     }
 }
 
@@ -434,12 +434,12 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
                                  struct attention_partial *const *out)
 {
     const struct attention_layout *l = &run->l;
-    struct tile t = {.min_lo = CHUNK, .own = scratch(run, l->tile_at)};
+    struct tile t = {.min_lo = CHUNK, .tile = scratch(run, l->tile_at)};
     for (int64_t i = 0; i < n; i++) {
         int64_t lo = b->lo[first + i] - keys->chunk_lo, hi = b->hi[first + i] - keys->chunk_lo;
         if (lo < 0) lo = 0;
         if (hi > CHUNK) hi = CHUNK;
-        out[i]->seen = 0.0f;
+        out[i]->any = 0.0f;
         if (lo >= hi) continue;
         t.lo[t.n] = lo;
         t.hi[t.n] = hi;
@@ -451,8 +451,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         if (hi > t.max_hi) t.max_hi = hi;
     }
     if (t.n == 0) return;
-    t.own->n_rows = t.n;
-    t.own->to_l1 = run->task->engine->quant.prefetch.to_l1;
+    t.tile->n_rows = t.n;
+    t.tile->to_l1 = run->task->engine->quant.prefetch.to_l1;
     const bool from_memory = first == b->part && keys->in_place;
     tile_scores(run, keys, &t, from_memory);
     if (!l->float_values) {
@@ -461,8 +461,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     for (int64_t i = 0; i < t.n; i++) {
         if (run->max_alibi != 0.0f)
-            add_alibi(&t, i, t.own->t[i] + t.lo[i], t.lo[i], t.hi[i] - t.lo[i]);
-        soften(run, t.own->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
+            add_alibi(&t, i, t.tile->t[i] + t.lo[i], t.lo[i], t.hi[i] - t.lo[i]);
+        softmax_row(run, t.tile->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }
     tile_float_sums(run, keys, &t);

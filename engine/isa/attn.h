@@ -4,7 +4,8 @@
  * Keys, values, queries and weights become int16 codes of 12 to 15 bits with one scale each, so
  * that products are sums of integers: exact in any order, and two multiply-adds per lane instead of
  * one for floats. attn_scalar.c is the specification, the others give the same bits. Private to
- * attention, which owns memory, block tables and softmax. F32 caches do not use these kernels.
+ * engine/attention/, which allocates memory, reads the block tables and merges chunks. F32 caches
+ * do not use these kernels.
  *
  * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
  * code = round-to-nearest-even(x * factor).
@@ -17,8 +18,8 @@
  * Below that limit all codes are 0; if m is not finite the scale is a quiet NaN and all codes are
  * 0.
  *
- * score = fmaf(acc * key scale, query scale, offset); acc = sum over blocks of 64 elements,
- * ascending, of (float)(integer sum), from that of the first.
+ * score = fmaf(acc * key scale, query scale, offset). acc is the sum, over blocks of 64 elements in
+ * ascending order, of (float)(integer sum); it starts with the sum of the first block.
  *
  * Weights are powers of two. With s_j the score of key j, scaled by log2(e), and 2^L_j the scale of
  * value j, which is added to the score as its offset:
@@ -42,9 +43,16 @@
  * two. Every integer sum of the largest codes is below 2^31. Only the keys in a query's range
  * affect its result, not other rows of a group of 16.
  *
- * Keys and values are stored in consecutive groups of 16 rows: the scales of the rows, then their
- * codes. An int16-quantized KV cache (engine/graph.h) consists of such groups and is read in
- * place. */
+ * Keys and values are stored in consecutive groups of 16 rows: float scale[16], then int16 codes
+ * in the order of multiplication, with pairs that VPDPWSSD (VPMADDWD) multiplies and adds. k[r][i]
+ * is code i of row r of a group of keys, v[r][i] of a group of values (padded to 16 elements):
+ *
+ *     keys      k[0][0] k[0][1]   k[1][0] k[1][1]   ..   k[15][0] k[15][1]
+ *               k[0][2] k[0][3]   k[1][2] k[1][3]   ..   k[15][2] k[15][3]   ..
+ *     values    v[0][0] v[1][0]   v[0][1] v[1][1]   ..   v[0][dv - 1] v[1][dv - 1]   padding
+ *               v[2][0] v[3][0]   v[2][1] v[3][1]   ..
+ *
+ * An int16-quantized KV cache (engine/graph.h) consists of such groups and is read in place. */
 /* clang-format on */
 #ifndef ENGINE_ISA_ATTN_H
 #define ENGINE_ISA_ATTN_H
@@ -53,7 +61,7 @@
 #include "quant/stream.h"
 
 enum {
-    ENGINE_ATTN_GROUP = 16, /* interleaved keys */
+    ENGINE_ATTN_GROUP = 16, /* interleaved keys or values */
     ENGINE_ATTN_SUB = 32,   /* keys that share a scale of weights */
     ENGINE_ATTN_DIMS = 64,  /* elements of a score per integer sum */
     ENGINE_ATTN_ROWS = 6,   /* maximum queries of a tile */
@@ -63,7 +71,7 @@ enum {
     ENGINE_ATTN_KEY_MAX = 4095,
     ENGINE_ATTN_VALUE_MAX = 4095,
     ENGINE_ATTN_WEIGHT_BITS = 14, /* codes up to 2^14 */
-    ENGINE_ATTN_LIMIT = 1 << 22   /* of c above */
+    ENGINE_ATTN_LIMIT = 1 << 22   /* largest magnitude of c */
 };
 
 enum engine_attn_kind { ENGINE_ATTN_QUERY, ENGINE_ATTN_KEY, ENGINE_ATTN_VALUE };
@@ -102,8 +110,8 @@ static inline int16_t *engine_attn_codes(const char *group)
     return (int16_t *)(void *)(group + 4 * ENGINE_ATTN_GROUP);
 }
 
-/* A tile: some queries and the keys of a chunk, numbered from its first one. Entries of queries and
- * keys that do not exist may have any value. 64-byte aligned. */
+/* A tile: up to ENGINE_ATTN_ROWS queries and the keys of a chunk, numbered from its first one.
+ * Entries of missing queries and keys may have any value. 64-byte aligned. */
 struct engine_attn_tile {
     _Alignas(64) float t[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS];
     _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; outside the range: 0 */
@@ -113,21 +121,21 @@ struct engine_attn_tile {
     const int16_t *query[ENGINE_ATTN_ROWS];
     int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* range of each query: keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* memory that is read next, to prefetch during the step */
+    const char *ahead; /* the memory that is read next, which the kernels prefetch */
     int64_t ahead_bytes;
     bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
 };
 
 /* Kernels process groups (or sub-blocks) [first, end) of the chunk; `keys` and `values` are the
- * address of its first group, which need not exist. */
+ * address of the chunk's group 0, which is not read if `first` > 0. */
 struct engine_attn {
     /* Computes the codes of one row, padded to an even number; returns the scale. */
     float (*row)(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes);
     /* Converts 16 rows of x[16][pad] to a group. */
     void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
     void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
-    /* L and 2^-L of each value of n_groups groups; if a scale is NaN, L is NaN and 2^-L any
-     * number. */
+    /* Computes L and 2^-L of each value of n_groups groups. If a scale is NaN, L is NaN and 2^-L
+     * any number. */
     void (*offsets)(int64_t dv, int64_t n_groups, const char *values, float *offset,
                     float *inverse);
     /* Computes tile->t from query, query_scale and each key's offset. */
@@ -141,7 +149,7 @@ struct engine_attn {
                  const struct engine_attn_tile *tile, float *const *o);
 };
 
-/* The best table for the level. */
+/* The fastest table at the level. */
 const struct engine_attn *engine_attn_table(enum cpu_level level);
 
 extern const struct engine_attn engine_attn_scalar;
@@ -161,16 +169,16 @@ extern const struct engine_attn engine_attn_avx512;
         if ((n_rows) == 1) f(__VA_ARGS__, 1);                                                      \
     } while (0)
 
-/* For all levels: the scale of a row whose largest magnitude has these bits, and the factor from
- * elements to codes (0: all codes are 0). */
+/* Returns the scale of a row whose largest magnitude has these bits, and sets the factor from
+ * elements to codes (0: all codes are 0). Used at all levels. */
 float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor);
 
-/* The powers of two that scale chunks: 2^x for integer x <= 0, 0 below 2^-126 and for NaN. */
+/* 2^x for integer x <= 0, which scales chunks; 0 below 2^-126 and for NaN. */
 float engine_attn_exp2(float x);
 
 /* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
  * integer n in the low bits of s; r = x - (s - shift); p(r) by fmaf from the highest power, and n
- * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 with a relative error of 3e-6, a
+ * is added to its exponent. NaN gives NaN. p is 2^r for |r| <= 1/2 with a relative error of 3e-6, a
  * twentieth of the rounding error of the largest weight's code. */
 #define ENGINE_ATTN_MAGIC 0x1.8p23f
 #define ENGINE_ATTN_POWERS                                                                         \
@@ -186,12 +194,12 @@ static inline float engine_attn_shift(float c)
 /* clang-format off */
 /* ---- Prefetch ----
  *
- * Without prefetches memory would be idle during a step, so each step prefetches a share of the
+ * Without prefetches memory would be idle during a kernel, so each kernel prefetches a share of the
  * data that is read next, evenly and in order:
  *
- *     scores    the values of their keys
- *     weights   for each row and sub-block: as many bytes of the next chunk's keys as arrive
- *               in about the time that the weights take
+ *     scores    the values of the same keys
+ *     weights   for each row and sub-block: as many bytes of the next chunk's keys as memory
+ *               delivers in about the time of this kernel
  *     sums      the rest of these keys
  *
  * Prefetches to the first-level cache are issued one line at a time: the processor drops some of
@@ -201,18 +209,18 @@ enum { ENGINE_ATTN_WEIGHTS_BYTES = 256, ENGINE_ATTN_AT_ONCE = 512, ENGINE_ATTN_L
 
 struct engine_attn_prefetch {
     const char *next;
-    int64_t pace, due; /* in units of 1/256 byte: per step; due but not yet prefetched */
+    int64_t pace, due; /* in units of 1/256 byte: to prefetch per step, and until now */
     int64_t at_once;   /* bytes */
 };
 
-/* Prepares to prefetch tile->ahead except its first `but` bytes in n steps, and at most at_once
+/* Prepares to prefetch tile->ahead in n steps, without its first `skip` bytes, and at most at_once
  * bytes more. */
 static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engine_attn_tile *tile,
-                                                               int64_t but, int64_t n)
+                                                               int64_t skip, int64_t n)
 {
-    const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
+    const int64_t bytes = tile->ahead_bytes > skip ? tile->ahead_bytes - skip : 0;
     const int64_t at_once = tile->to_l1 ? ENGINE_ATTN_LINE : ENGINE_ATTN_AT_ONCE;
-    return (struct engine_attn_prefetch){.next = tile->ahead + but,
+    return (struct engine_attn_prefetch){.next = tile->ahead + skip,
                                          .pace = ((bytes << 8) + n - 1) / n,
                                          .due = at_once * 256 - 1,
                                          .at_once = at_once};
@@ -229,8 +237,8 @@ PREFETCH_INLINE void engine_attn_prefetch_step(const struct engine_attn_tile *ti
     }
 }
 
-/* Prefetches the share of step `weights` for row r and sub-block s. The function after it returns
- * the share of all rows. */
+/* Prefetches the share of the kernel `weights` for row r and sub-block s.
+ * engine_attn_weights_bytes is the share of all rows. */
 PREFETCH_INLINE void engine_attn_weights_prefetch(const struct engine_attn_tile *tile, int64_t r,
                                                   int64_t s)
 {

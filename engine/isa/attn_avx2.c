@@ -1,6 +1,6 @@
-/* engine/isa/attn_avx2.c: integer attention with AVX2: VPMADDWD and an addition where AVX-512 has
- * one instruction. Scalar functions process rows whose length is not a multiple of 16. Results have
- * the bits of attn_scalar.c. */
+/* engine/isa/attn_avx2.c: integer attention with AVX2: VPMADDWD and an addition instead of the one
+ * instruction of AVX-512. Scalar functions process rows whose length is not a multiple of 16.
+ * Results have the bits of attn_scalar.c. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -221,14 +221,14 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
             const __m256 power = _mm256_cvtepi32_ps(
                 _mm256_sub_epi32(_mm256_srli_epi32(scale, 23), _mm256_set1_epi32(127)));
             const __m256 not_finite = _mm256_cmp_ps(number, number, _CMP_UNORD_Q);
-            const __m256i turned = _mm256_sub_epi32(_mm256_set1_epi32(0x7f000000), scale);
+            const __m256i inverted = _mm256_sub_epi32(_mm256_set1_epi32(0x7f000000), scale);
             _mm256_storeu_ps(offset, _mm256_blendv_ps(power, number, not_finite));
-            _mm256_storeu_ps(inverse, _mm256_castsi256_ps(turned));
+            _mm256_storeu_ps(inverse, _mm256_castsi256_ps(inverted));
         }
 }
 
 /* A mask of the keys among the 8 from j on that are in the query's range. */
-TARGET INLINE __m256 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
+TARGET INLINE __m256 range_mask(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
         _mm256_add_epi32(_mm256_set1_epi32((int)j), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -273,7 +273,7 @@ TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t 
     for (int64_t s = first; s < end; s++) {
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             __m256 t = _mm256_loadu_ps(tile->t[r] + j);
-            if (!all) t = _mm256_blendv_ps(low, t, seen_of(tile, r, j));
+            if (!all) t = _mm256_blendv_ps(low, t, range_mask(tile, r, j));
             /* VMAXPS returns the second operand if the first is NaN. */
             max_t[s] = _mm256_max_ps(t, max_t[s]);
         }
@@ -304,7 +304,8 @@ TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(w), exponent));
 }
 
-/* Computes a sub-block's codes and adds its weights to the row's lanes. `all`: as above. */
+/* Computes a sub-block's codes and adds its weights to the row's lanes. `all`: all its keys are in
+ * the query's range. */
 TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t s, float c,
                                const float *inverse, __m256 *total, bool all)
 {
@@ -318,9 +319,9 @@ TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t
             __m256 w = weights8(tile->t[r] + j + 8 * i, min_t, shift);
             __m256 factor = _mm256_loadu_ps(inverse + j + 8 * i);
             if (!all) {
-                const __m256 seen = seen_of(tile, r, j + 8 * i);
-                w = _mm256_and_ps(w, seen);
-                factor = _mm256_and_ps(factor, seen);
+                const __m256 in_range = range_mask(tile, r, j + 8 * i);
+                w = _mm256_and_ps(w, in_range);
+                factor = _mm256_and_ps(factor, in_range);
             }
             lane[i] = _mm256_fmadd_ps(w, factor, lane[i]);
             code[i] = _mm256_cvtps_epi32(w); /* -2^31 for NaN, which becomes 0 below */
@@ -365,7 +366,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 
 /* ---- Sums ---- */
 
-/* Sums of nr rows for 16 elements from element `at` on, of which n exist. */
+/* Sums of nr rows for the n <= 16 elements from element `at` on. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attn_tile *tile, float *const *o, int64_t at,
                              int64_t n, struct engine_attn_prefetch *prefetch, int nr)

@@ -13,7 +13,8 @@
 
 enum { GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB, PAIRS = ENGINE_ATTN_DIMS / 2 };
 
-TARGET INLINE __mmask16 live_of(int64_t n)
+/* A mask of the first n lanes, of all for n >= 16. */
+TARGET INLINE __mmask16 first_lanes(int64_t n)
 {
     return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
 }
@@ -97,7 +98,7 @@ TARGET INLINE __m512i row_largest(int64_t n, const float *x)
     __m512i largest = _mm512_setzero_si512();
     for (int64_t i = 0; i < n; i += 16)
         largest =
-            _mm512_max_epi32(largest, magnitude(_mm512_maskz_loadu_ps(live_of(n - i), x + i)));
+            _mm512_max_epi32(largest, magnitude(_mm512_maskz_loadu_ps(first_lanes(n - i), x + i)));
     return largest;
 }
 
@@ -118,8 +119,8 @@ TARGET static float row_avx512(int64_t d, const float *x, enum engine_attn_kind 
     scale = engine_attn_scale(largest, kind, &factor);
     for (int64_t i = 0; i < d; i += 16) {
         __m512i code =
-            codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), _mm512_set1_ps(factor));
-        _mm256_mask_storeu_epi16(codes + i, live_of((d + 1) / 2 * 2 - i),
+            codes16(_mm512_maskz_loadu_ps(first_lanes(d - i), x + i), _mm512_set1_ps(factor));
+        _mm256_mask_storeu_epi16(codes + i, first_lanes((d + 1) / 2 * 2 - i),
                                  _mm512_cvtepi32_epi16(code));
     }
     return scale;
@@ -158,9 +159,10 @@ TARGET INLINE void transpose16(__m512i *v)
  * dword 4l + c, of the second 16 dword 4l + 2 + c. */
 TARGET INLINE __m512i pairs_of(int64_t d, const float *x, int64_t i, __m512 factor)
 {
-    __m512i low = codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), factor);
+    __m512i low = codes16(_mm512_maskz_loadu_ps(first_lanes(d - i), x + i), factor);
     __m512i high = _mm512_setzero_si512();
-    if (i + 16 < d) high = codes16(_mm512_maskz_loadu_ps(live_of(d - i - 16), x + i + 16), factor);
+    if (i + 16 < d)
+        high = codes16(_mm512_maskz_loadu_ps(first_lanes(d - i - 16), x + i + 16), factor);
     return _mm512_packs_epi32(low, high);
 }
 
@@ -199,9 +201,9 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
     for (int r = 0; r < GROUP; r += 2) {
         const __m512 even = _mm512_set1_ps(factor[r]), odd = _mm512_set1_ps(factor[r + 1]);
         for (int64_t i = 0; i < dv; i += 16, codes += 2 * GROUP) {
-            const __mmask16 live = live_of(dv - i);
-            __m512i a = codes16(_mm512_maskz_loadu_ps(live, x + r * pad + i), even);
-            __m512i b = codes16(_mm512_maskz_loadu_ps(live, x + (r + 1) * pad + i), odd);
+            const __mmask16 mask = first_lanes(dv - i);
+            __m512i a = codes16(_mm512_maskz_loadu_ps(mask, x + r * pad + i), even);
+            __m512i b = codes16(_mm512_maskz_loadu_ps(mask, x + (r + 1) * pad + i), odd);
             _mm512_storeu_si512(codes,
                                 _mm512_mask_mov_epi16(a, 0xaaaaaaaa, _mm512_slli_epi32(b, 16)));
         }
@@ -326,10 +328,11 @@ struct exponents {
     _Alignas(64) float shift[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
 };
 
-TARGET INLINE __mmask16 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
+/* A mask of the keys among the 16 from j on that are in the query's range. */
+TARGET INLINE __mmask16 range_mask(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const int64_t lo = tile->lo[r] - j, hi = tile->hi[r] - j;
-    const __mmask16 below = lo > 0 ? live_of(lo) : 0, up = hi > 0 ? live_of(hi) : 0;
+    const __mmask16 below = lo > 0 ? first_lanes(lo) : 0, up = hi > 0 ? first_lanes(hi) : 0;
     return (__mmask16)(up & ~below);
 }
 
@@ -355,24 +358,24 @@ TARGET INLINE __m512 largest16(const __m512 *v)
                          _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
 }
 
-/* The largest t, at least the limit, of each sub-block of rows r and r + 1; row r + 1 need not
- * exist. */
+/* The largest t, at least -ENGINE_ATTN_LIMIT, of each sub-block of rows r and r + 1; after the last
+ * row it is computed twice. */
 TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                 int64_t end, bool all)
 {
     __m512 v[2 * ENGINE_ATTN_SUBS];
     UNROLL
     for (int i = 0; i < 2 * ENGINE_ATTN_SUBS; i++) {
-        const int64_t own = r + 1 < tile->n_rows ? r + i / ENGINE_ATTN_SUBS : r;
+        const int64_t row = r + 1 < tile->n_rows ? r + i / ENGINE_ATTN_SUBS : r;
         const int64_t s = i % ENGINE_ATTN_SUBS;
         v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
         if (s < first || s >= end) continue;
         /* VMAXPS returns the second operand if the first is NaN. */
         UNROLL
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
-            v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
-                       : _mm512_mask_max_ps(v[i], seen_of(tile, own, j),
-                                            _mm512_load_ps(tile->t[own] + j), v[i]);
+            v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[row] + j), v[i])
+                       : _mm512_mask_max_ps(v[i], range_mask(tile, row, j),
+                                            _mm512_load_ps(tile->t[row] + j), v[i]);
     }
     return largest16(v);
 }
@@ -403,7 +406,7 @@ TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m51
 }
 
 /* Computes the weights of n <= 2 sub-blocks of keys from SUB * s on and adds them to the row's
- * lanes. Each step is done for all vectors before the next, because otherwise independent
+ * lanes. Each operation is done for all vectors before the next one, because otherwise independent
  * instructions are too far apart for the out-of-order window. */
 TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
                                  const struct exponents *exponents, const float *inverse, int64_t s,
@@ -418,7 +421,7 @@ TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
     for (int i = 0; i < 2 * n; i++) {
         x[i] = _mm512_loadu_ps(tile->t[r] + at + 16 * i);
         if (!all) /* any number */
-            x[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), x[i]);
+            x[i] = _mm512_maskz_mov_ps(range_mask(tile, r, at + 16 * i), x[i]);
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++)
@@ -441,7 +444,7 @@ TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
     for (int i = 0; i < 2 * n; i++) {
         const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(step[i]), 23);
         w[i] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(w[i]), exponent));
-        if (!all) w[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), w[i]);
+        if (!all) w[i] = _mm512_maskz_mov_ps(range_mask(tile, r, at + 16 * i), w[i]);
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
@@ -450,8 +453,8 @@ TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
-        const __mmask16 seen = all ? 0xffff : seen_of(tile, r, at + 16 * i);
-        const __m512 factor = _mm512_maskz_loadu_ps(seen, inverse + at + 16 * i);
+        const __mmask16 in_range = all ? 0xffff : range_mask(tile, r, at + 16 * i);
+        const __m512 factor = _mm512_maskz_loadu_ps(in_range, inverse + at + 16 * i);
         lane[i / 2] =
             i % 2 ? _mm512_fmadd_ps(w[i], factor, lane[i / 2]) : _mm512_mul_ps(w[i], factor);
     }
@@ -481,7 +484,8 @@ TARGET INLINE __m512 row_weights(struct engine_attn_tile *tile, int64_t r,
     return total;
 }
 
-/* The steps of one row depend on each other, so each is done for all rows before the next. */
+/* In one row each operation depends on the one before it, so exponents are computed for all rows
+ * before the weights. */
 TARGET INLINE void tile_weights(int64_t first, int64_t end, const float *inverse,
                                 struct engine_attn_tile *tile, bool all)
 {
@@ -506,7 +510,7 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 
 /* ---- Sums ---- */
 
-/* Sums of nr rows for nv vectors of 16 elements, from element `at` on, which stay in registers. */
+/* Sums of nr rows for nv vectors of 16 elements, from element `at` on, in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attn_tile *tile, float *const *o, int64_t at,
                              __mmask16 last, struct engine_attn_prefetch *prefetch, int nr, int nv)
@@ -560,14 +564,15 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
-    /* Rows of values that come from memory are read as a whole, although the totals of more than
-     * three queries then exceed the registers; in large tiles (prompts), halves are faster. */
+    /* If values come from memory, rows are read 64 elements at a time, although the totals of more
+     * than three queries then exceed the registers. From the cache, tiles of six queries (prompts)
+     * are faster with 32. */
     for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);
     for (; d + 32 <= dv; d += 32)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 2);
     for (; d < dv; d += 16)
-        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), prefetch, nr, 1);
+        sums_tile(dv, first, end, values, tile, o, d, first_lanes(dv - d), prefetch, nr, 1);
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,

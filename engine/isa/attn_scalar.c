@@ -5,9 +5,9 @@
 
 enum {
     BITS_INFINITY = 0x7f800000,
-    BITS_TINY = 27 << 23,        /* 2^-100 */
-    BITS_TINY_VALUE = 67 << 23,  /* 2^-60 */
-    BITS_LEAST_SCALE = 55 << 23, /* 2^-72 */
+    BITS_TINY = 27 << 23,       /* 2^-100 */
+    BITS_TINY_VALUE = 67 << 23, /* 2^-60 */
+    BITS_MIN_SCALE = 55 << 23,  /* 2^-72 */
     GROUP = ENGINE_ATTN_GROUP,
     SUB = ENGINE_ATTN_SUB
 };
@@ -30,7 +30,7 @@ static float float_of(uint32_t bits)
  * exponent. */
 static float value_scale(uint32_t largest_bits, float *factor)
 {
-    if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_LEAST_SCALE);
+    if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_MIN_SCALE);
     const uint32_t bits = ((largest_bits + 0xfff) >> 23 << 23) - (11 << 23);
     *factor = float_of(0x7f000000 - bits);
     return float_of(bits);
@@ -225,10 +225,10 @@ static void weights(int64_t first, int64_t end, const float *inverse, struct eng
             tile->scale[r][s] = engine_attn_exp2(c[s] - max_c);
             if (c[s] > ENGINE_ATTN_LIMIT) c[s] = NAN;
             for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
-                const bool seen = j >= tile->lo[r] && j < tile->hi[r];
-                const float w = seen ? power_of(tile->t[r][j], c[s]) : 0.0f;
+                const bool in_range = j >= tile->lo[r] && j < tile->hi[r];
+                const float w = in_range ? power_of(tile->t[r][j], c[s]) : 0.0f;
                 tile->codes[r][j] = isnan(w) ? 0 : (int16_t)lrintf(w);
-                if (seen) lane[j % 16] = fmaf(w, inverse[j], lane[j % 16]);
+                if (in_range) lane[j % 16] = fmaf(w, inverse[j], lane[j % 16]);
             }
             for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
         }

@@ -3,13 +3,16 @@
  *
  * A tile multiplies weight rows by activation columns, both in a form that kernels read in order,
  * with the canonical arithmetic of quant/quant.h; the result is the same at every level.
- * tile_scalar.c is the specification. Private to engine/: called by matmul and attention, which own
- * the memory, the blocking of k and the split over threads.
+ * tile_scalar.c is the specification. Private to engine/: called by matmul and attention, which
+ * allocate the memory, divide k into blocks and divide the work among threads.
  *
  * Columns of quantized activations are packed in column panels of `cols` columns, so that a tile
  * reads consecutive memory. A panel with fewer columns is padded with zeros. Panels of
- * ENGINE_TILE_COLS are interleaved: 4 elements (the unit of u8 x s8 dot instructions) of each
- * column in turn. */
+ * ENGINE_TILE_COLS are interleaved, 4 elements (the unit of u8 x s8 dot instructions) of each
+ * column at a time. x[c][i] is element i of column c:
+ *
+ *     byte   0             4             8                 28            32
+ *            x[0][0..3]    x[1][0..3]    x[2][0..3]   ..   x[7][0..3]    x[0][4..7]   .. */
 #ifndef ENGINE_ISA_TILE_H
 #define ENGINE_ISA_TILE_H
 
@@ -27,8 +30,8 @@ enum { ENGINE_TILE_FLOAT_ROWS = 24 };
 struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];
     float d[ENGINE_TILE_COLS];
-    float s[ENGINE_TILE_COLS];           /* d * (float)sum */
-    int32_t minus_sum[ENGINE_TILE_COLS]; /* of q */
+    float s[ENGINE_TILE_COLS];           /* d * (float)(sum of q) */
+    int32_t minus_sum[ENGINE_TILE_COLS]; /* -(sum of q) */
 };
 
 struct engine_cols256 { /* one super-block of 256 of 8 columns */
@@ -36,13 +39,16 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     float d[ENGINE_TILE_COLS];
     int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
     int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
-    int32_t mass16, peak32;                /* set by `measure` with AVX-512 */
-    int32_t peak4, peak8;                  /* with AVX2 and AVX-VNNI */
+    int32_t mass16, peak32;                /* bounds set by `measure` with AVX-512 */
+    int32_t peak4, peak8;                  /* bounds set with AVX2 and AVX-VNNI */
 };
 
 /* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
  * step is 16 elements of each row, and with 8 lanes all first halves precede all second halves. The
- * number of steps is even. */
+ * number of steps is even. w[r][i] is element i of row r, with 3 rows and 8 lanes:
+ *
+ *     first halves     w[0][0..7]   w[1][0..7]   w[2][0..7]   w[0][16..23]   w[1][16..23]   ..
+ *     second halves    w[0][8..15]  w[1][8..15]  w[2][8..15]  w[0][24..31]   w[1][24..31]   .. */
 struct engine_tile_packed {
     int rows, lanes;
     /* Packs n elements of a row, from a multiple of 32 on, padded with `fill` to a multiple of 32.
@@ -55,7 +61,7 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
-/* Float sums of rows times a column panel, kept between K-blocks; a panel of 2 ENGINE_TILE_COLS
+/* Float sums of rows times a column panel, stored between K-blocks; a panel of 2 ENGINE_TILE_COLS
  * has two of them. */
 struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
@@ -63,8 +69,8 @@ struct engine_tile_sums {
 
 /* Weights that are read after a call, in four streams; stream s begins at
  * at + s % 2 * near + s / 2 * far. The AVX-512 and AMX kernels prefetch from each stream
- * ENGINE_TILE_AHEAD_32 bytes for a block of 32, ENGINE_TILE_AHEAD_256 for a super-block, so that
- * memory is read also while they multiply. at is NULL: nothing is prefetched. */
+ * ENGINE_TILE_AHEAD_32 bytes per block of 32 and ENGINE_TILE_AHEAD_256 per super-block, so that
+ * memory is also read while they multiply. If `at` is NULL nothing is prefetched. */
 struct engine_tile_ahead {
     const char *at;
     int64_t near, far;
@@ -95,15 +101,15 @@ struct engine_tile {
                        const struct quant_act *a, int n, void *to);
     /* Multiply n_blocks blocks of n_cols <= cols columns and n_rows <= QUANT_PANEL_ROWS rows, in
      * the panel forms that the unpack kernels of the level write: scale-folded forms with minima
-     * occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512 panel256, and
-     * panel32 without minima, take twice as many rows, the second half from the next panel. `x` is
-     * a column panel of this table. */
+     * occur with AVX2 and levels that contain it, others with AVX-512. With AVX-512, n_rows may be
+     * twice as large in panel256, and in panel32 without minima; the second half is then in the
+     * next panel. `x` is a column panel of this table. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const void *x, const struct engine_tile_to *to);
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks, const void *w,
                      const void *x, const struct engine_tile_to *to);
-    /* Converts an unpacked super-block of 16 rows to the form that panel256 reads; NULL: that is
-     * struct quant_panel256. */
+    /* Converts an unpacked super-block of 16 rows to the form that panel256 reads. NULL if that
+     * form is struct quant_panel256. */
     void (*fold256)(const struct quant_panel_form *form, const struct quant_panel256 *from,
                     void *to);
     /* Interleaves the q of a column panel of ENGINE_TILE_COLS: to[i][c] = elements 4i .. 4i + 3 of
@@ -127,15 +133,16 @@ struct engine_tile {
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
                 int64_t n_cols, float *const *out);
     /* QUANT_LAYOUT_BF16 products of rows in the file's layout, row_bytes apart; the columns are
-     * zero up to a multiple of 32. NULL if the type's gemv is faster. */
+     * padded with zeros to a multiple of 32. NULL if the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
     bool prefetches; /* panel32 and panel256 prefetch to->ahead */
     /* Called by each worker before and after the kernels of a product; NULL if not needed. */
     void (*begin)(void), (*end)(void);
-    /* As above from packed rows. If k is not a multiple of 32, f32 rows are padded with -0.0f and
-     * columns with 0.0f, whose product changes no sum; bf16 rows and columns with zeros. In bf16
-     * the odd ones of 32 elements are a step, then the even ones. NULL if this is not faster. */
+    /* The products of f32 and bf16 with packed rows and columns. If k is not a multiple of 32, f32
+     * rows are padded with -0.0f and columns with 0.0f, whose product changes no sum; bf16 rows and
+     * columns with zeros. In bf16 the odd ones of 32 elements are a step, then the even ones. NULL
+     * if this is not faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
      * dim. */
@@ -143,7 +150,8 @@ struct engine_tile {
                          const float *const *p, int64_t n_rows, float *const *o);
 };
 
-/* The best table for the level, and for its products with at most max_columns columns. */
+/* The fastest table at the level, and the fastest for quantized products with at most max_columns
+ * columns. */
 const struct engine_tile *engine_tile_table(enum cpu_level level);
 const struct engine_tile *engine_tile_product_table(enum cpu_level level, int64_t max_columns);
 

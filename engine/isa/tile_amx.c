@@ -1,18 +1,20 @@
 /* engine/isa/tile_amx.c: tile kernels for AMX: products of many columns (engine/isa/tile.c) by
- * quantized rows. Floats, and products of fewer columns, take the kernels of AVX-512.
+ * quantized rows. Floats, and products of fewer columns, are multiplied by the AVX-512 kernels.
  *
  * TDPBUSD and TDPBSSD multiply up to 64 elements of 16 columns by 16 rows. Column panels have 16
- * columns, each with its elements side by side (operand A); a row panel's codes (quant/quant.h) are
- * operand B as they are. AVX-512 turns the stored integer sums, [column][row], into floats:
+ * columns, each with consecutive elements (operand A); a row panel's codes (quant/quant.h) are
+ * operand B without conversion. AVX-512 instructions convert the stored integer sums,
+ * [column][row], to floats:
  *
  *            elements                 rows (16 x 4 bytes)              rows
  *           +---------+              +-------------------+           +------+
  *   columns |    A    |   elements/4 |         B         |   columns | sums |
  *           +---------+              +-------------------+           +------+
  *
- * Storing sums takes twice as long as multiplying, and AVX-512 waits for AMX, so sums must be few:
- * the panels of super-blocks are folded. The integer sub-scale times (code - offset) is 128 * high
- * + low with two signed bytes; then a super-block has two sums, or one if the product fits a byte.
+ * Storing sums takes twice as long as multiplying, and AVX-512 instructions wait until AMX has
+ * stored them. So there should be few sums, and the panels of super-blocks are folded: the integer
+ * sub-scale times (code - offset) is 256 * high + low, an unsigned low and a signed high byte. Then
+ * a super-block has two sums, or one if the folded product fits a byte.
  *
  * Results have the bits of tile_scalar.c. Instructions: Intel, Architecture Instruction Set
  * Extensions Programming Reference, chapter 3. */
@@ -29,7 +31,7 @@ _Static_assert(COLS == 16, "the rows of a tile register");
 struct cols32 { /* one block of 32 of 16 columns */
     int8_t q[COLS][32];
     float d[COLS], s[COLS];  /* s: d * (float)sum */
-    int32_t minus_sum[COLS]; /* of q */
+    int32_t minus_sum[COLS]; /* -(sum of q) */
 };
 
 struct cols256 { /* one super-block of 256 of 16 columns */
@@ -137,7 +139,8 @@ TARGET INLINE void load_sums(struct part p, __m512 acc[COLS])
     EACH (c, p.nc) acc[c] = p.to->first ? _mm512_setzero_ps() : _mm512_load_ps(p.sums[c]);
 }
 
-/* Stores the results of rows and columns that exist, or the sums of all. */
+/* After the last K-block: stores the results of the rows and columns that exist. Otherwise: stores
+ * all sums. */
 TARGET INLINE void store_sums(struct part p, const __m512 acc[COLS])
 {
     const int left = p.to->n_rows - p.first_row;

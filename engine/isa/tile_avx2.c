@@ -1,16 +1,16 @@
 /* engine/isa/tile_avx2.c: tile kernels for AVX2 with FMA, and for AVX2 with AVX-VNNI.
  *
  * A panel's 16 rows are two halves of 8 lanes. Both are multiplied by 4 columns at a time, block by
- * block: 8 registers of 16-bit sums, 6 loads for 8 multiplies; the block stays in the L1 cache for
- * the other 4 columns, and float sums are in memory. VPMADDUBSW adds two products in 16 bits and
+ * block: 8 registers of 16-bit sums, 6 loads for 8 multiplies; the other 4 columns then find the
+ * block in the L1 cache, and float sums are in memory. VPMADDUBSW adds two products in 16 bits and
  * saturates: the number of such sums that fit (depth) follows from the type's largest code, and for
- * super-blocks from the columns' bounds (`measure`); if not even one fits, codes are taken as code
- * - 128 by sign and magnitude. With AVX-VNNI, VPDPBUSD adds four products in 32 bits instead. All
- * arithmetic inside a block is exact.
+ * super-blocks from the columns' bounds (`measure`). If not even one fits, code - 128 is multiplied
+ * instead of the code, by sign and magnitude. With AVX-VNNI, VPDPBUSD adds four products in 32 bits
+ * instead. All arithmetic inside a block is exact.
  *
  * The empty asm statements prevent two optimizations of gcc that spill registers: adding sums as a
- * tree, and keeping a block's weights in registers between groups of columns. Results have the bits
- * of tile_scalar.c. */
+ * tree, and loading a block's weights only once for all columns. Results have the bits of
+ * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -76,8 +76,8 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* As above for few groups: their codes stay in registers, and columns are processed one by one, so
- * that the sums of a column stay in registers, too. */
+/* The same for few groups: their codes are in registers, and columns are processed one by one, so
+ * that the sums of a column are in registers, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -95,7 +95,7 @@ TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const in
     }
 }
 
-/* As above for one group with codes taken as code - 128. */
+/* The same for one group, with code - 128 instead of the code. */
 TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
                                     const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -160,7 +160,7 @@ TARGET INLINE void add_scaled_dots(bool sums32, int n, const uint8_t (*w)[16][4]
         }
 }
 
-/* Adds n groups. depth 0: codes taken as code - 128. Without `scaled` all factors are 1. */
+/* Adds n groups. depth 0: code - 128 instead of the code. Without `scaled` all factors are 1. */
 TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[16][4],
                              const int8_t (*x)[COLS][4], const __m256i factor[2],
                              __m256i sum[2][NC])
@@ -189,8 +189,8 @@ INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COL
 
 /* ---- Blocks of 32 ----
  *
- * Sums start at -offset * (sum of q), except in types with minima (no offset) and for codes taken
- * as code - 128 (which is their value). */
+ * Sums start at -offset * (sum of q), except in types with minima (no offset) and if code - 128 is
+ * multiplied (which is the value). */
 
 TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_panel_form *form,
                                 int64_t n_blocks, const struct quant_panel32 *w,
@@ -336,14 +336,14 @@ static int sums_depth(const struct quant_panel_form *form, const struct engine_c
     return sum_depth(form->max_code);
 }
 
-/* As above for VPDPBUSD, where a sub-block is two 16-bit lanes of 4 or 8 groups. */
+/* The depth for VPDPBUSD, where a sub-block is two 16-bit lanes of 4 or 8 groups. */
 static int dots_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
 {
     const int peak = form->sub_len == 16 ? x->peak4 : x->peak8;
     return 2 * form->max_code * peak <= INT16_MAX ? DOTS : DOTS_WIDE;
 }
 
-/* Element i % 2 of each pair in both halves of its lane. */
+/* Element i % 2 of each pair, in both halves of the pair's lane. */
 TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
 {
     const __m256i first = _mm256_set_epi32(0x0d0c0d0c, 0x09080908, 0x05040504, 0x01000100, //
@@ -352,8 +352,8 @@ TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
     return _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)pairs), places);
 }
 
-/* total = isum (quant.h) of both halves and NC columns from `col` on, without the offset unless
- * codes are taken as code - 128. */
+/* total = isum (quant/quant.h) of both halves and NC columns from `col` on; the offset is not
+ * subtracted unless code - 128 is multiplied. */
 TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     int64_t col, __m256i total[2][NC])
@@ -507,7 +507,7 @@ TARGET INLINE __m256i lane_mask(int64_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
 }
 
-/* nr rows of o times nv vectors of 8 columns, whose sums stay in registers. */
+/* nr rows of o times nv vectors of 8 columns, with the sums in registers. */
 TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __m256i part,
                                  const float *const *p, float *const *o, int nr, int nv)
 {

@@ -40,7 +40,8 @@ TARGET INLINE void begin_part(struct tile_shape p, const struct engine_tile_to *
             acc[j][c] = to->first ? _mm512_setzero_ps() : _mm512_load_ps(to->sums->of[j][c]);
 }
 
-/* Stores results of the rows and columns that exist, or the sums of all. */
+/* After the last K-block: stores the results of the rows and columns that exist. Otherwise: stores
+ * all sums. */
 TARGET INLINE void finish_part(struct tile_shape p, const struct engine_tile_to *to,
                                __m512 (*acc)[COLS])
 {
@@ -90,8 +91,8 @@ TARGET INLINE void step_block(struct tile_shape p, __m512i offset_shift, int64_t
                               __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
     __m512i sum[PAIR][COLS];
-    /* Makes the values opaque to the compiler, which otherwise keeps converted floats on the stack
-     * throughout the loop. */
+    /* Hides the values from the compiler, which otherwise stores converted floats on the stack
+     * during the loop. */
     __asm__("" : "+r"(s->w), "+r"(s->x));
     EACH_COLUMN (c, p) {
         __m512i start = _mm512_setzero_si512();
@@ -136,7 +137,7 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
 }
 
 /* Two row panels times half of the columns, then times the other half: fewer loads than one panel
- * times all columns, and the sums still stay in registers. With minima this is not faster. */
+ * times all columns, and the sums still fit the registers. With minima this is not faster. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const void *x,
                                   const struct engine_tile_to *to)
@@ -187,8 +188,9 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
     }
 }
 
-/* What is prefetched during super-block b: weights, or else columns, because the kernels read these
- * faster than the hardware prefetcher fetches them into the L1 cache. `x`: its columns. */
+/* The data to prefetch during super-block b, whose columns are `x`: weights, or columns if there
+ * are none, because the kernels read columns faster than the hardware prefetcher fetches them into
+ * the L1 cache. */
 TARGET INLINE struct engine_tile_ahead ahead_of(const struct engine_tile_to *to, int64_t b,
                                                 const void *x)
 {
@@ -337,9 +339,9 @@ TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct q
 }
 
 /* Two row panels: a broadcast is multiplied by the codes of both, because a core with two
- * multiplications per cycle has at most two loads per cycle. Integer sums are in registers, of half
- * of the columns at a time unless no other registers are needed, float sums in memory. Up to 4
- * columns are one half. */
+ * multiplications per cycle has at most two loads per cycle. Float sums are in memory. Integer sums
+ * are in registers: of all columns with folded scales, otherwise of half of the columns at a time,
+ * because sub-blocks need more registers. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 const struct engine_tile_to *to)
@@ -353,7 +355,7 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
-        __asm__("" : "+r"(acc)); /* keeps the sums in memory */
+        __asm__("" : "+r"(acc)); /* so that the compiler leaves the sums in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         all.ahead = half.ahead = ahead_of(to, b, x);
         if (f.folded && to->n_cols > HALF) {
@@ -455,7 +457,7 @@ TARGET static void measure_avx512(int64_t n_blocks, struct engine_cols256 *x)
 
 /* ---- Weighted sums of rows ---- */
 
-/* nr rows of o times nv vectors of 16 columns, whose sums stay in registers. */
+/* nr rows of o times nv vectors of 16 columns, with the sums in registers. */
 TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __mmask16 last,
                                  const float *const *p, float *const *o, int nr, int nv)
 {

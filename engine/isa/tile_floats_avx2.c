@@ -1,13 +1,13 @@
 /* engine/isa/tile_floats_avx2.c: products of rows of floats, for AVX2 with FMA.
  *
  * A canonical dot has 16 strided sums (quant/quant.h), two registers. A tile of 3 rows by 4 columns
- * computes one half of them at a time: 12 sums, 7 loads for 12 multiplies. Attention reads its rows
- * in place; weights and their columns are packed in the order in which the loop reads them, one
- * half after the other, so that twice as many fit the L1 cache, without conflict misses.
+ * computes one half of them at a time: 12 sums, 7 loads for 12 multiplies. The rows of attention
+ * are read in place; weights and their columns are packed in the order in which the loop reads
+ * them, one half after the other, so that twice as many fit the L1 cache, without conflict misses.
  *
  * BF16 products are those of VDPBF16PS, which are ordinary fused multiply-adds with subnormals
  * treated as zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
- * is two steps of 16 floats: its odd elements, then its even ones. The same bits as
+ * is two steps of 16 floats: its odd elements, then its even ones. Results have the bits of
  * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
@@ -119,7 +119,7 @@ TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, in
 
 /* ---- Packed rows ---- */
 
-/* Steps before the next rows: that part of one half of 8 columns should stay in the L1 cache. */
+/* Steps before the next rows: one half of so many steps of 8 columns fits the L1 cache. */
 enum { SLICE_STEPS = 64 };
 
 /* Packs 32 elements as two steps: in order, or (`pairs`) the odd ones, then the even ones. */

@@ -1,11 +1,11 @@
 /* engine/isa/tile_floats_avx512.c: products of rows of floats, for AVX-512, and of BF16 for
  * VDPBF16PS.
  *
- * A canonical dot has 16 strided sums (quant/quant.h), one register. Attention, products with few
- * columns, and VDPBF16PS read rows in place, 4 rows by 4 columns at a time, 8 loads for 16
- * multiplies. Otherwise rows and columns are packed in the order in which the loop reads them,
- * because rows whose length is a power of two would conflict in the L1 cache; 6 rows by 4 columns
- * are 10 loads for 24 multiplies. The same bits as tile_scalar.c. */
+ * A canonical dot has 16 strided sums (quant/quant.h), one register. In attention, in products with
+ * few columns, and with VDPBF16PS, rows are read in place, 4 rows by 4 columns at a time, 8 loads
+ * for 16 multiplies. Otherwise rows and columns are packed in the order in which the loop reads
+ * them, because rows whose length is a power of two would conflict in the L1 cache; 6 rows by 4
+ * columns are 10 loads for 24 multiplies. Results have the bits of tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 
@@ -99,7 +99,8 @@ TARGET INLINE void transpose16(const float *const *row, float *out)
     }
 }
 
-/* Lanes l, l + 8, l + 4 and l + 12 of quant.h for 4 columns, added in the order of its tree. */
+/* Strided sums l, l + 4, l + 8 and l + 12 of quant/quant.h for 4 columns, added in the order of its
+ * tree. */
 TARGET INLINE void short_lanes(int64_t k, const float (*w)[16], const float *const *x, int l,
                                __m512 *sum)
 {
@@ -135,18 +136,18 @@ TARGET INLINE void short_16x4(int64_t k, const float (*w)[16], const float *cons
 TARGET static void f32_short(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
                              const float *const *x, int64_t n_cols, float *const *out)
 {
-    _Alignas(64) float turned[SHORT_K][16];
+    _Alignas(64) float transposed[SHORT_K][16];
     for (int64_t r = 0; r < n_rows; r += 16) {
         const float *row[16];
         for (int j = 0; j < 16; j++) row[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * w_stride;
         for (int64_t i = 0; i < k; i += 16) {
-            transpose16(row, turned[i]);
+            transpose16(row, transposed[i]);
             for (int j = 0; j < 16; j++) row[j] += 16;
         }
         for (int64_t c = 0; c < n_cols; c += SHORT_COLS) {
             const float *xc[SHORT_COLS];
             for (int j = 0; j < SHORT_COLS; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
-            short_16x4(k, turned, xc, n_rows - r < 16 ? (int)(n_rows - r) : 16, n_cols - c, r,
+            short_16x4(k, transposed, xc, n_rows - r < 16 ? (int)(n_rows - r) : 16, n_cols - c, r,
                        out + c);
         }
     }

@@ -1,5 +1,5 @@
-/* engine/isa/tile_scalar.c: the tile kernels in plain C: the specification. Called by matmul and
- * attention through struct engine_tile. */
+/* engine/isa/tile_scalar.c: the tile kernels in plain C, which are the specification. Called by
+ * matmul and attention through struct engine_tile. */
 #include "engine/isa/tile.h"
 #include <math.h>
 #include <string.h>

@@ -4,42 +4,44 @@
  * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be the
  * same array as an elementwise output, and must not overlap it otherwise.
  *
- * lanes: 16 strided lanes lane[i % 16], ascending i, from +0.0f; then the tree
+ * lanes: 16 strided sums lane[i % 16], ascending i, from +0.0f; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
- * exp, tanh, silu, gelu: own polynomials, fmaf where written; errors: vec_math.inc. */
+ * exp, tanh, silu, gelu and similar functions: the polynomials of vec_math.inc, which states their
+ * errors. */
 #ifndef ENGINE_ISA_VEC_H
 #define ENGINE_ISA_VEC_H
 
 #include "quant/quant.h"
 #include <stdint.h>
 
-enum engine_unary {              /* elementwise functions of one input */
-                    ENGINE_SILU, /* x / (1 + exp(-x)) */
-                    ENGINE_GELU, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-                    ENGINE_GELU_ERF,   /* 0.5 x (1 + erf(x / sqrt 2)) */
-                    ENGINE_GELU_QUICK, /* x / (1 + exp(-1.702 x)) */
-                    ENGINE_RELU,
-                    ENGINE_RELU_SQR,
-                    ENGINE_SIGMOID,
-                    ENGINE_TANH,
-                    ENGINE_EXP,
-                    ENGINE_NEG,
-                    ENGINE_ABS,
-                    ENGINE_SQR,
-                    ENGINE_SQRT,
-                    ENGINE_SIN,
-                    ENGINE_COS,
-                    ENGINE_LOG,
-                    ENGINE_SOFTPLUS,
-                    ENGINE_STEP,
-                    ENGINE_ELU,
-                    ENGINE_HARDSWISH,
-                    ENGINE_HARDSIGMOID,
-                    ENGINE_UNARY_COUNT
+/* Elementwise functions of one input. */
+enum engine_unary {
+    ENGINE_SILU,       /* x / (1 + exp(-x)) */
+    ENGINE_GELU,       /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    ENGINE_GELU_ERF,   /* 0.5 x (1 + erf(x / sqrt 2)) */
+    ENGINE_GELU_QUICK, /* x / (1 + exp(-1.702 x)) */
+    ENGINE_RELU,
+    ENGINE_RELU_SQR,
+    ENGINE_SIGMOID,
+    ENGINE_TANH,
+    ENGINE_EXP,
+    ENGINE_NEG,
+    ENGINE_ABS,
+    ENGINE_SQR,
+    ENGINE_SQRT,
+    ENGINE_SIN,
+    ENGINE_COS,
+    ENGINE_LOG,
+    ENGINE_SOFTPLUS,
+    ENGINE_STEP,
+    ENGINE_ELU,
+    ENGINE_HARDSWISH,
+    ENGINE_HARDSIGMOID,
+    ENGINE_UNARY_COUNT
 };
 
-/* One token of a head: rows s[n_rows][n] of its state, updated in place; n_decay: n, or 1 for the
- * same decay of all elements, then computed as fmaf(s, decay, 0). For i < n_rows:
+/* One token of a head: rows s[n_rows][n] of its state, updated in place. n_decay is n, or 1 if all
+ * elements have the same decay, which is then computed as fmaf(s, decay, 0). For i < n_rows:
  *
  *     delta   s_i = s_i * decay;  u = (v[i] - dot(s_i, k)) * beta;  s_i = fmaf(k, u, s_i);
  *             out[i] = dot(s_i, q) * scale
@@ -67,7 +69,7 @@ struct engine_vec {
     void (*scale)(int64_t n, const float *x, float a, float b, float *out); /* fmaf(x, a, b) */
     void (*mad)(int64_t n, const float *x, float a, float *acc); /* acc = fmaf(x, a, acc) */
     void (*mul_add)(int64_t n, const float *x, const float *y, float *acc);   /* fmaf(x, y, acc) */
-    void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN stays NaN */
+    void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN gives NaN */
     void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,
                                     float *out); /* unary(gate) * up */
@@ -76,15 +78,15 @@ struct engine_vec {
     float (*sum)(int64_t n, const float *x);                 /* lanes: lane += x */
     float (*sum_sqr)(int64_t n, const float *x);             /* lanes: lane = fmaf(x, x, lane) */
     float (*dot)(int64_t n, const float *x, const float *y); /* lanes: lane = fmaf(x, y, lane) */
-    float (*max)(int64_t n, const float *x);                 /* -inf for n = 0; NaN skipped */
+    float (*max)(int64_t n, const float *x);                 /* -inf if n = 0; NaN is skipped */
     float (*exp_sum)(int64_t n, const float *x, float m, float *out); /* out = exp(x - m); lanes */
 
-    /* normalized rows: out = (x * r) * w, or x * r when w is NULL */
+    /* rows of norms: out = (x * r) * w, or x * r if w is NULL */
     void (*scale_mul)(int64_t n, const float *x, float r, const float *w, float *out);
 
-    /* rotation of pairs (x[i*step], x[i*step + dist]) by cos/sin[i], i < n:
-     * a' = fmaf(a, cos, -(b * sin)), b' = fmaf(b, cos, a * sin). step 2, dist 1: "normal";
-     * step 1, dist n: "neox". */
+    /* Rotates the pairs a = x[i * step], b = x[i * step + dist] by cos[i] and sin[i], i < n:
+     * a' = fmaf(a, cos, -(b * sin)), b' = fmaf(b, cos, a * sin). With step 2 and dist 1 this is
+     * the normal form of RoPE, with step 1 and dist n the NEOX form. */
     void (*rotate)(int64_t n, int64_t step, int64_t dist, const float *cos, const float *sin,
                    const float *x, float *out);
 
@@ -92,7 +94,8 @@ struct engine_vec {
     void (*scan)(const struct engine_vec_scan *p);
 };
 
-/* Fills the table for the level: scalar first, then the entries of each level on its path. */
+/* Fills the table for the level: with the scalar entries, then with those of each level on its
+ * path. */
 void engine_vec_init(struct engine_vec *vec, enum cpu_level level);
 
 #endif

@@ -1,10 +1,9 @@
 /* engine/isa/vec_avx2.c: the sixteen-wide operations of vec_scalar.c as pairs of AVX2 registers.
  *
  * Results have the same bits, because VMAXPS, VMINPS and the ordered compare have the NaN rules of
- * the scalar code, and FMA and F16C its rounding. Called through the table only. */
+ * the scalar code, and FMA and F16C its rounding. Called only through the table. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
-#include <math.h>
 #include <string.h>
 
 #define VEC_TARGET CPU_TARGET_AVX2
@@ -16,7 +15,7 @@ typedef struct {
 } v16;
 typedef v16 m16; /* all ones or all zeros in each lane */
 
-/* The v16 whose halves hold these integers. */
+/* Reinterprets integers as a v16. */
 VEC_FN v16 v_of_int(__m256i low, __m256i high)
 {
     return (v16){_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)};

@@ -1,9 +1,8 @@
 /* engine/isa/vec_avx512.c: the sixteen-wide operations of vec_scalar.c as AVX-512 instructions,
- * with mask registers for the tails. Results have the same bits (see vec_avx2.c). Called through
- * the table only. */
+ * with mask registers for the tails. Results have the same bits (see vec_avx2.c). Called only
+ * through the table. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
-#include <math.h>
 
 #define VEC_TARGET CPU_TARGET_AVX512
 #define VEC_FN     static inline __attribute__((always_inline)) VEC_TARGET

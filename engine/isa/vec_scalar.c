@@ -1,8 +1,8 @@
-/* engine/isa/vec_scalar.c: the sixteen-wide operations in plain C: the specification of vec.h.
+/* engine/isa/vec_scalar.c: the sixteen-wide operations in plain C, the specification of vec.h.
  *
  * Each operation gives in each of its sixteen lanes the same bits as the operation of the same name
- * in vec_avx2.c and vec_avx512.c (except the payload of NaN). Also owns sine and cosine, which have
- * no vector form. Called through vec.h. */
+ * in vec_avx2.c and vec_avx512.c (except the payload of NaN). Also contains sine and cosine, which
+ * have no vector form. Called through vec.h. */
 #include "engine/isa/vec.h"
 #include "engine/isa/vec_levels.h"
 #include <math.h>
@@ -233,7 +233,7 @@ VEC_FN float v_max_tree(v16 a)
 
 /* ---- Sine and cosine: in double, rounded once ---- */
 
-/* The first 224 bits of 2/pi; entry i holds the bits of weight 2^-(32 i + 1) to 2^-(32 i + 32). */
+/* The first 224 bits of 2/pi; entry i has the bits of weight 2^-(32 i + 1) to 2^-(32 i + 32). */
 static const uint32_t two_over_pi[] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
                                        0xdb629599, 0x3c439041, 0xfe5163ab};
 

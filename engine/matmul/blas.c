@@ -1,5 +1,5 @@
-/* engine/matmul/blas.c: loads OpenBLAS on demand. Owns the dlopen handle; only single-precision
- * products. Called by engine.c and matmul_run.c. */
+/* engine/matmul/blas.c: loads OpenBLAS by dlopen and calls its single-precision product. Called by
+ * engine.c and matmul_run.c. */
 #include "engine/matmul/blas.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ struct engine_blas *engine_blas_open(struct base_error *err)
     set_threads_function *set_threads =
         (set_threads_function *)dlsym(blas->library, "openblas_set_num_threads");
     if (!blas->sgemm || !set_threads) {
-        base_fail(err, BASE_USAGE, "libopenblas.so.0 lacks cblas_sgemm or its thread control");
+        base_fail(err, BASE_USAGE,
+                  "libopenblas.so.0 does not have cblas_sgemm or openblas_set_num_threads");
         goto failed;
     }
     set_threads(1);

@@ -9,7 +9,7 @@
  *   column        a row of x, converted to the activation form of the weight's type
  *   gemm          one weight matrix (of a batch, or an expert) with its columns: a node is a batched
  *                 or, with experts, a grouped GEMM
- *   M-block       consecutive weight rows of one gemm that a worker claims at once
+ *   M-block       consecutive weight rows of one gemm; a worker claims blocks of them
  *   N-block       consecutive column panels of a gemm; a block is an M-block by an N-block
  *   K-block       consecutive quantization blocks of k, at most the tile's k_block elements
  *   row panel     16 weight rows of an M-block, unpacked and interleaved (quant/quant.h)
@@ -18,7 +18,8 @@
  *                 two *sides*), whose results are in scratch, gate_stride floats apart, before
  *                 act(gate) * up is computed
  *
- * Scratch, offsets from its start. With own_copy each worker has a copy of the shared part:
+ * The layout of scratch, offsets from its start. With copy_per_worker each worker has a copy of the
+ * shared part:
  *
  *   0        gemms_at columns_at  starts_at   act[].columns  act[].col_panels  shared_bytes
  *   | header | gemms  | columns   | experts   | columns of x | column panels   |   then each worker's:
@@ -61,8 +62,8 @@ struct engine_matmul_act {
     int64_t k_block_count;
 };
 
-/* One product node, identical on every worker: computed from the shapes and the number of threads
- * alone. */
+/* One product node. It is the same on every worker, because it depends only on the shapes, the
+ * level and the number of threads. */
 struct engine_matmul {
     const struct engine_tensor *x, *ids, *w[ENGINE_MATMUL_WEIGHTS];
     const struct engine_tensor
@@ -72,11 +73,11 @@ struct engine_matmul {
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];
     int64_t m_blocks_per_gemm; /* per gemm and N-block */
     int64_t n_block_count;
-    int64_t max_columns; /* the most of a gemm; with types and n_w, determines the route */
+    int64_t max_columns; /* maximum of all gemms; with types and n_w, determines the route */
     bool gemv_only;      /* all gemms are on gemv routes: no row or column panels */
     const struct engine_tile *tile; /* of the level, for max_columns */
-    bool dual_512; /* of struct quant_kernels; affects the division into K-blocks */
-    bool own_copy; /* each worker converts all of x, which is cheaper than a barrier */
+    bool dual_512;        /* of struct quant_kernels; affects the division into K-blocks */
+    bool copy_per_worker; /* each worker converts all of x, which is cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */
@@ -110,7 +111,7 @@ static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 /* GEMMs with at most this many columns are computed by gemv, column by column. */
 enum { ENGINE_MATMUL_GEMV_COLS = 2 };
 /* OpenBLAS, if allowed, computes products of F32 weights with at least this many floats of
- * activations: more than caches hold, where it is faster than tiles without K-blocks
+ * activations: more than fit the caches, so that it is faster than tiles without K-blocks
  * (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
 
@@ -127,14 +128,14 @@ static inline bool engine_matmul_by_pairs(const struct quant_type *type)
     return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
 }
 
-/* The number of row panels of a type that a tile of these kernels takes at once. */
+/* The number of row panels of a type that a tile of these kernels multiplies at once. */
 static inline int engine_matmul_panels(const struct quant_kernels *quant,
                                        const struct quant_type *type)
 {
     return quant->dual_512 && engine_matmul_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
 }
 
-/* Bytes of one block of 16 rows as the tile reads it. */
+/* Bytes of one quantization block of a row panel (16 rows) as the tile reads it. */
 static inline int64_t engine_matmul_panel_bytes(const struct engine_tile *tile,
                                                 const struct quant_type *type)
 {
@@ -147,6 +148,7 @@ struct engine_matmul_k_block {
     int64_t first, n_blocks;
 };
 
+/* K-block i of k elements. */
 static inline struct engine_matmul_k_block
 engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
 {
@@ -160,6 +162,7 @@ void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *
  * struct quant_kernels. */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
                           enum cpu_level level, bool dual_512);
+/* Bytes of scratch for all workers. */
 int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */

@@ -4,17 +4,18 @@
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 
-/* Maximum memory of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
+/* Maximum bytes of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
  * typical L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per block if memory bandwidth is the limit, and blocks per worker for load balance:
  * with many columns a block takes long, and at the end of a product all workers wait for the last
  * one. */
 enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
-/* Columns of an N-block: with fewer, unpacking the weights repeatedly costs more than it gains. */
+/* The minimum number of columns of an N-block: with fewer, unpacking the weights for each N-block
+ * costs more time than is saved. */
 enum { N_BLOCK_COLS = 128 };
-/* Up to this many elements of x, every worker converts all of x. */
-enum { OWN_COPY_ELEMENTS = 16 * 1024 };
+/* If x has at most this many elements, every worker converts all of x: cheaper than a barrier. */
+enum { COPY_ELEMENTS = 16 * 1024 };
 
 /* ---- Layout of scratch ---- */
 
@@ -48,9 +49,10 @@ static void act_layout(const struct engine_matmul *p, struct engine_matmul_act *
     if (by_k_blocks(p, form)) act->k_block_count = (k + p->tile->k_block - 1) / p->tile->k_block;
 }
 
-/* Rows of an M-block (with a gate: of each side): as many as the cache holds, but few enough to
- * give all workers blocks. `n_rows` is the largest number of rows of a weight. The result applies
- * to all weights, because workers divide blocks by number, so blocks must take about the same time.
+/* Rows of an M-block (with a gate: of each side): as many as fit the cache, but few enough that
+ * there are blocks for all workers. `n_rows` is the largest number of rows of a weight. The result
+ * applies to all weights, because workers divide blocks by number, so blocks must take about the
+ * same time.
  */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
@@ -72,8 +74,9 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* If src[2] is I32 it holds ids, because no weight has that type. With a gate, dst has as many
- * columns as the gate's weight has rows; without one, as many as all weights together. */
+/* If src[2] is I32, it has the ids, because no weight has that type. With a gate, the rows of dst
+ * have as many elements as the gate's weight has rows; without one, as many as all weights
+ * together. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
 {
     struct engine_tensor *const *src = dst->src;
@@ -87,6 +90,7 @@ void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *
         p->w[p->n_w++] = src[i + 1];
 }
 
+/* Sets the offsets of the columns and column panels of a form, beginning at *at. */
 static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
 {
     uint64_t columns, col_panels; /* bytes */
@@ -101,7 +105,7 @@ static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, in
     return true;
 }
 
-/* Bytes of the row panels, or packed or decoded rows, that a worker keeps at once. */
+/* Bytes of the row panels, or packed or decoded rows, that a worker has at a time. */
 static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {
@@ -130,7 +134,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->max_columns = max_cols;
     p->gemv_only = engine_route_gemv_only(max_cols);
     p->dual_512 = dual_512;
-    p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
+    p->copy_per_worker = p->n_rows_x * p->k <= COPY_ELEMENTS;
     p->n_block_count = p->ids ? 1 : engine_max(1, engine_min(n_threads, max_cols / N_BLOCK_COLS));
     const int sides = engine_matmul_sides(p);
     int64_t longest = 0, gate_floats = 0;
@@ -170,5 +174,5 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
 
 int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads)
 {
-    return p->shared_bytes * (p->own_copy ? n_threads : 1) + p->worker_bytes * n_threads;
+    return p->shared_bytes * (p->copy_per_worker ? n_threads : 1) + p->worker_bytes * n_threads;
 }

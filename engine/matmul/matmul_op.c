@@ -19,21 +19,21 @@
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
     const enum cpu_level level[] = {cpu_level_best(), CPU_SCALAR};
-    int64_t most = 0;
+    int64_t max_bytes = 0;
     int n_levels = 1;
     for (int i = 0; i < n_levels; i++)
         for (int dual = 0; dual < 2; dual++) {
             struct engine_matmul p;
             if (!engine_matmul_layout(&p, dst, n_threads, level[i], dual))
                 return INT64_MAX; /* the planner rejects this size */
-            most = engine_max(most, engine_matmul_scratch(&p, n_threads));
+            max_bytes = engine_max(max_bytes, engine_matmul_scratch(&p, n_threads));
             if (p.tile->cols > ENGINE_TILE_COLS) n_levels = 2;
         }
-    return most;
+    return max_bytes;
 }
 
-/* Every weight is read once for any number of columns; with experts, at most one matrix per row of
- * dst. */
+/* The work of reading every weight once for any number of columns; with experts, at most one matrix
+ * per row of dst. */
 static struct engine_work product_work(const struct engine_tensor *dst)
 {
     struct engine_matmul p = {0};
@@ -50,7 +50,7 @@ static struct engine_work product_work(const struct engine_tensor *dst)
     return work;
 }
 
-/* The route of the first weight for the average number of columns of a gemm. */
+/* The name of the route of the first weight for the average number of columns of a gemm. */
 static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
@@ -149,7 +149,7 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
                                          int n_w, struct engine_tensor *x)
 {
     if (n_w < 1 || n_w > ENGINE_MATMUL_WEIGHTS)
-        return engine_graph_fail(g, "mul_mat: %d weights side by side", n_w);
+        return engine_graph_fail(g, "mul_mat: %d weights, not 1 to %d", n_w, ENGINE_MATMUL_WEIGHTS);
     struct engine_tensor *src[1 + ENGINE_MATMUL_WEIGHTS] = {x};
     for (int i = 0; i < n_w; i++) {
         if (!w[i]) return engine_graph_fail(g, "mul_mat: weight %d is missing", i);

@@ -1,8 +1,6 @@
 /* engine/matmul/matmul_pack.c: converts rows of x to the forms that the routes read (phase 1 of
- * matmul_run.c), and interleaves or packs them in column panels (phase 2).
- *
- * Owns: the layout of the memory that workers share, and the packing of float rows (also of
- * weights). Refuses: the schedule (matmul_run.c). */
+ * matmul_run.c), and interleaves or packs them in column panels (phase 2); also packs float rows of
+ * weights. */
 #include "engine/matmul/matmul_run.h"
 #include <string.h>
 
@@ -39,7 +37,7 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
     const char *from = x_row_at(run, x_row);
     const float *row = (const float *)from;
     if (x->nb[0] != (int64_t)sizeof(float)) {
-        float *gathered = (float *)run->own;
+        float *gathered = (float *)run->local;
         for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
         row = gathered;
     }
@@ -103,7 +101,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
     }
 }
 
-/* Packs a column panel of floats; only the bundles that have columns. */
+/* Packs a column panel of n columns of floats, in whole bundles. */
 static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed,
                          const struct engine_matmul_act *act, char *col_panel,
@@ -115,7 +113,7 @@ static void pack_columns(const struct engine_matmul_run *run,
                                ENGINE_TILE_PACKED_COLS, c, (float *)col_panel);
 }
 
-/* The gemm that owns a column panel: the last one whose panels begin at or before it. */
+/* The gemm of a column panel: the last one whose panels begin at or before it. */
 static const struct engine_matmul_gemm *gemm_of_col_panel(const struct engine_matmul_run *run,
                                                           int64_t col_panel)
 {

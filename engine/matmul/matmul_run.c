@@ -1,15 +1,15 @@
 /* engine/matmul/matmul_run.c: runs a product on every worker.
  *
- * Phase 1: each row of x is converted to the activation forms of the weights (floats stay in
- * place), and a table lists the columns of each gemm. Phase 2: columns of gemms on routes other
+ * Phase 1: each row of x is converted to the activation forms of the weights (floats are not
+ * copied), and a table lists the columns of each gemm. Phase 2: columns of gemms on routes other
  * than gemv are interleaved or packed in column panels. If each row of x is in one column panel,
  * phases 1 and 2 are combined. Phase 3: workers claim blocks, each an M-block by an N-block, from
- * the pool and run them by their route. With many columns each worker has its own N-block: most of
- * its data, here and in the ops that divide rows, then stays in its own caches. If x is small every
- * worker converts all of it, without a barrier.
+ * the pool and run them by their route. With many columns each worker has a separate N-block:
+ * most of the data that it reads, here and in the ops that divide rows, is then in its caches.
+ * If x is small, every worker converts all of it, without a barrier.
  *
- * Owns: the table and the schedule. matmul_pack.c writes columns and column panels, route_*.c
- * computes blocks. Refuses: shapes (matmul_op.c). */
+ * This file has the table and the schedule. matmul_pack.c writes columns and column panels,
+ * route_*.c compute blocks, and matmul_op.c has checked the shapes. */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>
@@ -42,8 +42,8 @@ static void fill_nan(float *row, int64_t n)
     for (int64_t i = 0; i < n; i++) row[i] = NAN;
 }
 
-/* One gemm for each expert that occurs in the ids, with its columns: a counting sort of the ids.
- * Other experts have no gemm, and their weights are not read. */
+/* One gemm for each expert that is in the ids, with its columns: a counting sort of the ids. Other
+ * experts have no gemm, and their weights are not read. */
 static void table_by_id(struct engine_matmul_run *run)
 {
     const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
@@ -114,8 +114,8 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
     return c;
 }
 
-/* Block numbers ascend, from the outermost loop to the innermost, by N-block, gemm, weight and row.
- * An N-block consists of whole column panels and is never empty. */
+/* Returns block `index`. Block numbers ascend, from the outermost loop to the innermost, by
+ * N-block, gemm, weight and row. An N-block consists of whole column panels and is never empty. */
 static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
     const struct engine_matmul *p = run->p;
@@ -190,8 +190,8 @@ static void prepare_together(struct engine_matmul_run *run)
     engine_pool_barrier(worker);
 }
 
-/* One call for each worker's share of the rows: OpenBLAS blocks and packs its operands itself,
- * which is inefficient for small pieces. */
+/* Calls OpenBLAS once for each worker's share of the rows: it divides its operands into blocks and
+ * packs them, which is inefficient for small pieces. */
 static void run_blas(const struct engine_task *task, const struct engine_matmul *p,
                      const struct engine_tensor *dst)
 {
@@ -217,7 +217,7 @@ static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run
     [ENGINE_ROUTE_PANELS] = engine_route_panels_run,
 };
 
-static void show_inputs(const struct engine_task *task, const struct engine_matmul *p)
+static void call_observer(const struct engine_task *task, const struct engine_matmul *p)
 {
     const struct engine_observer *observer = task->engine->observer;
     for (int i = 0; i < p->n_w + (p->up != NULL); i++) {
@@ -232,27 +232,28 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
     const struct engine_worker *worker = task->worker;
     const struct quant_kernels *quant = &task->engine->quant;
     if (!engine_matmul_layout(&product, dst, worker->nth, quant->level, quant->dual_512))
-        return; /* the layout checks this */
-    if (task->engine->observer) show_inputs(task, &product);
+        return; /* cannot happen: the plan has computed the same layout */
+    if (task->engine->observer) call_observer(task, &product);
     const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
     if (facts.blas) {
         run_blas(task, &product, dst);
         return;
     }
-    int64_t copies = product.own_copy ? worker->nth : 1;
+    int64_t copies = product.copy_per_worker ? worker->nth : 1;
     struct engine_matmul_run run = {
         .task = task,
         .p = &product,
         .facts = facts,
         .tile = product.tile,
         .dst = dst,
-        .shared = task->scratch + (product.own_copy ? worker->ith * product.shared_bytes : 0),
-        .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
+        .shared =
+            task->scratch + (product.copy_per_worker ? worker->ith * product.shared_bytes : 0),
+        .local = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
     };
     run.header = (struct engine_matmul_header *)run.shared;
     run.gemms = (struct engine_matmul_gemm *)(run.shared + product.gemms_at);
     run.columns = (struct engine_matmul_column *)(run.shared + product.columns_at);
-    if (product.own_copy)
+    if (product.copy_per_worker)
         prepare_alone(&run);
     else
         prepare_together(&run);

@@ -13,7 +13,7 @@ struct engine_matmul_run {
     const struct engine_tile *tile; /* p->tile */
     struct engine_tensor *dst;
     char *shared; /* tables, columns, column panels: the common copy, or this worker's */
-    char *own;    /* row panels, or rows */
+    char *local;  /* row panels, or rows */
     struct engine_matmul_header *header;
     struct engine_matmul_gemm *gemms;
     struct engine_matmul_column *columns;
@@ -47,9 +47,9 @@ struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
-/* The first function returns the start of the bundle of floats that holds `column`, counted from
- * the first column of a column panel. The second returns the start of a K-block of a quantized
- * column panel; the same K-block of the next column panel follows it. */
+/* The first function returns the start of the bundle of floats with `column`, counted from the
+ * first column of a column panel. The second returns the start of a K-block of a quantized column
+ * panel; the same K-block of the next column panel follows it. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
                               const struct quant_act_form *form, int64_t col_panel, int64_t column);
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
@@ -59,6 +59,7 @@ void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
 /* The tile of ENGINE_ROUTE_PACKED for a form of floats. */
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
                                                       const struct quant_act_form *form);
+/* The number of steps of 16 elements in packed rows and columns, an even number. */
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
 
 /* Packs a row of k elements as row i of bundles of n rows from `to` on. */

@@ -1,5 +1,5 @@
 /* clang-format off */
-/* engine/matmul/route.c: the one place that decides how a product is computed.
+/* engine/matmul/route.c: selects how each product is computed.
  *
  * All routes but blas give the same bits (quant/quant.h), so the choice affects only speed. The
  * first row of the table that applies determines the route of each weight and gemm of a node
@@ -13,22 +13,21 @@
  *                gate, processor prefetches strided     step evenly in the whole weight: few long
  *                rows (cpu_prefetch)                    address streams
  *   gemv         2 columns or fewer, or as many as the  the type's gemv on runs of rows, by some columns
- *                type's gemv takes at once, of floats   at once or column by column: decoding a token
- *                of strided rows 16; or BF16 where the  reads weights once
- *                level has no tile for it
+ *                type's gemv_few multiplies, floats of  at once or column by column: decoding a token
+ *                strided rows 16; or BF16, if the level reads weights once
+ *                has no tile for it
  *   packed       floats, more than 16 columns, or BF16  rows and columns packed in bundles, tiles of
- *                that no tile reads in place; where     24 rows by 8 columns: one load of a row serves
- *                the level has such a tile              8 columns
+ *                that no tile reads in place; if the    24 rows by 8 columns: one load of a row serves
+ *                level has such a tile                  8 columns
  *   rows         other floats                           rows in place, or decoded to F32, by
  *                                                       columns in place
  *   panels-k     no gemm has more than 16 columns; or   panels of 16 rows, 512 elements of k at a
- *                super-blocks of 256, with two 512-bit  time: panels of a tile stay in the L1 cache;
+ *                super-blocks of 256, with two 512-bit  time: panels of a tile fit the L1 cache;
  *                ports                                  sums are in memory, at no cost there
- *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
+ *   panels       other quantized types                  panels of 16 rows over all of k: sums are in
  *                                                       registers, panels in the L2 cache
  *
- * Owns: this choice. Refuses: running it (matmul_run.c, route_*.c), sizes of blocks
- * (matmul_layout.c). */
+ * matmul_run.c and route_*.c run the routes, matmul_layout.c has the sizes of blocks. */
 /* clang-format on */
 #include "engine/matmul/route.h"
 #include "engine/matmul/matmul.h"

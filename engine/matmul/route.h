@@ -29,8 +29,8 @@ struct engine_route_facts {
 };
 struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p);
 
-/* The route of a weight for activations of form `act` and `columns` columns; `few` is the number of
- * columns that the type's gemv takes at once. */
+/* The route of a weight for activations of form `act` and `columns` columns; `few` is the type's
+ * few_columns (struct quant_kernel). */
 enum engine_route engine_route_of(const struct engine_route_facts *f,
                                   const struct quant_act_form *act, int few, int64_t columns);
 const char *engine_route_name(enum engine_route route); /* the name that the profile prints */

@@ -1,5 +1,5 @@
-/* engine/matmul/route_block.h: helpers of the route_*.c files for a block: addresses of results,
- * the gate-up epilogue, prefetching the next weights. */
+/* engine/matmul/route_block.h: functions for a block that the route_*.c files share: addresses of
+ * results, the gate-up epilogue, prefetching the next weights. */
 #ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
 #define ENGINE_MATMUL_ROUTE_BLOCK_H
 
@@ -27,7 +27,7 @@ static inline const char *route_side(const struct engine_matmul_block *b, int si
 /* The address in scratch of gate and up of column j of a column panel: [side][gate_stride]. */
 static inline float *route_gate(const struct engine_matmul_run *run, int64_t gate_stride, int64_t j)
 {
-    return (float *)(run->own + run->p->gate_at) + 2 * gate_stride * j;
+    return (float *)(run->local + run->p->gate_at) + 2 * gate_stride * j;
 }
 
 /* Sets the addresses of a kernel's results for columns i .. i + n_cols - 1 of the block: result
@@ -55,9 +55,9 @@ static inline void route_glu(const struct engine_matmul_run *run,
 
 /* ---- Prefetch ---- */
 
-/* Prefetches weights that are read later, a share in each step: of each side in address order, or
- * (cpu_prefetch.streams) as four streams by turns, which begin in equal distances in the rows, or
- * in those of each side. */
+/* Prefetches weights that are read later, a share in each step: each side in address order or, with
+ * cpu_prefetch.streams, four streams alternately, which begin at equal distances in the rows, or in
+ * those of each side. */
 enum { ROUTE_STREAMS = 4 };
 struct route_prefetch {
     struct engine_tile_ahead ahead;
@@ -66,8 +66,8 @@ struct route_prefetch {
     bool to_l1;          /* of struct cpu_prefetch */
 };
 
-/* Prefetches part `part` of n_parts of the n_rows rows that begin at the block's row r, in n_steps
- * steps; but `tiles` bytes of each stream are left to tiles. */
+/* Returns a prefetch of part `part` of n_parts of the n_rows rows that begin at the block's row r,
+ * in n_steps steps, without `tiles` bytes of each stream, which tiles prefetch. */
 static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
                                                    const struct engine_matmul_block *b, int64_t r,
                                                    int64_t n_rows, int64_t part, int64_t n_parts,
@@ -106,7 +106,8 @@ static inline void route_prefetch_step(struct route_prefetch *a)
     a->left -= bytes;
 }
 
-/* Leaves the next `bytes` of each stream to a tile; with 0 bytes nothing. */
+/* Returns the streams for a tile that prefetches the next `bytes` of each, and skips these bytes;
+ * if there are none, `at` is NULL. */
 static inline struct engine_tile_ahead route_prefetch_tile(struct route_prefetch *a, int64_t bytes)
 {
     struct engine_tile_ahead ahead = a->ahead;

@@ -1,8 +1,5 @@
 /* engine/matmul/route_floats.c: routes packed and rows: float weights (F32, F16, BF16), packed into
- * bundles of rows or in place.
- *
- * Owns: the choice of rows that are packed or decoded at once, and the prefetching of weights.
- * Refuses: inner loops (engine/isa/tile_floats_*.c). */
+ * bundles of rows or in place. The inner loops are in engine/isa/tile_floats_*.c. */
 #include "engine/matmul/route_block.h"
 
 /* ---- packed ---- */
@@ -17,11 +14,11 @@ static void pack_rows(const struct engine_matmul_run *run, const struct engine_m
         const int64_t r = i % n;
         const char *w = route_side(b, (int)(i / n)) + engine_min(r, b->n_rows - 1) * b->row_bytes;
         engine_matmul_pack_row(run, packed, b->type, w, fill, packed->rows, i / n * gate_stride + r,
-                               (float *)run->own);
+                               (float *)run->local);
     }
 }
 
-/* Packs all rows of the block, so that a column panel is read once for all of them. The last
+/* Packs all rows of the block first, so that a column panel is read once for all of them. The last
  * quarter of the steps prefetches the weights after the block. */
 void engine_route_packed_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
@@ -42,7 +39,7 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
         float *out[ENGINE_TILE_COLS];
         route_outputs(run, b, i, n_cols, r, gate_stride, at, out);
         if (step >= steps - quarter) route_prefetch_step(&prefetch);
-        packed->product(engine_matmul_packed_steps(run), (const float *)run->own + at * bundle,
+        packed->product(engine_matmul_packed_steps(run), (const float *)run->local + at * bundle,
                         (const float *)engine_matmul_floats_at(run, b->type->act, b->col_panel, i),
                         (int)engine_min(ROWS, b->n_rows - r), n_cols, out);
         if (step % per_col_panel == per_col_panel - 1)
@@ -63,7 +60,7 @@ static const float *float_rows(const struct engine_matmul_run *run,
         return (const float *)w;
     }
     *stride = (run->p->k + 15) / 16 * 16;
-    float *to = (float *)run->own + at * *stride;
+    float *to = (float *)run->local + at * *stride;
     for (int64_t r = 0; r < b->n_rows; r++)
         b->kernel->decode(0, run->p->k, w + r * b->row_bytes, to + r * *stride);
     return to;

@@ -1,5 +1,5 @@
 /* engine/matmul/route_gemv.c: routes gemv and gemv-strided: the type's gemv reads rows in the
- * file's layout, by as many columns at once as it takes. */
+ * file's layout and multiplies them by one column, or by a few at once. */
 #include "engine/matmul/route_block.h"
 
 void engine_route_gemv_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
@@ -19,8 +19,8 @@ void engine_route_gemv_run(const struct engine_matmul_run *run, const struct eng
     }
 }
 
-/* Rows r + i * row_stride, i < rows_per_step, r < n_rows; then the rest of the weight. With one row
- * per step these are consecutive rows. */
+/* Multiplies rows r + i * row_stride, i < rows_per_step, r < n_rows, and then the rest of the
+ * weight. With one row per step these are consecutive rows. */
 void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
                                    const struct engine_matmul_block *b)
 {

@@ -1,8 +1,6 @@
 /* engine/matmul/route_panels.c: routes panels and panels-k: quantized weight rows are unpacked into
- * row panels, which tiles multiply by column panels.
- *
- * Owns: which panels are in which cache at a time, and the prefetching of weights. Refuses: inner
- * loops (engine/isa/tile_*.c, quant/). */
+ * row panels, which tiles multiply by column panels. The inner loops are in engine/isa/tile_*.c and
+ * quant/. */
 #include "engine/matmul/route_block.h"
 
 /* A set is the row panels of one K-block for some rows of a block; together they fit a cache. With
@@ -19,8 +17,8 @@ struct panel_set {
     int64_t ahead_bytes;            /* of each stream, which a tile prefetches */
 };
 
-/* Elements of 16 rows unpacked per step, at least a block: few, because prefetches are spread over
- * these steps. */
+/* Elements of 16 rows that a step unpacks, at least a block: few, because prefetches are
+ * distributed over these steps. */
 enum { UNPACK_ELEMENTS = 64 };
 
 static int64_t blocks_at_once(const struct quant_type *type)
@@ -43,8 +41,8 @@ static void unpack_folded(const struct engine_tile *tile, const struct quant_ker
     tile->fold256(kernel->panel, &panel, to);
 }
 
-/* Unpacks 16 rows, of which n exist; the last one stands for missing ones. Returns the address of
- * the next panel. */
+/* Unpacks 16 rows, of which n exist; the last one is repeated for missing ones. Returns the address
+ * of the next panel. */
 static char *unpack_panel(const struct engine_tile *tile, struct panel_set *p, const char *w,
                           int64_t n, char *to)
 {
@@ -75,7 +73,8 @@ static void unpack_set(const struct engine_tile *tile, struct panel_set *p, char
     }
 }
 
-/* What a tile prefetches of each stream. With many columns they matter more. */
+/* The bytes of each stream that a tile prefetches: none with many columns, because then prefetching
+ * columns is more important (tile_avx512.c). */
 static int64_t ahead_bytes(const struct engine_matmul_run *run, const struct panel_set *p)
 {
     enum { FEW_COLS = 2 * ENGINE_TILE_COLS };
@@ -87,7 +86,7 @@ static int64_t ahead_bytes(const struct engine_matmul_run *run, const struct pan
                                       : ENGINE_TILE_AHEAD_32);
 }
 
-/* Multiplies the set's rows from `at` on, as many as a tile takes at once, by a column panel. */
+/* Multiplies the set's rows from `at` on, as many as a tile has, by a column panel. */
 static void multiply_tile(const struct engine_matmul_run *run, struct panel_set *p, int64_t at,
                           int64_t col_panel)
 {
@@ -95,11 +94,11 @@ static void multiply_tile(const struct engine_matmul_run *run, struct panel_set 
     const int64_t cols = run->tile->cols, i = col_panel * cols, sides = route_sides(b);
     const int64_t panel = at / QUANT_PANEL_ROWS;
     const int64_t panel_bytes = p->k_block.n_blocks * engine_matmul_panel_bytes(run->tile, b->type);
-    const void *w = run->own + panel * panel_bytes;
+    const void *w = run->local + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
-    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
-    /* Without prefetches, stores to many pages would wait for address translation. With few
-     * columns, reading the weights already saturates memory. */
+    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->local + run->p->sums_at);
+    /* Without prefetches, stores to many pages would wait for address translation. With few columns
+     * memory bandwidth is the limit, and prefetches of results would use some of it. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_MAX_COLS];
     const struct engine_tile_to to = {
@@ -133,15 +132,15 @@ static void multiply_set(const struct engine_matmul_run *run, struct panel_set *
 }
 
 /* clang-format off */
-/* The row panels of a set stay in cache while they are multiplied by all column panels.
+/* Unpacks the row panels of a set, then multiplies them, while they are in cache, by all column panels.
  *
  *   route      rows of a set                     in the L1 cache       sums between K-blocks
  *   panels-k   one tile's                        row panels            in memory
  *   panels     the block's, or, with few         a column panel (row   in registers: one K-block
  *              columns, one tile's               panels: L2)
  *
- * The multiplication also prefetches the weights after the set, which are most likely this worker's
- * next: 16 rows are more address streams than hardware prefetchers follow, and unpacking, unlike
+ * The multiplication also prefetches the weights after the set, which this worker most likely reads
+ * next: 16 rows are more address streams than hardware prefetchers can follow, and unpacking, unlike
  * multiplying, would wait for memory. */
 /* clang-format on */
 void engine_route_panels_run(const struct engine_matmul_run *run,
@@ -172,7 +171,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
             p.prefetch = route_prefetch(
                 run, b, r + rows, rows, s, act->k_block_count, unpack_steps(&p) + n_col_panels,
                 p.ahead_bytes * n_col_panels * ((p.n_packed + p.tile - 1) / p.tile));
-            unpack_set(run->tile, &p, run->own);
+            unpack_set(run->tile, &p, run->local);
             for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
                 route_prefetch_step(&p.prefetch);
                 multiply_set(run, &p, col_panel);

@@ -3,7 +3,7 @@
  * Arithmetic, per element, every operation rounded once:
  *     add, sub, mul, div   a op b, b repeated over a if its dimensions divide a's
  *     scale                fmaf(a, scale, bias)
- *     clamp                min(max(a, lo), hi); NaN stays NaN
+ *     clamp                min(max(a, lo), hi); NaN gives NaN
  *     softcap              fmaf(tanh(fmaf(a, 1 / cap, 0)), cap, 0)
  *     unary, glu           the functions of engine/isa/vec.h
  * Sources of other types are decoded to float first, which is exact. */

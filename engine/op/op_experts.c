@@ -1,13 +1,13 @@
 /* engine/op/op_experts.c: ops of mixtures of experts: choosing experts, their weights, the sum of
  * their outputs, and clamped gated units. Their products are mul_mat_id (matmul/).
  *
- * Arithmetic; every operation is one float rounding, sum and exp those of engine/isa/vec.h:
+ * Arithmetic; every operation is rounded once, sum and exp are those of engine/isa/vec.h:
  *
- *     choose_experts  s = prob + bias (no bias: prob). Groups of X / n_groups consecutive experts
- *                     score the sum of their two largest s; s of all but the n_groups_used best
- *                     groups (equal scores: the lower one) becomes -inf. ids: the U largest s,
+ *     choose_experts  s = prob + bias (no bias: prob). The score of a group of X / n_groups
+ *                     experts is the sum of its two largest s; s of all but the n_groups_used best
+ *                     groups (of equal scores: the lower ones) becomes -inf. ids: the U largest s,
  *                     descending, equal ones by ascending id, NaN last; chunks: id / chunk
- *     expert_weights  w = probs[id], NaN where there is none;  softmax: m = max w, w = exp(w - m),
+ *     expert_weights  w = probs[id], NaN for an id out of range;  softmax: m = max w, w = exp(w - m),
  *                     w * (1 / sum w);  normalize: w / max(sum w, 2^-14);  scale: w * scale, not for
  *                     scale 1
  *     expert_sum      out = y_0 * w_0;  out = out + y_u * w_u, ascending u
@@ -62,19 +62,20 @@ static bool larger(float y, float x)
     return isnan(x) ? !isnan(y) : y > x;
 }
 
-/* Indexes of the k largest of s[n], descending, equal ones by ascending index; k <= n. */
+/* Writes the indexes of the k largest of s[n], descending, equal ones by ascending index; k <= n.
+ */
 static void largest(const float *s, int64_t n, int32_t *out, int64_t k)
 {
-    int64_t have = 0;
+    int64_t found = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (have == k && !larger(s[i], s[out[k - 1]])) continue;
-        int64_t at = have < k ? have++ : k - 1;
+        if (found == k && !larger(s[i], s[out[k - 1]])) continue;
+        int64_t at = found < k ? found++ : k - 1;
         for (; at > 0 && larger(s[i], s[out[at - 1]]); at--) out[at] = out[at - 1];
         out[at] = (int32_t)i;
     }
 }
 
-/* Sets s of all but the best groups to -inf; `scores` holds n_groups floats. */
+/* Sets s of all but the best groups to -inf; scores[n_groups] is a buffer. */
 static void mask_groups(float *s, int64_t n, int64_t n_groups, int64_t n_used, float *scores)
 {
     const int64_t size = n / n_groups;
@@ -183,8 +184,8 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
             vec->scale_mul(used, w, 1.0f / sum, NULL, w);
         }
         if (dst->param[WEIGHTS_NORMALIZE].i) {
-            const float sum = vec->sum(used, w), least = sum < min_sum ? min_sum : sum;
-            for (int64_t u = 0; u < used; u++) w[u] /= least;
+            const float sum = vec->sum(used, w), divisor = sum < min_sum ? min_sum : sum;
+            for (int64_t u = 0; u < used; u++) w[u] /= divisor;
         }
         if (scale != 1.0f) vec->scale_mul(used, w, scale, NULL, w);
     }

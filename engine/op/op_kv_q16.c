@@ -76,10 +76,10 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
-/* A row has elements in each cache line of its group, and the lines may have been evicted since the
- * last row was stored. All lines are prefetched first, because the stores alone would wait for them
- * one by one. */
-static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
+/* Prefetches all cache lines of the groups of a slot. A row has elements in each line of its group,
+ * and the lines may have been evicted since the last row was stored; stores without prefetches
+ * would wait for one line after the other. */
+static void prefetch_groups(const struct engine_tensor *dst, int64_t slot)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {
         const char *group = dst->data + slot / ENGINE_ATTN_GROUP * dst->nb[1] + head * dst->nb[2];
@@ -87,7 +87,7 @@ static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
     }
 }
 
-/* A worker takes consecutive tokens, whose rows it has computed. */
+/* A worker stores consecutive tokens, whose rows it most likely has computed. */
 static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];
@@ -97,7 +97,7 @@ static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor 
     for (int64_t t = first; t < last; t++) {
         const int32_t slot = *(const int32_t *)(const void *)(slots->data + t * slots->nb[0]);
         if (slot < 0 || slot >= n_slots) continue;
-        fetch_groups(dst, slot);
+        prefetch_groups(dst, slot);
         for (int64_t head = 0; head < x->ne[2]; head++)
             set_row(task, dst, slot, engine_row_at(x, head * x->ne[1] + t));
     }

@@ -176,7 +176,7 @@ static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* Stores the piece's row of a in row `id` of the same plane of table. */
+/* Stores the row of `a` at the piece in row `id` of the same plane of the table. */
 static void set_row(const struct engine_task *task, struct engine_tensor *table,
                     const struct engine_tensor *a, struct engine_piece at, int64_t id)
 {
@@ -193,7 +193,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
 }
 
 /* Worker i of n writes the target rows with (row + plane) modulo n = i, in the order of the ids: if
- * an id occurs twice the later row remains, for any number of workers. */
+ * an id occurs twice, the table contains the later row, for any number of workers. */
 static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_tensor *table = dst->src[1];

@@ -1,15 +1,15 @@
 /* engine/op/op_norm.c: ops that normalize or sum rows: norm, rms_norm, l2_norm, group_norm,
  * sum_rows.
  *
- * Arithmetic of a row x of n elements; sum and sum_sqr are the lanes of engine/isa/vec.h, every
- * other operation is one float rounding:
+ * Arithmetic of a row x of n elements; sum and sum_sqr are those of engine/isa/vec.h, every other
+ * operation is rounded once:
  *
  *     norm         mean = sum(x) / n;  y = fmaf(x, 1, -mean);
  *                  r = 1 / sqrt(sum_sqr(y) / n + eps);  y * r
  *     rms_norm     r = 1 / sqrt(sum_sqr(x) / n + eps);  x * r
  *     l2_norm      r = 1 / max(sqrt(sum_sqr(x)), eps);  x * r
- *     group_norm   as norm over all rows of a group: each row's sum is added to the group's, which
- *                  starts from +0, in ascending order
+ *     group_norm   as norm over all rows of a group: the sums of the rows are added in ascending
+ *                  order, starting from +0
  *     sum_rows     sum(x)
  *
  * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *

@@ -3,9 +3,9 @@
  * operations.
  *
  * A unit of work is some state rows of one head of one span with all its tokens in order, so the
- * split between workers changes no bits. Its rows are copied from one slot of the table to the
+ * division among workers changes no bits. Its rows are copied from one slot of the table to the
  * other and updated there, while they are in the L1 cache. Rows are computed by the primitives of
- * engine/isa/vec.h (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
+ * engine/isa/vec.h (dot: lanes); every other operation is rounded once; fmaf(a, b, c) = a b + c:
  *
  *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + k], w[k], acc)
  *
@@ -67,11 +67,12 @@ static bool is_table(const struct engine_tensor *t)
 }
 
 struct span {
-    int64_t first, count; /* tokens; all exist */
+    int64_t first, count; /* tokens, in range */
     int64_t from, to;     /* slots */
-    bool has_slots;       /* both exist */
+    bool has_slots;       /* both slots are in range */
 };
 
+/* Span s, with tokens out of range removed. */
 static struct span span_at(const struct engine_tensor *spans, int64_t s, int64_t n_tokens,
                            int64_t n_slots)
 {
@@ -94,14 +95,14 @@ struct unit {
     int64_t row, n_rows; /* rows of the head's state */
     float *state;        /* the unit's rows in the slot that is written */
     float *out;          /* their outputs at this token */
-    float *spare;        /* a buffer for the op */
+    float *temp;         /* a buffer for the op */
 };
 
 /* Rows of a unit, for states with an output per row: few enough to stay in the L1 cache between
  * tokens. */
 enum { UNIT_ROWS = 32 };
 
-enum { BUFFER_SPARE = 8, BUFFERS = 9 }; /* one per source, at most 8 */
+enum { BUFFER_TEMP = 8, BUFFERS = 9 }; /* one per source, at most 8, and one more */
 
 /* The length of a buffer: that of the longest row of all sources. */
 static int64_t buffer_floats(const struct engine_tensor *dst)
@@ -124,7 +125,7 @@ static struct unit unit_new(const struct engine_task *task, struct engine_tensor
                          .vec = &task->engine->vec,
                          .dst = dst,
                          .buffer = buffer,
-                         .spare = engine_scratch_buffer(task, buffer, BUFFER_SPARE)};
+                         .temp = engine_scratch_buffer(task, buffer, BUFFER_TEMP)};
 }
 
 /* Row (i1, i2) of source k, decoded to the source's buffer if necessary. */
@@ -153,8 +154,8 @@ static void state_start(struct unit *u, struct engine_tensor *table, const struc
                (size_t)(u->n_rows * n) * sizeof(float));
 }
 
-/* Runs `step` on each token of each unit. `like`: the source that has the shape of the outputs;
- * `table` and `spans`: sources. Outputs of a span whose slots do not exist are NaN. */
+/* Runs `step` on each token of each unit. `like`: the source with the shape of the outputs; `table`
+ * and `spans`: sources. Outputs of a span with a slot out of range are NaN. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
                       int table, int spans, int64_t unit_rows, void (*step)(const struct unit *u))
 {
@@ -302,12 +303,12 @@ static void ssm_scan_step(const struct unit *u)
     const int64_t group = u->h / (table->ne[2] / u->dst->src[SCAN_B]->ne[1]);
     float d = row_of(u, SCAN_DT, u->t, 0)[u->h];
     u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
-    u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0), d, 0.0f, u->spare);
-    u->vec->unary[ENGINE_EXP](n_a, u->spare, u->spare);
+    u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0), d, 0.0f, u->temp);
+    u->vec->unary[ENGINE_EXP](n_a, u->temp, u->temp);
     const struct engine_vec_scan scan = {.n_rows = u->n_rows,
                                          .n = table->ne[0],
                                          .n_decay = n_a,
-                                         .decay = u->spare,
+                                         .decay = u->temp,
                                          .b = row_of(u, SCAN_B, group, u->t),
                                          .c = row_of(u, SCAN_C, group, u->t),
                                          .x = head_row(u, SCAN_X) + u->row,
@@ -366,8 +367,8 @@ static void wkv6_step(const struct unit *u)
         vec->scale(dim, row, decay[i], 0.0f, row);
         vec->mad(dim, v, k[i], row);
     }
-    vec->mul(dim, bonus, k, u->spare);
-    vec->mad(dim, v, vec->dot(dim, u->spare, r), u->out);
+    vec->mul(dim, bonus, k, u->temp);
+    vec->mad(dim, v, vec->dot(dim, u->temp, r), u->out);
 }
 
 static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
@@ -467,11 +468,11 @@ static void gated_delta_step(const struct unit *u)
 {
     const struct engine_tensor *q = u->dst->src[DELTA_Q];
     const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
-    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->spare);
+    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->temp);
     const struct engine_vec_delta delta = {.n_rows = u->n_rows,
                                            .n = q->ne[0],
                                            .n_decay = n_gate,
-                                           .decay = u->spare,
+                                           .decay = u->temp,
                                            .k = row_of(u, DELTA_K, head_k, u->t),
                                            .q = row_of(u, DELTA_Q, head_k, u->t),
                                            .v = head_row(u, DELTA_V) + u->row,

@@ -3,7 +3,7 @@
  *
  * Arithmetic, in double unless stated; pair i of n = n_rot / 2, position p (MULTI: from the
  * position row whose section contains s = i mod (sum of the sections); INTERLEAVED: from row s mod
- * 3 if s < 3 times its section, otherwise row 3; a single row of positions stands for rows 0 to 2,
+ * 3 if s < 3 times its section, otherwise row 3; a single row of positions is used as rows 0 to 2,
  * and row 3 is 0):
  *     extra = p * freq_base^(-2 i / n_rot) / factor[i]        (no factors: / 1)
  *     theta = freq_scale * extra
@@ -122,7 +122,7 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
 const struct engine_op engine_op_rope_table =
     ENGINE_ROWS_OP("rope_table", 1, table_shape, NULL, table_run);
 
-/* Finds such a table in the graph, or appends one. */
+/* Returns a table with these sources and parameters: one that is in the graph, or a new one. */
 static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
                                         struct engine_tensor *factors,
                                         const struct engine_rope *rope)

@@ -49,8 +49,8 @@ static int64_t buffer_bytes(int64_t floats)
 
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats)
 {
-    /* 64 bytes more, because a worker's share of a larger scratch is rounded down to a multiple of
-     * 64. */
+    /* A worker's share of a larger scratch is rounded down to a multiple of 64, hence 64 bytes
+     * more. */
     return n_threads * (n_buffers * buffer_bytes(floats) + 64);
 }
 
@@ -85,6 +85,7 @@ bool engine_type_stores(const struct engine_tensor *t)
     return engine_type_computes(t) && t->type->encode != NULL;
 }
 
+/* i modulo n; the comparison is faster than a division in the usual case. */
 static int64_t wrapped(int64_t i, int64_t n)
 {
     return i < n ? i : i % n;

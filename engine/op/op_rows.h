@@ -2,7 +2,7 @@
  * rows, of contiguous floats. Private to op_*.c.
  *
  * A piece is n elements of one row, from `first` on. Elementwise ops divide pieces of at most
- * ENGINE_PIECE elements among workers, so that one long row still occupies all of them; ops that
+ * ENGINE_PIECE elements among workers, so that all workers compute parts of one long row; ops that
  * need a whole row at once divide rows. A source of contiguous floats is used in place; any other
  * is gathered or decoded into a buffer in the worker's part of the scratch. */
 #ifndef ENGINE_OP_OP_ROWS_H
@@ -20,6 +20,7 @@ struct engine_piece {
     int64_t first, n;   /* its elements first .. first + n - 1 */
 };
 
+/* The number of pieces of t, and piece `index` of t, 0 <= index < engine_pieces(t). */
 int64_t engine_pieces(const struct engine_tensor *t);
 struct engine_piece engine_piece_at(const struct engine_tensor *t, int64_t index);
 struct engine_piece engine_row_at(const struct engine_tensor *t, int64_t row); /* a whole row */
@@ -27,16 +28,16 @@ struct engine_piece engine_row_at(const struct engine_tensor *t, int64_t row); /
 /* The first byte of t's row (i1, i2, i3); indexes past t's dimensions wrap around to 0. */
 char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3);
 
-/* The piece's n floats of t, which is repeated as needed: either t's memory or `buffer`, which must
- * hold n floats. */
+/* The piece's n floats of t, which is repeated as needed: a pointer into t's memory, or to
+ * buffer[n]. */
 const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
                                const struct engine_piece *at, float *buffer);
 
 /* The address of the piece in a contiguous F32 tensor. */
 float *engine_piece_out(const struct engine_tensor *dst, const struct engine_piece *at);
 
-/* Writes the piece's n floats to dst, of any type that encodes and any stride. `buffer` holds n
- * floats. */
+/* Writes the piece's n floats x to dst, of any type that encodes and any stride. buffer[n] is used
+ * for strided rows. */
 void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer);
 
@@ -59,13 +60,13 @@ float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int
         .scratch = (scratch_), .run = (run_), __VA_ARGS__                                          \
     }
 
-/* The scratch rules of elementwise ops and of ops that take whole rows of src[0]. */
+/* The scratch rules of elementwise ops and of ops that load whole rows of src[0]. */
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
 
-/* True for types that decode to floats and can be written from floats. */
+/* True if t's type can be decoded to floats. */
 bool engine_type_computes(const struct engine_tensor *t);
-/* True for types in which floats can also be stored. */
+/* True if floats can also be encoded to t's type. */
 bool engine_type_stores(const struct engine_tensor *t);
 
 #endif

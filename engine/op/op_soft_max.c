@@ -99,7 +99,7 @@ static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* Whether y must be sorted before x, which precedes it. */
+/* Whether y must be before x in the result; x is before y in the row. */
 static bool precedes(float y, float x, bool descending)
 {
     if (isnan(x)) return !isnan(y);

@@ -1,4 +1,5 @@
-/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of others.
+/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of another
+ * tensor.
  *
  * Views compute nothing; a view is its shape, strides and offset, checked once against its memory
  * (engine_graph_view). */
@@ -44,7 +45,7 @@ struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tenso
         nb[to[d]] = a->nb[d];
     }
     if (d0 != 0 && a->type->block_len != 1)
-        return engine_graph_fail(g, "permute: blocks of %s cannot be taken apart", a->type->name);
+        return engine_graph_fail(g, "permute: blocks of %s cannot be divided", a->type->name);
     return engine_graph_view(g, &engine_op_permute, a, ENGINE_DIMS, ne, nb, 0);
 }
 
@@ -113,7 +114,6 @@ struct engine_tensor *engine_reshape(struct engine_graph *g, struct engine_tenso
     u[0] /= block;
     v[0] /= block;
     if (!reshape_strides(u, a->nb, v, nb))
-        return engine_graph_fail(g, "reshape: %s joins rows that do not follow each other",
-                                 a->name);
+        return engine_graph_fail(g, "reshape: the rows of %s are not contiguous", a->name);
     return engine_graph_view(g, &engine_op_reshape, a, ENGINE_DIMS, full, nb, 0);
 }

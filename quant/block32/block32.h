@@ -1,9 +1,9 @@
 /* quant/block32/block32.h: private to quant/: scale search and scalar kernels, shared by the types
  * with blocks of 32 (vector kernels: quant/block32/block32_x86.h).
  *
- * A type is a struct quant_form32: the positions of its bits and the meaning of its codes. The
- * kernels that quant/block32/block32_kernels.h generates inline the functions here with a constant
- * form, so each kernel is one loop without branches on the form. */
+ * A type is described by a struct quant_form32: the positions of its bits and the values of its
+ * codes. The kernels that quant/block32/block32_kernels.h generates inline the functions here with
+ * a constant form, so each kernel is one loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -11,10 +11,10 @@
 #include "quant/types.h"
 #include <math.h>
 
-/* x ~ d * code, the largest element at 127 or -127; returns d, NaN with an element that is not
- * finite; a scale above the range of binary16 is clamped. Codes are rounded by d before it becomes
- * binary16, ties away from zero: the bytes are those of llama-quantize, the squared error is less
- * than 1 % above that of codes rounded by the stored scale. */
+/* Writes the codes of x ~ d * code, with the largest element at 127 or -127, and returns d as
+ * binary16: NaN if an element is not finite, the largest number if the scale is above the range.
+ * Codes are rounded with d before it is converted to binary16, ties away from zero, which gives the
+ * bytes of llama-quantize; the squared error is less than 1 % above that with the stored scale. */
 QUANT_INLINE uint16_t quant_encode_bytes(const float x[32], int8_t code[32])
 {
     uint32_t largest = 0;
@@ -99,9 +99,9 @@ static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
 
 /* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
 
-/* One block, read from the file's bytes. */
+/* One block, unpacked from the file's bytes. */
 struct quant_block32 {
-    float d, m; /* m only where there are minima */
+    float d, m; /* m: only in types with minima */
     uint8_t code[32];
 };
 

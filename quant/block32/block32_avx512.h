@@ -1,18 +1,18 @@
 /* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512,
  * on interleaved rows (quant/row_groups.h).
  *
- * A step takes blocks b and b + 1 of each of eight rows. The drawing has register j of its
- * products, j = 0 to 3, and the register of sums after adjacent elements are added, by 128-bit
- * lanes, elements from 3 down to 0:
+ * A step multiplies blocks b and b + 1 of each of eight rows. Register j of its products, j = 0 to
+ * 3, has four partial sums of a block in each 128-bit lane; then adjacent elements are added until
+ * one register has the sums of all sixteen blocks (elements from 3 down to 0 of each lane):
  *
  *     lane               3              2              1              0
  *     products j         row j+4, b+1   row j+4, b     row j, b+1     row j, b
  *     sums, rows         7 6 5 4        7 6 5 4        3 2 1 0        3 2 1 0
  *     sums, block        b+1            b              b+1            b
  *
- * The floats of these sixteen blocks are computed at once; the accumulator adds lanes 0 and 2, then
- * lanes 1 and 3. A load of 64 bytes usually crosses a cache line, but reads both blocks of a row
- * with their scales. */
+ * The values v of these sixteen blocks are computed at once; then lanes 0 and 2 are added to the
+ * accumulator, then lanes 1 and 3. A load of 64 bytes usually crosses a cache line, but reads both
+ * blocks of a row with their scales. */
 #ifndef QUANT_BLOCK32_BLOCK32_AVX512_H
 #define QUANT_BLOCK32_BLOCK32_AVX512_H
 
@@ -29,7 +29,8 @@ struct quant_step_rows {
     const char *ahead; /* eight lines to prefetch by PREFETCHNTA during the step; NULL: none */
 };
 
-/* Prefetches line i of `ahead`, after the load of *loaded: gcc would group the prefetches. */
+/* Prefetches line i of `ahead` after the load of *loaded; the dependency keeps gcc from moving all
+ * prefetches of a step to one place. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_rows *rows, int i,
                                                         __m512i *loaded)
 {
@@ -46,9 +47,9 @@ struct quant_row_column {
     int32_t less[16]; /* -offset * (sum of q) */
 };
 
-/* The elements that a step's codes are multiplied by. Interleaved rows share the column's blocks b
- * and b + 1: q has elements 0 to 31 of both; low and high have elements 0 to 15 and 16 to 31 of the
- * lane's block. */
+/* The elements of the column for a step. Interleaved rows share the column's blocks b and b + 1: q
+ * has elements 0 to 31 of both; low and high have elements 0 to 15 and 16 to 31 of the lane's
+ * block. */
 struct quant_step_column {
     __m512i q, low, high;
     const struct quant_row_column *single_row; /* NULL: interleaved */
@@ -69,6 +70,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_pairs_avx512(bool fit_16, __m51
     return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 }
 
+/* The second call for the sums of quant_add_pairs_avx512 (quant_add_rest_avx2). */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_rest_avx512(struct quant_form32 form, __m512i a,
                                                              __m512i b)
 {
@@ -80,6 +82,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_rest_avx512(struct quant_form32
                             _mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0xdd)));
 }
 
+/* Adds the four partial sums of each lane of four registers: one register of 16 sums. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_four_avx512(struct quant_form32 form,
                                                              const __m512i sum[4])
 {
@@ -141,7 +144,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i
 }
 
 /* The codes of each lane's block: elements 0 to 15, and 16 to 31. The first four bytes of each lane
- * of `heads` hold d, and m where there are minima; the next four hold the bytes that follow in the
+ * of `heads` are d, and m in types with minima; the next four are the bytes that follow in the
  * block. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
                                                      struct quant_step_pair pair, __m512i heads,
@@ -167,8 +170,7 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
     for (int j = 0; j < 4; j++) {
         __m512i low, high;
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* Hides where the value comes from, because gcc would otherwise load it again for its
-         * second use. */
+        /* After this empty statement gcc cannot load the value again for its second use. */
         if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
@@ -239,8 +241,8 @@ quant_step_sums_bytes(struct quant_form32 form, const struct quant_step_rows *ro
                                    _mm512_shuffle_i64x2(four[c][0], four[c][1], 0xdd));
 }
 
-/* Sums of products of codes with each of some columns, and the first words of the blocks: d
- * in the low half of each element, m in the high half where the type has minima. */
+/* Computes the sums of products of the codes with each of n_columns columns, and the first words of
+ * the blocks: d in the low half of each element, m in the high half in types with minima. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_step_sums(struct quant_form32 form, const struct quant_step_rows *rows, int n_columns,
                 const struct quant_step_column *column, __m512i *heads, __m512i *isum)
@@ -251,7 +253,7 @@ quant_step_sums(struct quant_form32 form, const struct quant_step_rows *rows, in
         quant_step_sums_nibbles(form, rows, n_columns, column, heads, isum);
 }
 
-/* ---- The shell ---- */
+/* ---- From sums to values ---- */
 
 /* Constants of a gemv, for all groups of rows. */
 struct quant_product512 {
@@ -291,7 +293,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
                                                         __m512i heads, __m512 x_d, __m512 x_s)
 {
-    /* Low halves, then high halves. */
+    /* The low halves of all elements (d), then the high halves (m). */
     const __m512i evens =
         _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
                          22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);

@@ -2,8 +2,8 @@
  * of 32 from its struct quant_form32.
  *
  * QUANT_BLOCK32_KERNELS(q4_0) defines these functions from q4_0_form, and
- * QUANT_BLOCK32_MEMBERS(q4_0, 3) puts them into the type's row; likewise for q4_1, q5_0, q5_1,
- * q8_0, iq4_nl and mxfp4:
+ * QUANT_BLOCK32_MEMBERS(q4_0, 3) puts them into the type's row (the same for q4_1, q5_0, q5_1,
+ * q8_0, q8_1, iq4_nl and mxfp4):
  *
  *     scalar     q4_0_decode         q4_0_encode   q4_0_dot   q4_0_gemv   q4_0_unpack
  *     AVX2       q4_0_decode_avx2                             q4_0_gemv_avx2     q4_0_unpack_avx2

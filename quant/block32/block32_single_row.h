@@ -2,9 +2,9 @@
  * AVX-512, row by row.
  *
  * On processors that read a single stream fastest, eight adjacent rows are read in the order of the
- * file, sixteen blocks per step. The values v of the eight rows are kept in memory until all are
- * computed; then they are added as in a step on interleaved rows (quant/block32/block32_avx512.h),
- * which also takes the blocks after the last sixteen.
+ * file, sixteen blocks per step. The values v of the eight rows are stored until all are computed;
+ * then they are added as in a step on interleaved rows (quant/block32/block32_avx512.h), which also
+ * multiplies the blocks after the last sixteen.
  *
  * A step on a single row is one on interleaved rows in which "row" j is the pair of blocks 2j and
  * 2j + 1. Its sums, by 128-bit lanes, elements from 3 down to 0:
@@ -29,7 +29,7 @@ struct quant_row_part {
     struct quant_row_column column[QUANT_ROW_MAX_BLOCKS / QUANT_ROW_BLOCKS];
 };
 
-/* Blocks b .. b + 15 of the column. */
+/* Copies blocks b .. b + 15 of the column. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_row_column_fill(struct quant_form32 form,
                                                           const struct quant_act *a, int64_t b,
                                                           struct quant_row_column *to)
@@ -54,14 +54,14 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_row_column_fill(struct quant_form32 fo
     _mm512_store_si512(to->less, _mm512_permutexvar_epi32(order, less));
 }
 
-/* v of sixteen blocks. inside: 64 bytes may be read from the start of the last two. */
+/* Computes v of sixteen blocks. inside: 64 bytes may be read from the start of the last two. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_product512 *p,
                                                           const uint8_t *at,
                                                           const struct quant_row_column *single_row,
                                                           bool inside, float *v)
 {
-    /* Memory alone limits the speed of types with bytes, so they prefetch a line after the loads of
-     * each pair. */
+    /* Types with bytes are limited by memory bandwidth only: they prefetch a line after the load of
+     * each pair of blocks, instead of all lines of a step at once. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
     const char *ahead = (const char *)at + QUANT_SINGLE_DISTANCE;
@@ -82,14 +82,14 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                          _mm512_load_ps(single_row->s)));
 }
 
-/* v of a part of a row. end: the part ends at the end of the last row. */
+/* Computes v of a part of a row. end: the part ends at the end of the last row. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product512 *p,
                                                      const struct quant_row_part *part,
                                                      const uint8_t *at, bool end, float *v)
 {
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
     const struct quant_row_column *column = part->column;
-    /* Loads end less than two blocks past a step. */
+    /* Loads of a step end less than two blocks after it. */
     const int64_t outside = end && part->last && part->rest < 2 ? QUANT_ROW_BLOCKS : 0;
     int64_t i = 0;
     for (; i < part->n - outside; i += QUANT_ROW_BLOCKS, at += bytes)
@@ -118,23 +118,23 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_row_values_add(__m512 acc, const flo
     return quant_step_add(acc, _mm512_shuffle_ps(two[1], two[3], 0xee), true);
 }
 
-/* Adds v of a part of eight rows to out, which holds the sums of the earlier parts. */
+/* Adds v of a part of eight rows to out, the sums of the earlier parts. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_product512 *p,
                                                          const struct quant_row_part *part,
                                                          const uint8_t *row, size_t stride,
                                                          const float *v, float *out)
 {
-    const struct quant_row_group near = {.n = QUANT_GEMV_ROWS, .row_stride = stride};
+    const struct quant_row_group rows = {.n = QUANT_GEMV_ROWS, .row_stride = stride};
     __m512 acc = _mm512_setzero_ps();
     if (part->first > 0) acc = quant_load_eight(out);
     for (int64_t i = 0; i < part->n; i += 8)
         acc = quant_row_values_add(acc, v + i, (size_t)part->n);
-    if (part->last) quant_blocks_interleaved(p, &near, row, part->first + part->n, false, &acc);
+    if (part->last) quant_blocks_interleaved(p, &rows, row, part->first + part->n, false, &acc);
     quant_store_eight(acc, out);
 }
 
-/* The values of eight rows are added while those of the next eight are computed, to hide the
- * latency of the long chain of additions. */
+/* Multiplies a part of all rows. The values of eight rows are added while those of the next eight
+ * are computed, to hide the latency of the long chain of additions. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv_row_part(const struct quant_product512 *p,
                                                         const struct quant_row_part *part,
                                                         const struct quant_rows *rows, float *out)
@@ -187,7 +187,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
-/* Multiplies the rows by some columns; strided rows are read only once. */
+/* Multiplies the rows by 2 to 4 columns; strided rows are read only once. n_columns is a constant
+ * in each of the inlined copies. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_gemv32_few_avx512(struct quant_form32 form, int64_t k, const struct quant_rows *rows,
                         int n_columns, const struct quant_act *a, float *const *out)

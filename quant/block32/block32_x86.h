@@ -57,7 +57,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_e8m0_avx2(__m256i e)
     return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, large));
 }
 
-/* d of a block of each of eight rows, and m, which is 0 where the type has none. */
+/* d of a block of each of eight rows, and m, which is 0 in types without minima. */
 CPU_TARGET_AVX2 QUANT_INLINE void
 quant_scales_avx2(struct quant_form32 form, const uint8_t *const row[8], __m256 *d, __m256 *m)
 {
@@ -98,8 +98,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 for
     return _mm256_add_epi8(quant_values_avx2(form), _mm256_set1_epi8((char)form.offset));
 }
 
-/* vpmaddubsw multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two such
- * sums can also be added in 16 bits if 4 * 127 * max_code <= INT16_MAX; for other types the offset
+/* VPMADDUBSW multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two such
+ * sums can also be added in 16 bits if 4 * 127 * max_code <= INT16_MAX; in other types the offset
  * is subtracted from the codes first, and the products are |value| * (q with the sign of value). */
 QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
 {
@@ -107,7 +107,7 @@ QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
 }
 
 /* Elements 0 to 15 (*low) and 16 to 31 (*high) of a block at `even` in the lower lane, of one at
- * `odd` in the upper lane: codes, or values where quant_by_value32. */
+ * `odd` in the upper lane: codes, or values if quant_by_value32. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form,
                                                         const uint8_t *even, const uint8_t *odd,
                                                         __m256i *low, __m256i *high)
@@ -136,8 +136,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
 
 /* ---- gemv ----
  *
- * A step takes one block of each of eight rows (quant/row_groups.h): in the lanes of one register
- * eight canonical sums hide each other's latency, and the column is loaded once for eight rows.
+ * A step multiplies one block of each of eight rows (quant/row_groups.h): one addition then updates
+ * the canonical sums of eight rows, one per lane, and the column is loaded once for all of them.
  * With AVX-512 this is used only for blocks of an odd number of bytes, which permutations of 16-bit
  * words cannot separate; the others are in quant/block32/block32_avx512.h. */
 
@@ -166,7 +166,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 fo
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
 }
 
-/* As above with vpdpbusd, which adds four products in 32 bits; always with codes. */
+/* As above with VPDPBUSD, which adds four products in 32 bits; always with codes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
                                                               const uint8_t *even,
                                                               const uint8_t *odd, __m256i q_low,
@@ -178,8 +178,9 @@ CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form3
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-/* Reduces four partial sums of eight products each to one, in two steps that add adjacent sums.
- * Where the sums fit 16 bits, a multiply-add by 1 takes two operations instead of three. */
+/* Four partial sums of eight products each are reduced to one in two steps that add adjacent sums.
+ * If the sums fit 16 bits, a step is a pack and a multiply-add by 1: two operations instead of
+ * three. */
 QUANT_INLINE bool quant_eights_fit_16(struct quant_form32 form)
 {
     return 8 * 127 * form.max_code <= INT16_MAX;
@@ -331,7 +332,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, 
     return form.codebook ? _mm256_shuffle_epi8(quant_codebook_avx2(form), codes) : codes;
 }
 
-/* The product is exact, so at most one rounding occurs. */
+/* The product d * (code - offset) is exact, so only the sum with m is rounded, as in
+ * quant_decode32. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t first,
                                                       int64_t n, const void *row, float *out)
 {
@@ -393,7 +395,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const 
     t[3] = _mm512_unpackhi_epi64(hi01, hi23);
 }
 
-/* Splits transposed nibbles: the low ones are elements 0 to 15, the high ones 16 to 31. */
+/* Splits transposed nibbles: q[0] to q[3] get elements 0 to 15, q[4] to q[7] elements 16 to 31. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
 {
     const __m256i nibble = _mm256_set1_epi8(15);
@@ -515,7 +517,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, 
     }
 }
 
-/* Does what quant_scales_avx2 does, for 16 rows. */
+/* As quant_scales_avx2, for 16 rows. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {

@@ -1,13 +1,19 @@
 /* quant/block32/iq4_nl.c: IQ4_NL: blocks of 32 four-bit indices into a codebook of 16 values, with
- * a scale.
+ * a scale; 4.5 bits per weight.
  *
- * value = d * book[code]. 4.5 bits per weight. "Codes" below and in panels are book[code] + 128.
- * Called through the type table only. */
+ *      byte  0     2                      18
+ *            | d   | qs[16]               |     d: binary16, little-endian
+ *
+ *      qs[i]:  high nibble: index of element 16 + i, low nibble: index of element i
+ *      x = d * quant_codebook_iq4[index]
+ *
+ * The codes below and in panels are quant_codebook_iq4[index] + 128. Source of the layout: the GGUF
+ * format as its reference implementation writes it. */
 #include "quant/block32/block32_kernels.h"
 
 struct block {
-    uint16_t d;     /* half precision */
-    uint8_t qs[16]; /* byte l: element l low, element 16 + l high */
+    uint16_t d;
+    uint8_t qs[16];
 };
 _Static_assert(sizeof(struct block) == 18, "IQ4_NL block");
 

@@ -4,9 +4,9 @@
  *
  * A type file defines a struct quant_long_form and
  *
- *     NAME_code(block, i)         the unsigned code of element i; value = d * (code - offset)
- *     NAME_codes_avx2(block, s)   those of elements 32s ... 32s + 31; offset and codes below 4
- *     NAME_codes_avx512(block, s) those of elements 64s ... 64s + 63
+ *     NAME_code(block, i)         the code of element i, 0 to 3; value = d * (code - offset)
+ *     NAME_codes_avx2(block, s)   the codes of elements 32s .. 32s + 31
+ *     NAME_codes_avx512(block, s) the codes of elements 64s .. 64s + 63
  *
  * QUANT_LONG_KERNELS(NAME) generates its kernels, QUANT_LONG_MEMBERS(NAME) puts them into its
  * row. */
@@ -24,7 +24,7 @@ struct quant_long_form {
 
 typedef uint8_t quant_long_code(const uint8_t *block, int i);
 
-/* The block that holds element i of a row. */
+/* The block of element i of a row. */
 QUANT_INLINE const uint8_t *quant_long_at(struct quant_long_form form, const void *row, int64_t i)
 {
     return (const uint8_t *)row + i / form.len * form.bytes;
@@ -84,8 +84,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_long_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* A step takes eight blocks of 32 (fewer at the end of a row), whose values v (quant.h) fill one
- * register. */
+/* A step multiplies eight blocks of 32 (fewer at the end of a row), whose values v (quant/quant.h)
+ * fill one register. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_long_gemv_avx2(struct quant_long_form form,
                                                        quant_long_codes_avx2 *codes, int64_t k,
                                                        const struct quant_rows *rows,
@@ -160,12 +160,12 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form 
     }
 }
 
-/* ---- One column, AVX-512: four rows at a time, sixteen blocks of 32 at a step ---- */
+/* ---- One column, AVX-512: four rows at a time, sixteen blocks of 32 per step ---- */
 
 typedef __m512i quant_long_codes_avx512(const uint8_t *block, int s);
 
-/* v of n blocks of 32, at most sixteen, from block b of the column and `at` of a row; the other
- * lanes are unused. */
+/* Computes v of n blocks of 32, at most sixteen, from block b of the column and `at` of a row; the
+ * other lanes are unused. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_long_values(struct quant_long_form form,
                                                         quant_long_codes_avx512 *codes,
                                                         const uint8_t *at,

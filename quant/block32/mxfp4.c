@@ -1,25 +1,30 @@
-/* quant/block32/mxfp4.c: MXFP4: blocks of 32 four-bit floats (E2M1) with a power of two as scale.
+/* quant/block32/mxfp4.c: MXFP4: blocks of 32 four-bit floats (E2M1) with a power of two as scale;
+ * 4.25 bits per weight.
  *
- * value = 2^(e - 128) * book[code]; the book is E2M1 doubled, so that it is integer. Source: OCP
- * Microscaling Formats (MX) Specification 1.0, with two differences that files in use rely on: code
- * 8 ("minus zero") is plain 0, and e = 255 is not NaN but the number that the formula gives. 4.25
- * bits per weight. "Codes" below and in panels are book[code] + 16. Called through the type table
- * only. */
+ *      byte  0    1                      17
+ *            | e  | qs[16]               |
+ *
+ *      qs[i]:  high nibble: element 16 + i, low nibble: element i; bit 3 of a nibble is the sign
+ *      x = 2^(e - 128) * quant_e2m1[nibble]
+ *
+ * quant_e2m1 is E2M1 doubled, so that it is integer. Source: OCP Microscaling Formats (MX)
+ * Specification 1.0, with two differences that files in use rely on: nibble 8 ("minus zero") is 0,
+ * and e = 255 is not NaN but the number that the formula gives. The codes below and in panels are
+ * quant_e2m1[nibble] + 16. */
 #include "quant/block32/block32_kernels.h"
 #include "quant/encode/e2m1.h"
 
 struct block {
     uint8_t e;
-    uint8_t qs[16]; /* byte l: element l low, element 16 + l high; bit 3 of a code is the sign */
+    uint8_t qs[16];
 };
 _Static_assert(sizeof(struct block) == 17, "MXFP4 block");
 
 enum { OFFSET = 16, MAX_CODE = 12 + OFFSET, E_MAX = 255 };
 
-/* The scale is the power of two that puts the largest element at 4 to 8 (the largest code is 6), or
- * the next larger or smaller one, whichever gives the smallest error. Elements that are not finite
- * have no code: such a block gets the largest scale, whose values overflow float, so that the error
- * is visible. */
+/* The scale is the power of two that puts the largest element at 4 to 8 (the largest value is 6),
+ * or twice that, if this gives a smaller error. Elements that are not finite have no code: such a
+ * block gets the largest scale, whose values overflow float, so that the error is visible. */
 QUANT_INLINE void mxfp4_write(const float in[32], const float *importance, uint8_t *at)
 {
     struct block block = {.e = E_MAX};
@@ -32,7 +37,7 @@ QUANT_INLINE void mxfp4_write(const float in[32], const float *importance, uint8
     }
     memset(code, 7, sizeof code);
     if (largest < 0x7f800000) {
-        /* The exponent is at most -126: subnormals get the smallest scale. */
+        /* largest < 2^exponent; subnormals get the smallest scale. */
         const int exponent = (int)(largest >> 23) - 126,
                   e = exponent + 124 < 0 ? 0 : exponent + 124;
         quant_fit_weights(32, importance, w);

@@ -5,7 +5,7 @@
  *
  *      bit[i / 8] bit i % 8: element i is d, otherwise -d
  *
- * "Codes" are twice the bit. Source of the layout: the GGUF format as its reference implementation
+ * A code is twice the bit. Source of the layout: the GGUF format as its reference implementation
  * writes it. */
 #include "quant/block32/long_block.h"
 #include "quant/encode/fit.h"
@@ -44,7 +44,7 @@ QUANT_LONG_KERNELS(q1_0)
 QUANT_INLINE void q1_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                  const float *importance, void *row)
 {
-    (void)to; /* the scale is the mean magnitude */
+    (void)to; /* no search: the best scale of signs is the weighted mean magnitude */
     uint8_t *out = row;
     for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
         const float *x = in + b * LEN;

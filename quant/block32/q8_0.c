@@ -5,7 +5,7 @@
  *
  *      x = d * qs[i]
  *
- * Panels hold the bytes plus 128, because the multiply instructions take one unsigned operand.
+ * The codes in panels are qs[i] + 128, because the multiply instructions take one unsigned operand.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
 #include "quant/block32/block32_kernels.h"
 

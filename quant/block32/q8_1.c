@@ -5,8 +5,8 @@
  *
  *      x = d * qs[i]
  *
- * s, d times the sum of qs, is not read here. Panels hold the bytes plus 128. Source of the layout:
- * the GGUF format as its reference implementation writes it. */
+ * s is d times the sum of qs; no kernel reads it. The codes in panels are qs[i] + 128. Source of
+ * the layout: the GGUF format as its reference implementation writes it. */
 #include "quant/block32/block32_kernels.h"
 
 struct block {

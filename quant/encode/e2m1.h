@@ -8,8 +8,8 @@
 /* Code 8 ("minus zero") is 0. */
 static const int8_t quant_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* Returns the code, without its sign, of size = |x| / d: the number of midpoints below it; *value
- * is the code's value. */
+/* Returns the code, without its sign, for size = |x| / d, which is the number of midpoints below
+ * it; *value is the code's value. */
 QUANT_INLINE float quant_e2m1_count(float size, float *value)
 {
     static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
@@ -23,7 +23,7 @@ QUANT_INLINE float quant_e2m1_count(float size, float *value)
     return count;
 }
 
-/* The weighted error of n elements, a multiple of 8, under the scale d. */
+/* The weighted squared error of n elements, a multiple of 8, for the scale d. */
 QUANT_INLINE float quant_e2m1_error(int n, const float *x, const float *w, float d)
 {
     const float inverse = quant_fit_inverse(d);
@@ -39,6 +39,7 @@ QUANT_INLINE float quant_e2m1_error(int n, const float *x, const float *w, float
     return quant_fit_sum(lane);
 }
 
+/* Writes the codes of n elements for the scale d. */
 QUANT_INLINE void quant_e2m1_codes(int n, const float *x, float d, uint8_t *code)
 {
     const float inverse = quant_fit_inverse(d);

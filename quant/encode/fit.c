@@ -1,14 +1,14 @@
 /* quant/encode/fit.c: the search for scales and codes; see quant/encode/fit.h.
  *
- * Step 1, each block or sub-block alone: try scales around the one that just spans the elements,
- * round to codes, solve for the best scale (and minimum) of these codes, and keep the best. Step 2,
- * the super-block: scales and minima become small integers times d and dmin; each sub-block takes
- * the best of the adjacent integers, and d and dmin are solved for again, as long as the error
- * decreases.
+ * Step 1, for each block or sub-block: for several trial scales near the one whose codes just span
+ * the elements, round the elements to codes, compute the best scale (and minimum) for these codes
+ * by least squares, and keep the result with the smallest error. Step 2, for the super-block:
+ * scales and minima are rounded to small integers times d and dmin; each sub-block uses the best of
+ * the adjacent integers, and d and dmin are computed again, as long as the error decreases.
  *
  * A super-block or 512 elements of blocks are processed at once in 16 lanes: a lane is a block, a
- * sub-block or a part of one. Nearly all time is spent in add_sums, the sums of the codes for given
- * scales, which each level implements; the rest is compiled for each level. */
+ * sub-block or a part of one. Nearly all time is spent in add_sums, the sums over the codes for
+ * given scales, which each level implements; the rest is compiled for each level. */
 #define FIT_TARGET
 #define FIT_BYTES 16
 #include "quant/encode/fit_lanes.inc"

@@ -1,10 +1,10 @@
 /* quant/encode/fit.h: private to quant/: the search for scales and codes that encoders share.
  *
- * Least squares, each element weighted by its importance. Without importance the weight is (root
- * mean square of the super-block) + |x|: errors of large weights do more harm, but small weights
- * are more frequent. Plain float arithmetic in a fixed order, so the bytes do not depend on the
- * machine. Super-blocks (or blocks) with an element that is not finite get d = NaN and codes 0, so
- * that the error is visible. */
+ * Scales minimize the sum of squared errors, each weighted by the importance of the element.
+ * Without importance the weight is (root mean square of the super-block) + |x|: errors of large
+ * weights do more harm, but small weights are more frequent. The arithmetic is that of floats in a
+ * fixed order, so the bytes do not depend on the machine. Super-blocks (or blocks) with an element
+ * that is not finite get d = NaN and codes 0, so that the error is visible. */
 #ifndef QUANT_ENCODE_FIT_H
 #define QUANT_ENCODE_FIT_H
 
@@ -19,8 +19,9 @@ enum { FIT_LEN = 256, QUANT_FIT_AT_ONCE = 512, FIT_NAN = 0x7e00 };
 struct quant_fit_grid {
     int low, high;
     const int8_t *codebook; /* NULL: integers */
-    /* Trial scales: they put the largest element at high + first + i * step or at low - first - i *
-     * step, i < n_trials. */
+    /* Trial scale i of n_trials: the largest element is at high + first + i * step, or at low -
+     * first
+     * - i * step. */
     int n_trials;
     float first, step;
 };
@@ -36,8 +37,8 @@ static const struct quant_fit_grid quant_fit_iq4 = {.low = -127,
 struct quant_fit_min_form {
     int max_code, max_scale; /* of the scales of sub-blocks */
     bool bounded;            /* x ~ scale * code - min, with min not negative */
-    /* Trial scales: the range of the elements is max_code + more steps, and code 0 is low /
-     * max_code of the range above its minimum. */
+    /* Trial scales: the range of the elements is max_code + more codes wide, and code 0 is
+     * low / max_code of the range above the smallest element. */
     int n_trials;
     const struct quant_fit_trial {
         float low, more;
@@ -48,9 +49,9 @@ static const struct quant_fit_trial quant_fit_bounded[19] = {
     {0, -0.9f}, {0, -0.8f}, {0, -0.7f}, {0, -0.6f}, {0, -0.5f}, {0, -0.4f}, {0, -0.3f},
     {0, -0.2f}, {0, -0.1f}, {0, 0},     {0, 0.1f},  {0, 0.2f},  {0, 0.3f},  {0, 0.4f},
     {0, 0.5f},  {0, 0.6f},  {0, 0.7f},  {0, 0.8f},  {0, 0.9f}};
-/* First ranges that end at the ends of the data, or up to a step and a half inside. Then ranges
- * that use fewer codes than there are: elements already on a grid (from a file of four or five
- * bits) are represented exactly by multiples of their own codes. */
+/* The first nine trials have ranges that end at the ends of the data, or up to 1.5 codes inside.
+ * The others use fewer codes than there are: elements that already are on a grid (from a file of
+ * four or five bits) are represented exactly by multiples of those codes. */
 static const struct quant_fit_trial quant_fit_free[15] = {
     {0, 0},         {0, 0.75f},   {0, 1.5f},     {0.75f, 0.75f}, {0.75f, 1.5f},
     {0.75f, 2.25f}, {1.5f, 1.5f}, {1.5f, 2.25f}, {1.5f, 3},      {0, -1},
@@ -64,7 +65,7 @@ static const struct quant_fit_trial quant_fit_free[15] = {
 bool quant_fit_prepare(int n, const float *in, const float *importance, bool by_size, float *x,
                        float *w);
 
-/* Sums have this many lanes, so that a compiler can vectorize them without changing the result. */
+/* Sums have this many lanes, so that a compiler can vectorize them with the same result. */
 enum { QUANT_FIT_LANES = 8 };
 
 static inline float quant_fit_sum(const float lane[QUANT_FIT_LANES])
@@ -93,8 +94,8 @@ static inline float quant_fit_inverse(float scale)
     return fabsf(inverse) < INFINITY ? inverse : 0.0f;
 }
 
-/* Sets w[n] in proportion to importance[n], the largest 1 and none 0; all 1 if importance is NULL
- * or has no finite value above 0. */
+/* Sets w[n] in proportion to importance[n]: the largest is 1, the smallest at least 1e-6. All are 1
+ * if importance is NULL or has no finite value above 0. */
 QUANT_INLINE void quant_fit_weights(int n, const float *importance, float *w)
 {
     const float floor = 1e-6f;
@@ -115,7 +116,7 @@ struct quant_fit_super {
     uint16_t d, dmin;
     int16_t scale[16];  /* without the file's offset, if any */
     uint8_t min[16];    /* only in types with minima */
-    uint8_t q[FIT_LEN]; /* number in the grid */
+    uint8_t q[FIT_LEN]; /* codes: indices of the grid's values */
 };
 
 /* Scale and minimum of a block as in the file. */
@@ -123,7 +124,8 @@ struct quant_scales {
     uint16_t d, m; /* binary16 */
 };
 
-/* The searches at one level; the result is the same at all levels. */
+/* The searches at one level; the result is the same at all levels. in: the elements, importance: a
+ * weight for each, or NULL. */
 struct quant_fit {
     /* n blocks of `len` (at most QUANT_FIT_AT_ONCE elements): x ~ d * value. Weights are as
      * described above with by_size, otherwise 1 without importance. A block with an element that

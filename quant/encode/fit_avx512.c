@@ -19,7 +19,7 @@ CPU_TARGET_AVX512 static inline struct book book_of(const int8_t codebook[16])
     return (struct book){value, _mm512_mul_ps(_mm512_set1_ps(0.5f), two)};
 }
 
-/* Binary search, bit by bit, for the last midpoint below x. */
+/* The nearest value of a codebook: a binary search, bit by bit, for the last midpoint below x. */
 CPU_TARGET_AVX512 static inline __m512 nearest_of(const struct book *book, __m512 x)
 {
     __m512i number = _mm512_setzero_si512();

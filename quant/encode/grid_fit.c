@@ -1,16 +1,18 @@
 /* quant/encode/grid_fit.c: the search for scales and entries; see quant/encode/grid_fit.h.
  *
- * Step 1, each sub-block alone: the best entries for each trial scale, and the best scale for the
- * best of these. Step 2, the super-block: scales become small odd integers times d, each sub-block
- * takes the best of the adjacent integers, and d is solved for again.
+ * Step 1, for each sub-block: the best entries for each trial scale, and the best scale for the
+ * best of these entries, by least squares. Step 2, for the super-block: scales are rounded to small
+ * odd integers times d, each sub-block uses the best of the adjacent integers, and d is computed
+ * again.
  *
- * The error of values v under a scale s is w (x - s v)^2 = w x^2 + s^2 (w v^2 - 2 / s (w x v)),
+ * The error of values v with a scale s is w (x - s v)^2 = w x^2 + s^2 (w v^2 - 2 / s (w x v)),
  * summed over the elements. For each group (elements of one entry) the sums of w x v and w v^2 are
  * tabulated for all combinations of levels in half an entry, so that a scale costs one
  * multiplication per combination. The best entry is found exactly: entries are listed by their
- * first half, and a list is read only if its half with the best second half beats the best entry so
- * far, initially the best entry for the previous scale. No entry has a smaller error than the
- * nearest level of each element: where these errors are too large, a scale is not searched. */
+ * first half, and a list is read only if its first half with the best second half has a smaller
+ * error than the best entry so far, which initially is the best one for the previous scale. No
+ * entry has a smaller error than the nearest level of each element (the bounds): if the bound of a
+ * scale is too large, it is not searched. */
 #define FIT_TARGET
 #define FIT_BYTES 16
 #include "quant/encode/grid_lanes.inc"
@@ -25,6 +27,7 @@ static int count_quarters(const struct quant_grid_form *form)
     return form->entry_len == 8 ? form->n_levels * form->n_levels : form->n_levels;
 }
 
+/* The number of the combination of levels in the first (0) or second (1) half of an entry. */
 static uint8_t half_of(const struct quant_grid_form *form, const uint8_t number[256], int entry,
                        int half)
 {
@@ -80,15 +83,15 @@ static float search(const struct quant_grid *grid, const struct quant_grid_sums 
                     float limit, uint16_t *entry)
 {
     const struct units u = units_of(scale, limit);
-    float second[QUANT_GRID_HALVES], least = INFINITY;
+    float second[QUANT_GRID_HALVES], min = INFINITY;
     for (int i = 0; i < grid->n_halves; i++) {
         second[i] = error_of(t, 1, i, u.ratio);
-        least = second[i] < least ? second[i] : least;
+        min = second[i] < min ? second[i] : min;
     }
     float best = first_best(grid, t, u, *entry);
     for (int h = 0; h < grid->n_halves; h++) {
         const float first = error_of(t, 0, h, u.ratio);
-        if (first + least < best) search_list(grid, h, first, second, &best, entry);
+        if (first + min < best) search_list(grid, h, first, second, &best, entry);
     }
     return error_in(u, best);
 }
@@ -97,8 +100,9 @@ const struct quant_grid_level quant_grid_scalar = GRID_LEVEL;
 
 /* ---- A sub-block ---- */
 
-/* The best entries of sub-block s for c->scale, if their error is below `limit`, all with one shift
- * unless `down` is NULL; the search begins at the entries of *c. */
+/* Finds the best entries of sub-block s for c->scale, beginning with the entries of *c; false if
+ * their error is not below `limit`. down: the shift of all groups; NULL: each group has the better
+ * one. */
 static bool choose_with(const struct quant_grid *grid, const struct quant_grid_tables *t,
                         const struct quant_grid_bounds *bounds, int s, const bool *down,
                         float limit, struct choice *c)
@@ -115,15 +119,16 @@ static bool choose_with(const struct quant_grid *grid, const struct quant_grid_t
     for (int i = 0; i < groups; i++) {
         if (!(c->error + rest[i] < limit)) return false;
         const int group = s * groups + i;
-        const float xx = t->xx[group], most = limit - c->error - rest[i + 1] - xx;
+        const float xx = t->xx[group], group_limit = limit - c->error - rest[i + 1] - xx;
         c->down[i] = both ? other[i] < up[i] : down && *down;
-        float best = grid->level->search(grid, sums_of(form, t, group, c->down[i]), c->scale, most,
-                                         &c->entry[i]);
+        float best = grid->level->search(grid, sums_of(form, t, group, c->down[i]), c->scale,
+                                         group_limit, &c->entry[i]);
         const float bound = (c->down[i] ? up[i] : other[i]) - xx;
-        if (both && bound < best && bound < most) {
+        if (both && bound < best && bound < group_limit) {
             uint16_t entry = c->entry[i];
-            const float error = grid->level->search(grid, sums_of(form, t, group, !c->down[i]),
-                                                    c->scale, best < most ? best : most, &entry);
+            const float error =
+                grid->level->search(grid, sums_of(form, t, group, !c->down[i]), c->scale,
+                                    best < group_limit ? best : group_limit, &entry);
             if (error < best) {
                 best = error;
                 c->entry[i] = entry;
@@ -148,8 +153,8 @@ static void add_sums(const struct quant_grid *grid, const struct quant_grid_tabl
     }
 }
 
-/* The bounds of sub-block s: with a shift of all by 1 and by -1, and with the better shift of each
- * group; without shifts the same. */
+/* The bounds of sub-block s: sum[0] with a shift of all groups by 1, sum[1] by -1, sum[2] with the
+ * better shift of each group. In types without shifts all are the same. */
 static void sum_bounds(const struct quant_grid_form *form, const struct quant_grid_bounds *bounds,
                        int s, float sum[3])
 {
@@ -164,6 +169,7 @@ static void sum_bounds(const struct quant_grid_form *form, const struct quant_gr
     }
 }
 
+/* The bound of sub-block s with the shifts that the type can have. */
 static float bound_of(const struct quant_grid_form *form, const struct quant_grid_bounds *bounds,
                       int s)
 {
@@ -174,7 +180,7 @@ static float bound_of(const struct quant_grid_form *form, const struct quant_gri
 }
 
 /* Replaces *best by the best entries of sub-block s for a scale if these are better; the search
- * begins at the entries of *from. */
+ * begins with the entries of *from. */
 static void choose(const struct quant_grid *grid, const struct quant_grid_tables *t,
                    const struct quant_grid_bounds *bounds, int s, float scale,
                    const struct choice *from, struct choice *best)
@@ -230,14 +236,14 @@ static void fit_subs(const struct quant_grid *grid, const struct quant_grid_elem
     }
 }
 
-/* Moves the signs to sign[]: x becomes the value to compare with magnitudes. */
-static void take_signs(const struct quant_grid_form *form, struct quant_grid_elements *e,
-                       uint8_t sign[32])
+/* Moves the signs to sign[], so that x can be compared with magnitudes. */
+static void split_signs(const struct quant_grid_form *form, struct quant_grid_elements *e,
+                        uint8_t sign[32])
 {
     memset(sign, 0, 32);
     if (form->signs == QUANT_GRID_SHIFTS) return;
     for (int g = 0; g < 32; g++) {
-        int least = 0;
+        int cheapest = 0;
         float cost = INFINITY;
         for (int i = 0; i < 8; i++) {
             float *x = &e->x[8 * g + i], w = e->w[8 * g + i];
@@ -245,11 +251,12 @@ static void take_signs(const struct quant_grid_form *form, struct quant_grid_ele
             *x = fabsf(*x);
             if (!(w * *x * *x < cost)) continue;
             cost = w * *x * *x;
-            least = i;
+            cheapest = i;
         }
         if (form->signs != QUANT_GRID_SIGNS_EVEN || __builtin_popcount(sign[g]) % 2 == 0) continue;
-        sign[g] ^= (uint8_t)(1 << least); /* the element whose wrong sign costs least */
-        e->x[8 * g + least] = -e->x[8 * g + least];
+        /* The element whose wrong sign increases the error least. */
+        sign[g] ^= (uint8_t)(1 << cheapest);
+        e->x[8 * g + cheapest] = -e->x[8 * g + cheapest];
     }
 }
 
@@ -278,8 +285,8 @@ static float choose_all(const struct quant_grid *grid, const struct quant_grid_e
     struct quant_grid_bounds bounds[2];
     memset(out->down, 0, sizeof out->down);
     for (int s = 0; s < n; s++) {
-        const float wanted = 0.5f * (ideal[s].scale * quant_fit_inverse(d) - 1.0f);
-        low[s] = (int)quant_fit_integer(wanted - 0.5f, 0.0f, (float)form->max_scale);
+        const float exact = 0.5f * (ideal[s].scale * quant_fit_inverse(d) - 1.0f);
+        low[s] = (int)quant_fit_integer(exact - 0.5f, 0.0f, (float)form->max_scale);
         for (int g = s * groups; g < (s + 1) * groups; g++)
             EACH (i, 2) by_group[i][g] = d * (float)(2 * (low[s] + i) + 1);
     }
@@ -315,7 +322,7 @@ void quant_grid_fit(const struct quant_grid *grid, const float *in, const float 
     float largest = 0.0f, best = INFINITY;
     *out = (struct quant_grid_fit){.d = FIT_NAN};
     if (!quant_fit_prepare(FIT_LEN, in, importance, form->by_size, e.x, e.w)) return;
-    take_signs(form, &e, trial.sign);
+    split_signs(form, &e, trial.sign);
     grid->level->fill(form, &e, &t);
     fit_subs(grid, &e, &t, ideal);
     for (int s = 0; s < FIT_LEN / form->sub_len; s++)

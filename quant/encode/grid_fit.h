@@ -2,8 +2,8 @@
  * grid, that is, a list of the combinations that 4 or 8 consecutive elements may have.
  *
  * The error of an entry is the sum of the errors of its two halves, which are tabulated for all
- * combinations of levels in half an entry. So the search finds the best of all entries for each
- * scale. */
+ * combinations of levels in half an entry. The search thus finds the best of all entries for each
+ * scale. A level is a value that an element of the grid can have. */
 #ifndef QUANT_ENCODE_GRID_FIT_H
 #define QUANT_ENCODE_GRID_FIT_H
 
@@ -12,7 +12,7 @@
 enum quant_grid_signs {
     QUANT_GRID_SIGNS_FREE, /* levels are magnitudes; each element has a sign */
     QUANT_GRID_SIGNS_EVEN, /* an even number of each 8 elements is negative */
-    QUANT_GRID_SHIFTS      /* levels have signs; all of shift_len are shifted by 1 or -1 */
+    QUANT_GRID_SHIFTS      /* levels have signs; each shift_len elements are shifted by 1 or -1 */
 };
 
 /* value = factor * d * (2 * scale + 1) * level. */
@@ -27,8 +27,8 @@ struct quant_grid_form {
     int sub_len, max_scale;
     float factor;
     bool by_size; /* weights: quant_fit_prepare */
-    /* Trial scales: n_scales of them; the first puts the largest element at `first` times the
-     * highest level, and each is 1 / `ratio` times the one before. */
+    /* Trial scales: with the first of n_scales, the largest element is `first` times the highest
+     * level; each of the others is 1 / `ratio` times the previous one. */
     int n_scales;
     float first, ratio;
 };
@@ -55,10 +55,10 @@ struct quant_grid_sums {
     float xv[2][QUANT_GRID_HALVES], vv[2][QUANT_GRID_HALVES];
 };
 
-/* A super-block: elements and their weights; magnitudes, if the grid has magnitudes. */
+/* A super-block: elements (magnitudes, if the grid has magnitudes) and their weights. */
 struct quant_grid_elements {
     float x[FIT_LEN], w[FIT_LEN];
-    float x_across[FIT_LEN], w_across[FIT_LEN]; /* by place in a group, then by group */
+    float x_across[FIT_LEN], w_across[FIT_LEN]; /* transposed: [place in a group][group] */
 };
 
 struct quant_grid_tables {
@@ -78,10 +78,10 @@ struct quant_grid_level {
      * infinity if that is not below `limit`. The search begins at *entry. */
     float (*search)(const struct quant_grid *grid, const struct quant_grid_sums *t, float scale,
                     float limit, uint16_t *entry);
-    /* Fills the tables and the elements' second order. */
+    /* Fills the tables and the transposed elements. */
     void (*fill)(const struct quant_grid_form *form, struct quant_grid_elements *e,
                  struct quant_grid_tables *t);
-    /* Each group has its scale. */
+    /* Computes the bounds; scale: of each group. */
     void (*bounds)(const struct quant_grid_form *form, const struct quant_grid_elements *e,
                    const float *scale, struct quant_grid_bounds *out);
 };
@@ -97,6 +97,7 @@ struct quant_grid {
     uint16_t listed[QUANT_GRID_ENTRIES];     /* entries, by first half */
     uint8_t second[QUANT_GRID_ENTRIES + 16]; /* their second halves; 16 may be read at once */
 };
+/* Fills *grid; form and level must remain valid. */
 void quant_grid_prepare(struct quant_grid *grid, const struct quant_grid_form *form,
                         const struct quant_grid_level *level);
 
@@ -108,6 +109,7 @@ struct quant_grid_fit {
     uint8_t sign[32]; /* bit i % 8 of i / 8: element i is negative */
     uint8_t down[32]; /* per 8 elements: 1 if the shift is -1 */
 };
+/* Searches scales and entries for the 256 elements `in`; importance: a weight for each, or NULL. */
 void quant_grid_fit(const struct quant_grid *grid, const float *in, const float *importance,
                     struct quant_grid_fit *out);
 

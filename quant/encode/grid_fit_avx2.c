@@ -12,7 +12,7 @@ CPU_TARGET_AVX2 static inline __m256 errors_of(const struct quant_grid_sums *t, 
                          _mm256_mul_ps(ratio, _mm256_loadu_ps(t->xv[half] + i)));
 }
 
-/* One comparison with the best entry so far decides which of eight lists are read. A list that a
+/* One comparison with the best entry so far selects the lists to read, of eight. A list that a
  * later best entry would exclude has no better entry, so the result is the same. */
 CPU_TARGET_AVX2 static float search(const struct quant_grid *grid, const struct quant_grid_sums *t,
                                     float scale, float limit, uint16_t *entry)
@@ -20,20 +20,20 @@ CPU_TARGET_AVX2 static float search(const struct quant_grid *grid, const struct 
     const struct units u = units_of(scale, limit);
     const __m256 ratio = _mm256_set1_ps(u.ratio);
     float first[8], second[QUANT_GRID_HALVES];
-    __m256 least = _mm256_set1_ps(INFINITY);
+    __m256 min = _mm256_set1_ps(INFINITY);
     for (int i = 0; i < grid->n_halves; i += 8) {
         const __m256 e = errors_of(t, 1, i, ratio);
         _mm256_storeu_ps(second + i, e);
-        least = _mm256_min_ps(e, least);
+        min = _mm256_min_ps(e, min);
     }
-    least = _mm256_min_ps(least, _mm256_permute2f128_ps(least, least, 1));
-    least = _mm256_min_ps(least, _mm256_shuffle_ps(least, least, 0x4e));
-    least = _mm256_min_ps(least, _mm256_shuffle_ps(least, least, 0xb1));
+    min = _mm256_min_ps(min, _mm256_permute2f128_ps(min, min, 1));
+    min = _mm256_min_ps(min, _mm256_shuffle_ps(min, min, 0x4e));
+    min = _mm256_min_ps(min, _mm256_shuffle_ps(min, min, 0xb1));
     float best = first_best(grid, t, u, *entry);
     for (int i = 0; i < grid->n_halves; i += 8) {
         const __m256 e = errors_of(t, 0, i, ratio);
         unsigned lists = (unsigned)_mm256_movemask_ps(
-            _mm256_cmp_ps(_mm256_add_ps(e, least), _mm256_set1_ps(best), _CMP_LT_OQ));
+            _mm256_cmp_ps(_mm256_add_ps(e, min), _mm256_set1_ps(best), _CMP_LT_OQ));
         if (!lists) continue;
         _mm256_storeu_ps(first, e);
         for (; lists; lists &= lists - 1) {

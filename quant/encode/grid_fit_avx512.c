@@ -17,26 +17,27 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 look_up(const __m512 *table, int n, __m512
     return _mm512_mask_mov_ps(ab, _mm512_cmpgt_epi32_mask(place, _mm512_set1_epi32(63)), c);
 }
 
-/* Of 16 n first halves, those that may have a better entry than `best` with the best second. */
-CPU_TARGET_AVX512 QUANT_INLINE void mark_lists(const __m512 *first, int n, __m512 least, float best,
+/* Sets a bit for each of 16 * n first halves that, with the best second half (`min`), have a
+ * smaller error than `best`. */
+CPU_TARGET_AVX512 QUANT_INLINE void mark_lists(const __m512 *first, int n, __m512 min, float best,
                                                uint64_t marked[2])
 {
     marked[0] = marked[1] = 0;
     EACH (i, n)
-        marked[i / 4] |= (uint64_t)_mm512_cmp_ps_mask(_mm512_add_ps(first[i], least),
+        marked[i / 4] |= (uint64_t)_mm512_cmp_ps_mask(_mm512_add_ps(first[i], min),
                                                       _mm512_set1_ps(best), _CMP_LT_OQ)
                          << i % 4 * 16;
 }
 
-/* Reads lists 16 entries at a time; among equally good entries the first is taken, as in the scalar
- * search. */
+/* Reads lists 16 entries at a time; among equally good entries the first is selected, as in the
+ * scalar search. */
 CPU_TARGET_AVX512 QUANT_INLINE float search_n(const struct quant_grid *grid, int n,
                                               const struct quant_grid_sums *t, float scale,
                                               float limit, uint16_t *entry)
 {
     const struct units u = units_of(scale, limit);
     const __m512 ratio = _mm512_set1_ps(u.ratio);
-    __m512 first[6], second[6], least = _mm512_set1_ps(INFINITY);
+    __m512 first[6], second[6], min = _mm512_set1_ps(INFINITY);
     float one[QUANT_GRID_HALVES];
     EACH (i, n) {
         second[i] = _mm512_sub_ps(_mm512_loadu_ps(t->vv[1] + 16 * i),
@@ -44,12 +45,12 @@ CPU_TARGET_AVX512 QUANT_INLINE float search_n(const struct quant_grid *grid, int
         first[i] = _mm512_sub_ps(_mm512_loadu_ps(t->vv[0] + 16 * i),
                                  _mm512_mul_ps(ratio, _mm512_loadu_ps(t->xv[0] + 16 * i)));
         _mm512_storeu_ps(one + 16 * i, first[i]);
-        least = _mm512_min_ps(second[i], least);
+        min = _mm512_min_ps(second[i], min);
     }
-    least = _mm512_set1_ps(_mm512_reduce_min_ps(least));
+    min = _mm512_set1_ps(_mm512_reduce_min_ps(min));
     float best = first_best(grid, t, u, *entry);
     uint64_t marked[2], still[2];
-    mark_lists(first, n, least, best, marked);
+    mark_lists(first, n, min, best, marked);
     EACH (half, (n + 3) / 4)
         while (marked[half]) {
             const int l = 64 * half + __builtin_ctzll(marked[half]), end = grid->first[l + 1];
@@ -66,7 +67,7 @@ CPU_TARGET_AVX512 QUANT_INLINE float search_n(const struct quant_grid *grid, int
                 const __mmask16 found =
                     _mm512_mask_cmp_ps_mask(better, sum, _mm512_set1_ps(best), _CMP_EQ_OQ);
                 *entry = grid->listed[at + __builtin_ctz(found)];
-                mark_lists(first, n, least, best, still);
+                mark_lists(first, n, min, best, still);
                 EACH (i, 2) marked[i] &= still[i];
             }
         }

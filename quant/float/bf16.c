@@ -1,9 +1,9 @@
 /* quant/float/bf16.c: BF16: bfloat16 (the upper half of a float), little-endian, one element per
  * block.
  *
- * The products are those of the instruction VDPBF16PS; without it they are taken by fma with its
- * treatment of subnormals: inputs and results that are subnormal become zero of the same sign. On
- * x86, two bits of MXCSR make ordinary instructions do the same; the scalar specification does it
+ * The products are those of the instruction VDPBF16PS; without it, they are computed by fma with
+ * the same treatment of subnormals: subnormal inputs and results become zero of the same sign. On
+ * x86, two bits of MXCSR make ordinary instructions do this; the scalar specification does it
  * explicitly and depends on no control register. */
 #include "quant/float/lanes.h"
 #include "quant/half.h"
@@ -37,7 +37,7 @@ static float flush(float f)
 
 /* Given that w * x + acc rounds to +-FLT_MIN as a float: whether it would be smaller than FLT_MIN
  * if the exponent had no bound, that is, whether its exact magnitude is below FLT_MIN * (1 -
- * 2^-25). The product is exact in double; the sum is kept together with its rounding error. */
+ * 2^-25). The product is exact in double; the exact sum is sum + error (Knuth's TwoSum). */
 static bool tiny_after_rounding(float w, float x, float acc)
 {
     const double limit = (double)FLT_MIN * (1.0 - 0x1p-25);
@@ -90,9 +90,9 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
 
 /* ---- With ordinary fma ----
  *
- * The tree after the lanes must keep subnormals (it is ordinary float arithmetic), so only the
- * lanes are summed under the special MXCSR, and stored to memory. The loops are functions that are
- * not inlined, because compilers do not model MXCSR and might move arithmetic across its change. */
+ * The tree that adds the lanes is ordinary float arithmetic with subnormals, so MXCSR is changed
+ * only while the lanes are summed. These loops store the lanes to memory and are not inlined,
+ * because compilers do not model MXCSR and might move arithmetic across its change. */
 
 /* The lanes of four rows. */
 typedef void lanes_of_four(int64_t k, const struct quant_row_group *group, const uint8_t *row,

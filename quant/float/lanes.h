@@ -1,14 +1,15 @@
-/* quant/float/lanes.h: private to quant/: shared by the float types (F32, F16, BF16): the tree that
- * reduces their 16 lanes, and the vector loops of gemv around a type's own step.
+/* quant/float/lanes.h: private to quant/: code that the float types share: the tree that reduces
+ * their 16 lanes, and the vector loops of gemv around the step of a type.
  *
- * A step takes four rows (quant/row_groups.h); with AVX-512, which needs half of the instructions
- * per row, adjacent rows are read one after another (docs/performance.md). */
+ * A step multiplies four rows (quant/row_groups.h); with AVX-512, which needs half of the
+ * instructions per row, adjacent rows are read one after another (docs/performance.md). */
 #ifndef QUANT_FLOAT_LANES_H
 #define QUANT_FLOAT_LANES_H
 
 #include "quant/row_groups.h"
 #include "quant/stream.h"
 
+/* The canonical sum of 16 lanes (quant/quant.h). */
 static inline float quant_lanes_tree(float lane[16])
 {
     for (int h = 8; h >= 1; h /= 2)

@@ -4,12 +4,13 @@
  *      byte  0                4                                       36
  *            | scale[4]       | qs[4][8]                              |
  *
- *      qs[s][i]: element 16s + i low, 16s + 8 + i high; bit 3 of a code is the sign
- *      x = scale / 2 * quant_e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
+ *      qs[s][i]: high nibble: element 16s + 8 + i, low nibble: element 16s + i; bit 3 is the sign
+ *      x = scale[s] / 2 * quant_e2m1[nibble]
  *
- * UE4M3: exponent in bits 3 to 6, bias 7; with exponent 0 the mantissa counts 2^-9. 0x7f is 0, 0xff
- * is not; otherwise bit 7 is ignored. The scales have too wide a range for integer sums, so columns
- * are floats (quant_act_f32), and products decode some elements of a row at a time. Source of the
+ * quant_e2m1 is E2M1 doubled; nibble 8 ("minus zero") is 0. UE4M3: bits 3 to 6 are the exponent,
+ * with bias 7; a number with exponent 0 is its mantissa times 2^-9. 0x7f is 0; bit 7 is ignored
+ * otherwise, so 0xff is a number. The scales have too wide a range for integer sums, so columns are
+ * floats (quant_act_f32), and products decode some elements of a row at a time. Source of the
  * layout: the GGUF format as its reference implementation writes it. */
 #include "quant/encode/e2m1.h"
 #include "quant/float/lanes.h"
@@ -17,7 +18,8 @@
 
 enum { LEN = 64, SUB_LEN = 16, BYTES = 36, AT_ONCE = 4 * LEN };
 
-/* Half of a scale. The bits of a normal number move to the exponent and mantissa of a float. */
+/* Half of a scale. The bits of a normal number are moved to the exponent and mantissa of a float;
+ * 119 is the difference of the biases minus 1, for the half. */
 static inline float half_scale(uint8_t e)
 {
     const uint32_t bits = e & 0x7f;
@@ -46,9 +48,9 @@ static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
     decode_blocks(first, n, row, out);
 }
 
-/* Tries the scale that puts the largest element at the largest code, and the scales adjacent to it,
- * and keeps the one with the least error. Elements that are not finite have no code: they become
- * the largest value, like elements beyond the largest scale. */
+/* Computes the errors for the scale that puts the largest element at the largest code and for
+ * adjacent scales, and uses the one with the smallest error. Elements that are not finite have no
+ * code: they become the largest value, like elements beyond the largest scale. */
 QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *scale, uint8_t q[8])
 {
     float x[SUB_LEN], w[SUB_LEN], largest = 0.0f, best = INFINITY;
@@ -58,7 +60,8 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
         x[i] = fabsf(in[i]) <= 0x1p30f ? in[i] : copysignf(0x1p30f, in[i]);
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
     }
-    /* The next scale below the wanted one, taken from its bits if it is normal. */
+    /* The largest scale below the one that is needed, from the bits of the float if it is normal.
+     */
     const int64_t below = ((int64_t)quant_bits_of(largest / 12.0f) - (119 << 23)) >> 20;
     int middle = below > 0x7e ? 0x7e : below > 8 ? (int)below : 1;
     while (middle < 0x7e && 12.0f * half_scale((uint8_t)middle) < largest) middle++;
@@ -77,7 +80,7 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
 QUANT_INLINE void nvfp4_encode_at(const struct quant_fit *to, int64_t k, const float *in,
                                   const float *importance, void *row)
 {
-    (void)to; /* this type has its own search */
+    (void)to; /* encode_sub searches the scale */
     uint8_t *block = row;
     for (int64_t b = 0; b < k / LEN; b++, block += BYTES)
         for (int s = 0; s < LEN / SUB_LEN; s++) {

@@ -1,13 +1,13 @@
-/* quant/super/grid_tables.c: the code books of the I-quants: the combinations of magnitudes that 8
- * (or 4) consecutive elements can have. Part of the GGUF format. An entry is written as the indices
- * of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest; the macros expand it to
- * bytes.
+/* quant/super/grid_tables.c: the grids (codebooks) of the I-quants: the combinations of magnitudes
+ * that 8 (or 4) consecutive elements can have. They are part of the GGUF format. An entry is
+ * written as the indices of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest;
+ * the macros expand it to bytes.
  *
  *     family   entries of   magnitudes by number
  *     IQ2      8            8 25 43
  *     IQ3_XXS  4            4 12 20 28 36 44 52 62
  *     IQ3_S    4            1 3 5 7 9 11 13 15
- *     IQ1      8            -8 0 8        (8 times the format's -1 0 1: its shift is 1/8) */
+ *     IQ1      8            -8 0 8        (8 times the format's -1 0 1, whose shift is 1/8) */
 #include "quant/super/grid_tables.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* quant/super/grid_tables.h: private to quant/: the code books of the I-quants. */
+/* quant/super/grid_tables.h: private to quant/: the grids (codebooks) of the I-quants. */
 #ifndef QUANT_SUPER_GRID_TABLES_H
 #define QUANT_SUPER_GRID_TABLES_H
 
@@ -6,7 +6,7 @@
 
 extern const uint8_t quant_signs7[128]; /* bit i: element i of 8 is negative */
 
-/* Byte i is element i: a magnitude; in IQ1 8 times a sign (int8). */
+/* The entries of the grids. Byte i is element i: a magnitude; in IQ1 -8, 0 or 8 (int8). */
 extern const uint64_t quant_grid_iq2_xxs[256], quant_grid_iq2_xs[512], quant_grid_iq2_s[1024];
 extern const uint32_t quant_grid_iq3_xxs[256], quant_grid_iq3_s[512];
 extern const uint64_t quant_grid_iq1[2048];

@@ -1,19 +1,23 @@
-/* quant/super/iq1_m.c: IQ1_M: the grid of IQ1_S, a shift for each 8 elements, 16 sub-blocks of 16
- * with 3-bit scales.
+/* quant/super/iq1_m.c: IQ1_M: super-blocks of 256 with the grid of IQ1_S, a shift for each 8
+ * elements, and 16 sub-blocks of 16 with 3-bit scales; 1.75 bits per weight.
  *
- * value = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.75 bits per weight. The half-precision d
- * lies in the upper four bits of four little-endian numbers. Panels hold the code + 16. Called
- * through the type table only. */
+ *      byte  0             32              48                  56
+ *            | q[32]       | high[16]      | scale[4] (16-bit) |
+ *
+ *      q[i]:           bits 7 .. 0 of entry i, elements 8i .. 8i + 7
+ *      high[i / 2]:    high nibble for odd i, low nibble for even i
+ *                      bits 2 .. 0: bits 10 .. 8 of entry i
+ *                      bit 3: its shift: -1 if set, otherwise +1
+ *      scale[i]:       bits 3j + 2 .. 3j: scale of sub-block 4i + j, j < 4
+ *                      bits 15 .. 12: bits 4i + 3 .. 4i of d (binary16)
+ *      x = d / 8 * (2 * scale + 1) * (quant_grid_iq1[entry] + shift)
+ *
+ * Numbers are little-endian. The codes in panels are grid + shift + 16. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq1_m_block {
-    uint8_t q[32];    /* q[i]: low bits of the entry of elements 8i ... 8i + 7 */
-    uint8_t high[16]; /* nibble i: bits 0 ... 2: bits 8 ... 10 of that entry's number; bit 3: its */
-                      /* shift is down */
-    uint8_t
-        scale[4][2]; /* little-endian: bits 3j ... 3j + 2 of number i: scale of sub-block 4i + j; */
-                     /* bits 12 ... 15: bits 4i ... 4i + 3 of d */
+    uint8_t q[32], high[16], scale[4][2];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq1_m_block) == 56, "the size in the file");
 
@@ -25,13 +29,14 @@ static inline int iq1_m_high(const struct iq1_m_block *w, int i)
     return w->high[i / 2] >> i % 2 * 4 & 15;
 }
 
-/* The entry of elements 8i ... 8i + 7. */
+/* The entry of elements 8i .. 8i + 7. */
 static inline uint64_t iq1_m_entry(const void *block, int i)
 {
     const struct iq1_m_block *w = block;
     return quant_grid_iq1[w->q[i] | (iq1_m_high(w, i) & 7) << 8];
 }
 
+/* The bits of d. */
 static inline uint16_t iq1_m_head(const void *block)
 {
     const struct iq1_m_block *w = block;
@@ -91,7 +96,7 @@ SUPER_AVX2 __m256i iq1_m_scales(const void *block)
 SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
 {
     const struct iq1_m_block *w = block;
-    /* Broadcasts bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
+    /* Selects bit 3 of a nibble for the eight bytes of its entry: set if the shift is -1. */
     __m256i high = _mm256_set1_epi16((int16_t)quant_load16(w->high + 2 * s));
     __m256i down =
         _mm256_and_si256(high, _mm256_setr_epi64x(0x0008000800080008, 0x0080008000800080,

@@ -1,23 +1,29 @@
-/* quant/super/iq1_s.c: IQ1_S: a grid of 2048 times 8 of -1, 0 and 1, 8 sub-blocks of 32 with 3-bit
- * scales and a common shift.
+/* quant/super/iq1_s.c: IQ1_S: super-blocks of 256 with a grid of 2048 times 8 of -1, 0 and 1, and 8
+ * sub-blocks of 32 with 3-bit scales and a common shift; 1.56 bits per weight.
  *
- * value = d * (2 * scale + 1) * (grid +- 1/8) = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.56
- * bits per weight. Panels hold the code + 16. Called through the type table only. */
+ *      byte  0     2             34                  50
+ *            | d   | q[32]       | high[8] (16-bit)  |     d: binary16
+ *
+ *      q[4s + j]:      bits 7 .. 0 of the entry of elements 32s + 8j .. 32s + 8j + 7, j < 4
+ *      high[s]:        bits 3j + 2 .. 3j: bits 10 .. 8 of that entry
+ *                      bits 14 .. 12: scale of sub-block s
+ *                      bit 15: its shift: -1 if set, otherwise +1
+ *      x = d / 8 * (2 * scale + 1) * (quant_grid_iq1[entry] + shift)
+ *
+ * Numbers are little-endian. The format's grid has -1, 0 and 1 and a shift of 1/8; the table here
+ * has 8 times these. The codes in panels are grid + shift + 16. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq1_s_block {
-    uint16_t d;    /* half precision */
-    uint8_t q[32]; /* q[4s + j]: low bits of the entry of elements 32s + 8j ... 32s + 8j + 7 */
-    uint8_t high[8]
-                [2]; /* little-endian: bits 3j ... 3j + 2: bits 8 ... 10 of the entry's number; */
-                     /* 12 ... 14: the scale; 15: the shift is down */
+    uint16_t d;
+    uint8_t q[32], high[8][2];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };
 
-/* The entry of elements 8i ... 8i + 7. */
+/* The entry of elements 8i .. 8i + 7. */
 static inline uint64_t iq1_s_entry(const void *block, int i)
 {
     const struct iq1_s_block *w = block;

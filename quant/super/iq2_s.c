@@ -1,29 +1,35 @@
-/* quant/super/iq2_s.c: IQ2_S: a grid of 1024 times 8 magnitudes, a sign bit per element, 16
- * sub-blocks of 16 with 4-bit scales.
+/* quant/super/iq2_s.c: IQ2_S: super-blocks of 256 with a grid of 1024 times 8 magnitudes, a sign
+ * bit per element, and 16 sub-blocks of 16 with 4-bit scales; 2.56 bits per weight.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.56 bits per weight. Panels hold the code + 64.
- * Called through the type table only. */
+ *      byte  0     2            34           66          74           82
+ *            | d   | q[32]      | sign[32]   | high[8]   | scale[8]   |     d: binary16
+ *
+ *      q[i]:           bits 7 .. 0 of entry i, elements 8i .. 8i + 7
+ *      high[i / 4]:    bits 2(i % 4) + 1, 2(i % 4): bits 9 and 8 of entry i
+ *      sign[i / 8]:    bit i % 8: element i is negative
+ *      scale[i]:       high nibble: scale of sub-block 2i + 1, low nibble: of 2i
+ *      x = d / 8 * (2 * scale + 1) * sign * quant_grid_iq2_s[entry]
+ *
+ * The codes in panels are sign * grid + 64. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_s_block {
-    uint16_t d;       /* half precision */
-    uint8_t q[32];    /* q[i]: low bits of the entry of elements 8i ... 8i + 7 */
-    uint8_t sign[32]; /* sign[i / 8] bit i % 8: element i is negative */
-    uint8_t high[8]; /* high[i / 4] bits 2(i % 4), 2(i % 4) + 1: bits 8 and 9 of entry i's number */
-    uint8_t scale[8];      /* scale[i]: of sub-block 2i low, 2i + 1 high */
+    uint16_t d;
+    uint8_t q[32], sign[32], high[8], scale[8];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_s_block) == 82, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 8i ... 8i + 7. */
+/* The entry of elements 8i .. 8i + 7. */
 static inline uint64_t iq2_s_entry(const void *block, int i)
 {
     const struct iq2_s_block *w = block;
     return quant_grid_iq2_s[w->q[i] | (w->high[i / 4] >> i % 4 * 2 & 3) << 8];
 }
 
+/* The sign bits of elements 32s .. 32s + 31. */
 static inline uint32_t iq2_s_signs(const void *block, int s)
 {
     const struct iq2_s_block *w = block;
@@ -73,7 +79,7 @@ SUPER_AVX2 __m256i iq2_s_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq2_s_entry, block, s), iq2_s_signs(block, s));
 }
 
-/* Indices for vpshufb: Z zeroes both bytes of a word; adding n * PLACE puts byte n into the upper
+/* Indices for VPSHUFB: Z makes both bytes of a word zero; Z | n * PLACE has byte n in the upper
  * one. */
 enum { Z = 0x00800080, PLACE = 0x01000100 };
 

@@ -1,29 +1,35 @@
-/* quant/super/iq2_xs.c: IQ2_XS: a grid of 512 times 8 magnitudes, seven sign bits per 8 elements,
- * 16 sub-blocks of 16 with 4-bit scales.
+/* quant/super/iq2_xs.c: IQ2_XS: super-blocks of 256 with a grid of 512 times 8 magnitudes, seven
+ * sign bits per 8 elements, and 16 sub-blocks of 16 with 4-bit scales; 2.31 bits per weight.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.31 bits per weight. The eighth sign makes the number
- * of negative elements even. Panels hold the code + 64. Called through the type table only. */
+ *      byte  0     2                   66           74
+ *            | d   | q[32] (16-bit)    | scale[8]   |     d: binary16, little-endian as q
+ *
+ *      q[i]:           bits 8 .. 0: entry of elements 8i .. 8i + 7
+ *                      bits 15 .. 9: the signs of the first seven of these elements; the eighth
+ *                      makes the number of negative elements even
+ *      scale[i]:       high nibble: scale of sub-block 2i + 1, low nibble: of 2i
+ *      x = d / 8 * (2 * scale + 1) * sign * quant_grid_iq2_xs[entry]
+ *
+ * The codes in panels are sign * grid + 64. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_xs_block {
-    uint16_t d; /* half precision */
-    uint8_t q[32]
-             [2]; /* little-endian, of elements 8i ... 8i + 7: bits 0 ... 8 the entry, 9 ... 15 */
-                  /* their signs */
-    uint8_t scale[8];      /* scale[i]: of sub-block 2i low, 2i + 1 high */
+    uint16_t d;
+    uint8_t q[32][2], scale[8];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_xs_block) == 74, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 8i ... 8i + 7. */
+/* The entry of elements 8i .. 8i + 7. */
 static inline uint64_t iq2_xs_entry(const void *block, int i)
 {
     const struct iq2_xs_block *w = block;
     return quant_grid_iq2_xs[quant_load16(w->q[i]) & 511];
 }
 
+/* The sign bits of elements 32s .. 32s + 31. */
 static inline uint32_t iq2_xs_signs(const void *block, int s)
 {
     const struct iq2_xs_block *w = block;

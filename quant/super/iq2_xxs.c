@@ -1,29 +1,37 @@
-/* quant/super/iq2_xxs.c: IQ2_XXS: a grid of 256 times 8 magnitudes, seven sign bits per 8 elements,
- * 8 sub-blocks of 32 with 4-bit scales.
+/* quant/super/iq2_xxs.c: IQ2_XXS: super-blocks of 256 with a grid of 256 times 8 magnitudes, seven
+ * sign bits per 8 elements, and 8 sub-blocks of 32 with 4-bit scales; 2.06 bits per weight.
  *
- * value = d / 8 * (2 * scale + 1) * +-grid. 2.06 bits per weight. The eighth sign makes the number
- * of negative elements even. Panels hold the code + 64. Called through the type table only. */
+ *      byte  0     2                              66
+ *            | d   | sub[8]: q[4], tail (32-bit)  |     d: binary16, little-endian as tail
+ *
+ *      sub[s].q[j]:    entry of elements 32s + 8j .. 32s + 8j + 7, j < 4
+ *      sub[s].tail:    bits 7j + 6 .. 7j: the signs of the first seven of these elements; the
+ *                      eighth makes the number of negative elements even
+ *                      bits 31 .. 28: scale of sub-block s
+ *      x = d / 8 * (2 * scale + 1) * sign * quant_grid_iq2_xxs[entry]
+ *
+ * The codes in panels are sign * grid + 64. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_xxs_block {
-    uint16_t d; /* half precision */
+    uint16_t d;
     struct {
-        uint8_t q[4];    /* q[j]: the entry of elements 32s + 8j ... 32s + 8j + 7 */
-        uint8_t tail[4]; /* little-endian: bits 7j ... 7j + 6: their signs; 28 ... 31: the scale */
+        uint8_t q[4], tail[4];
     } sub[8];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq2_xxs_block) == 66, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 8i ... 8i + 7. */
+/* The entry of elements 8i .. 8i + 7. */
 static inline uint64_t iq2_xxs_entry(const void *block, int i)
 {
     const struct iq2_xxs_block *w = block;
     return quant_grid_iq2_xxs[w->sub[i / 4].q[i % 4]];
 }
 
+/* The sign bits of elements 32s .. 32s + 31. */
 static inline uint32_t iq2_xxs_signs(const void *block, int s)
 {
     const struct iq2_xxs_block *w = block;

@@ -1,23 +1,28 @@
-/* quant/super/iq3_s.c: IQ3_S: a grid of 512 times 4 magnitudes, a sign bit per element, 8
- * sub-blocks of 32 with 4-bit scales.
+/* quant/super/iq3_s.c: IQ3_S: super-blocks of 256 with a grid of 512 times 4 magnitudes, a sign bit
+ * per element, and 8 sub-blocks of 32 with 4-bit scales; 3.44 bits per weight.
  *
- * value = d * (2 * scale + 1) * +-grid. 3.44 bits per weight. Panels hold the code + 16. Called
- * through the type table only. */
+ *      byte  0     2            66          74           106         110
+ *            | d   | q[64]      | high[8]   | sign[32]   | scale[4]  |     d: binary16
+ *
+ *      q[8s + j]:      bits 7 .. 0 of the entry of elements 32s + 4j .. 32s + 4j + 3, j < 8
+ *      high[s]:        bit j: bit 8 of that entry
+ *      sign[i / 8]:    bit i % 8: element i is negative
+ *      scale[i]:       high nibble: scale of sub-block 2i + 1, low nibble: of 2i
+ *      x = d * (2 * scale + 1) * sign * quant_grid_iq3_s[entry]
+ *
+ * The codes in panels are sign * grid + 16. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq3_s_block {
-    uint16_t d;       /* half precision */
-    uint8_t q[64];    /* q[8s + j]: low bits of the entry of elements 32s + 4j ... 32s + 4j + 3 */
-    uint8_t high[8];  /* high[s] bit j: bit 8 of that entry's number */
-    uint8_t sign[32]; /* sign[i / 8] bit i % 8: element i is negative */
-    uint8_t scale[4]; /* scale[i]: of sub-block 2i low, 2i + 1 high */
+    uint16_t d;
+    uint8_t q[64], high[8], sign[32], scale[4];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq3_s_block) == 110, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 31 };
 
-/* The two entries of elements 8i ... 8i + 7. */
+/* The two entries of elements 8i .. 8i + 7. */
 static inline uint64_t iq3_s_entry(const void *block, int i)
 {
     const struct iq3_s_block *w = block;
@@ -27,6 +32,7 @@ static inline uint64_t iq3_s_entry(const void *block, int i)
     return first | (uint64_t)second << 32;
 }
 
+/* The sign bits of elements 32s .. 32s + 31. */
 static inline uint32_t iq3_s_signs(const void *block, int s)
 {
     const struct iq3_s_block *w = block;

@@ -1,28 +1,35 @@
-/* quant/super/iq3_xxs.c: IQ3_XXS: a grid of 256 times 4 magnitudes, seven sign bits per 8 elements,
- * 8 sub-blocks of 32 with 4-bit scales.
+/* quant/super/iq3_xxs.c: IQ3_XXS: super-blocks of 256 with a grid of 256 times 4 magnitudes, seven
+ * sign bits per 8 elements, and 8 sub-blocks of 32 with 4-bit scales; 3.06 bits per weight.
  *
- * value = d / 4 * (2 * scale + 1) * +-grid. 3.06 bits per weight. The eighth sign makes the number
- * of negative elements even. Panels hold the code + 64. Called through the type table only. */
+ *      byte  0     2            66                  98
+ *            | d   | q[64]      | tail[8] (32-bit)  |     d: binary16, little-endian as tail
+ *
+ *      q[i]:           entry of elements 4i .. 4i + 3
+ *      tail[s]:        bits 7j + 6 .. 7j: the signs of elements 32s + 8j .. 32s + 8j + 6; the sign
+ *                      of the next element makes the number of negative elements even
+ *                      bits 31 .. 28: scale of sub-block s
+ *      x = d / 4 * (2 * scale + 1) * sign * quant_grid_iq3_xxs[entry]
+ *
+ * The codes in panels are sign * grid + 64. */
 #include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq3_xxs_block {
-    uint16_t d;         /* half precision */
-    uint8_t q[64];      /* q[i]: the entry of elements 4i ... 4i + 3 */
-    uint8_t tail[8][4]; /* little-endian: bits 7j ... 7j + 6: signs of elements 32s + 8j ... + 6; */
-                        /* bits 28 ... 31: the scale */
+    uint16_t d;
+    uint8_t q[64], tail[8][4];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq3_xxs_block) == 98, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 126 };
 
-/* The two entries of elements 8i ... 8i + 7. */
+/* The two entries of elements 8i .. 8i + 7. */
 static inline uint64_t iq3_xxs_entry(const void *block, int i)
 {
     const struct iq3_xxs_block *w = block;
     return quant_grid_iq3_xxs[w->q[2 * i]] | (uint64_t)quant_grid_iq3_xxs[w->q[2 * i + 1]] << 32;
 }
 
+/* The sign bits of elements 32s .. 32s + 31. */
 static inline uint32_t iq3_xxs_signs(const void *block, int s)
 {
     const struct iq3_xxs_block *w = block;

@@ -1,16 +1,21 @@
-/* quant/super/iq4_xs.c: IQ4_XS: 4-bit indices into a codebook of 16 values, 8 sub-blocks of 32 with
- * 6-bit scales.
+/* quant/super/iq4_xs.c: IQ4_XS: super-blocks of 256 four-bit indices into a codebook of 16 values,
+ * with 8 sub-blocks of 32 with 6-bit scales; 4.25 bits per weight.
  *
- * value = d * (scale - 32) * book[code], with the codebook of IQ4_NL. 4.25 bits per weight. Panels
- * hold book[code] + 128. Called through the type table only. */
+ *      byte  0     2                     4               8               136
+ *            | d   | scale_high (16-bit) | scale_low[4]  | q[128]        |     d: binary16
+ *
+ *      q[16s + l]:     high nibble: index of element 32s + 16 + l, low nibble: of 32s + l, l < 16
+ *      scale_low[i]:   high nibble: bits 3 .. 0 of scale 2i + 1, low nibble: of scale 2i
+ *      scale_high:     bits 2s + 1, 2s: bits 5 and 4 of scale s
+ *      x = d * (scale - 32) * quant_codebook_iq4[index]
+ *
+ * Numbers are little-endian. The codes in panels are quant_codebook_iq4[index] + 128. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_gemv.h"
 
 struct iq4_xs_block {
-    uint16_t d;            /* half precision */
-    uint16_t scale_high;   /* bits 2s+1..2s: bits 5..4 of scale s */
-    uint8_t scale_low[4];  /* byte i: bits 3..0 of scale 2i low, of scale 2i + 1 high */
-    uint8_t q[128];        /* byte 16s + l: element 32s + l low, 32s + 16 + l high, l < 16 */
+    uint16_t d, scale_high;
+    uint8_t scale_low[4], q[128];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
 
@@ -65,7 +70,7 @@ SUPER_AVX2 __m256i iq4_xs_codes_avx2(const uint8_t bytes[16])
     return _mm256_and_si256(moved, _mm256_set1_epi8(15));
 }
 
-/* The codebook in both lanes, for vpshufb. */
+/* The codebook in both lanes, for VPSHUFB. */
 SUPER_AVX2 __m256i iq4_xs_codebook_avx2(void)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)quant_codebook_iq4));
@@ -130,7 +135,7 @@ SUPER_AVX2 __m256i iq4_xs_isum(const struct super_input *in)
     for (int s = 0; s < 8; s++) {
         __m256i value = _mm256_shuffle_epi8(codebook, iq4_xs_codes_avx2(w->q + 16 * s));
         __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * s));
-        /* vpmaddubsw takes one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
+        /* VPMADDUBSW has one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
         __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         __m256i scale =
             _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
@@ -164,8 +169,8 @@ SUPER_AVX512 __m128i iq4_xs_scales_four(const uint8_t *const block[SUPER_STEP], 
     return head;
 }
 
-/* Each 128 bits hold one sub-block: x[0] and x[1] have the activations for low nibbles, x[2] and
- * x[3] for high ones. */
+/* Each 128 bits of x are half of a sub-block: x[0] and x[1] have the activations for low nibbles,
+ * x[2] and x[3] those for high ones. */
 SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
                                  const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
@@ -180,8 +185,8 @@ SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -8, c);
 }
 
-/* AVX-512 multiplies and adds unsigned bytes to 32 bits, so the codes are values + 128, and the
- * sums start from minus 128 times scales times activations. */
+/* VPDPBUSD multiplies unsigned bytes, so the codes are values + 128, and the sums start from minus
+ * 128 times scales times activations. */
 SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
                               struct super_step *step)
 {
@@ -219,13 +224,13 @@ SUPER_AVX512 void iq4_xs_step(const uint8_t *const block[SUPER_STEP], const stru
     }
 }
 
-SUPER_AVX512 void iq4_xs_take(int n, const uint8_t *const block[SUPER_STEP],
-                              const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void iq4_xs_products(int n, const uint8_t *const block[SUPER_STEP],
+                                  const struct super_column *c, struct super_step *step)
 {
     EACH (j, n) iq4_xs_step(block, c + j, step + j);
 }
 
-SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_take)
+SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_products)
 #endif
 
 const struct quant_type quant_type_iq4_xs = {

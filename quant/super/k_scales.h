@@ -6,25 +6,14 @@
  *     byte 4 + j            | M[j+4] bits 5,4 |      M[j], 6 bits       |
  *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
  *
- * Masks extract four of them at once from each of the three 32-bit words; SIMD kernels do this for
- * eight rows. In both types the half-precision d and dmin are in the four bytes before these. */
+ * SIMD kernels extract four of them at once from each of the three 32-bit words, for several
+ * blocks. In both types d and dmin (binary16) are the four bytes before these. */
 #ifndef QUANT_SUPER_K_SCALES_H
 #define QUANT_SUPER_K_SCALES_H
 
 #include "quant/super/super_x86.h"
 
-/* Bytes of *low: S0..S3, M0..M3; of *high: S4..S7, M4..M7. */
-QUANT_INLINE void k_scales_words(const uint8_t packed[12], uint64_t *low, uint64_t *high)
-{
-    uint64_t first;
-    uint32_t last;
-    memcpy(&first, packed, sizeof first);
-    memcpy(&last, packed + 8, sizeof last);
-    uint64_t nibbles = (last & 0x0f0f0f0f) | (uint64_t)(last & 0xf0f0f0f0) << 28;
-    *low = first & 0x3f3f3f3f3f3f3f3f;
-    *high = nibbles | (first >> 2 & 0x3030303030303030);
-}
-
+/* Unpacks the twelve bytes to p->scale and p->min. */
 QUANT_INLINE void k_scales_expand(const uint8_t packed[12], struct super_parts *p)
 {
     for (int j = 0; j < 4; j++) {
@@ -47,7 +36,8 @@ static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], u
 }
 
 #if defined(__x86_64__)
-/* One byte per sub-block, four in a row's lane: [0] has sub-blocks 0..3, [1] has 4..7. */
+/* Splits the first 16 bytes of eight blocks (super_rows_load). A byte per sub-block, the four bytes
+ * of a lane are those of one block: [0] has sub-blocks 0..3, [1] has 4..7. */
 SUPER_AVX2 void k_scales_split(const __m256i head[4], __m256i scale[2], __m256i min[2])
 {
     const __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
@@ -115,8 +105,8 @@ SUPER_AVX2 __m256i k_scales_one(__m256i four, int s)
     return _mm256_shuffle_epi8(four, _mm256_set1_epi16((int16_t)(0x8000 | s)));
 }
 
-/* Rows of sums of 32 activations: numbers 0 and 2, 1 and 3, 4 and 6, 5 and 7 of super-block j in
- * lane j. */
+/* Fills four rows with sums of 32 activations: sums 0 and 2, 1 and 3, 4 and 6, 5 and 7 of
+ * super-block j are in lane j, in the order of the minima in k_scales_heads. */
 SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     for (int j = 0; j < SUPER_GROUP; j++) {
@@ -138,7 +128,8 @@ SUPER_AVX512 void k_scales_four(int n, const uint8_t *const block[SUPER_STEP],
     const __m512i halves = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25));
     const __m128i d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
 
-    /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: six bits in one place, or four and two. */
+    /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: the six bits of a number are in one byte, or four and
+     * two of them in two bytes. */
     const __m128i low_at = _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m128i high_at = _mm_setr_epi8(Z, Z, Z, Z, 4, 5, 6, 7, Z, Z, Z, Z, 8, 9, 10, 11);
     const __m128i shift = _mm_setr_epi32(0, 0, 0, 4);
@@ -189,9 +180,10 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
     }
 }
 
-/* The super_step_products of a type with such scales. */
-SUPER_AVX512 void k_scales_take(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
-                                const struct super_column *c, struct super_step *step)
+/* The super_step_products function of Q4_K and Q5_K. */
+SUPER_AVX512 void k_scales_products(int n, super_codes *codes,
+                                    const uint8_t *const block[SUPER_STEP],
+                                    const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     k_scales_places(place);

@@ -1,14 +1,18 @@
-/* quant/super/q2_k.c: Q2_K: 2-bit codes, 16 sub-blocks of 16 with 4-bit scales and 4-bit minima.
+/* quant/super/q2_k.c: Q2_K: super-blocks of 256 two-bit codes, with 16 sub-blocks of 16 with 4-bit
+ * scales and 4-bit minima; 2.625 bits per weight.
  *
- * value = d * scale * code - dmin * min, code 0..3. 2.625 bits per weight. Called through the type
- * table only. */
+ *      byte  0             16           80    82     84
+ *            | scale[16]   | q[64]      | d   | dmin |     d, dmin: binary16, little-endian
+ *
+ *      scale[s]:       high nibble: minimum of sub-block s, low nibble: its scale
+ *      q[32h + l]:     bits 2g + 1, 2g: code of element 128h + 32g + l, l < 32, g < 4
+ *      x = d * scale * code - dmin * min,   code 0 .. 3 */
 #include "quant/encode/fit.h"
 #include "quant/super/super_gemv.h"
 
 struct q2_k_block {
-    uint8_t scale[16];     /* of sub-block s: scale in bits 3..0, min in bits 7..4 */
-    uint8_t q[64];         /* byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
-    uint16_t d, dmin;      /* half precision */
+    uint8_t scale[16], q[64];
+    uint16_t d, dmin;
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q2_k_block) == 84, "the size in the file");
 
@@ -123,8 +127,8 @@ CPU_TARGET_AVX512 static void q2_k_unpack_avx512(int64_t first, int64_t n_blocks
 static const struct quant_panel_form q2_k_folded = {
     .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
 
-/* Rows of sums of 16 activations: numbers 4i and 4i + 2, 4i + 1 and 4i + 3 of super-block j in lane
- * j. */
+/* Fills eight rows with sums of 16 activations: sums 4i and 4i + 2, 4i + 1 and 4i + 3 of
+ * super-block j are in lane j, in the order of the minima in q2_k_heads. */
 SUPER_AVX2 void q2_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     for (int j = 0; j < SUPER_GROUP; j++) {
@@ -148,8 +152,8 @@ SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct su
     }
 }
 
-/* Where 16-bit sums do not overflow (2 * 127 * 0x30 fits), codes are multiplied in place, without a
- * shift to bit 0, and the sums are shifted instead. */
+/* Codes at bits 0 to 5 are multiplied without a shift to bit 0, and the sums are shifted instead,
+ * because 2 * 127 * 0x30 <= INT16_MAX. Codes at bits 6 and 7 are shifted by 2 first. */
 SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
 {
     const struct q2_k_block *w = in->block;
@@ -185,8 +189,8 @@ SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, 1, c);
 }
 
-SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q2_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], min[2], place[4];
     super_places_halves(place);
@@ -206,8 +210,8 @@ SUPER_AVX512 void q2_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q2_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_take)
-SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_take)
+SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_products)
+SUPER_GEMV_PAIR(q2_k, q2_k_prepare, q2_k_products)
 #endif
 
 const struct quant_type quant_type_q2_k = {

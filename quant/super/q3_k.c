@@ -1,18 +1,20 @@
-/* quant/super/q3_k.c: Q3_K: 3-bit codes, 16 sub-blocks of 16 with 6-bit scales.
+/* quant/super/q3_k.c: Q3_K: super-blocks of 256 three-bit codes, with 16 sub-blocks of 16 with
+ * 6-bit scales; 3.4375 bits per weight.
  *
- * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits per weight. Called through the type
- * table only. */
+ *      byte  0            32           96            108   110
+ *            | high[32]   | q[64]      | scale[12]   | d   |     d: binary16, little-endian
+ *
+ *      high[l]:        bit 4h + g: bit 2 of the code of element 128h + 32g + l, l < 32, g < 4
+ *      q[32h + l]:     bits 2g + 1, 2g: bits 1 and 0 of that code
+ *      scale[j]:       bits 3 .. 0 of scales j + 8 (high nibble) and j (low nibble), j < 8
+ *      scale[8 + j]:   from bit 7 down: bits 5 and 4 of scales j + 12, j + 8, j + 4 and j, j < 4
+ *      x = d * (scale - 32) * (code - 4),   code 0 .. 7 */
 #include "quant/encode/fit.h"
 #include "quant/super/super_gemv.h"
 
 struct q3_k_block {
-    uint8_t high[32]; /* byte l, bit 4h + g: bit 2 of element 128h + 32g + l, l < 32 */
-    uint8_t q[64];    /* bits 1..0; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
-    /* 16 scales of 6 bits, S = scale + 32 as stored:
-     *     byte j     (j < 8)   | S[j+8] bits 3..0 | S[j] bits 3..0 |
-     *     byte 8 + j (j < 4)   | S[j+12] 5,4 | S[j+8] 5,4 | S[j+4] 5,4 | S[j] 5,4 | */
-    uint8_t scale[12];
-    uint16_t d;            /* half precision */
+    uint8_t high[32], q[64], scale[12];
+    uint16_t d;
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q3_k_block) == 110, "the size in the file");
 
@@ -110,8 +112,10 @@ CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t first, int64_t n_blocks,
 }
 
 /* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). One 16-bit
- * multiplication applies a factor to two bytes; adding 127 - 4 * (scale - 32) to each then cancels
- * a borrow between them. */
+ * multiplication by scale - 32 multiplies two bytes: a negative product of the lower one borrows
+ * from the upper one, and adding 127 - 4 * (scale - 32) to both as one 16-bit number cancels the
+ * borrow.
+ */
 enum { Q3_K_FOLDED_OFFSET = 127 };
 
 /* The addend, in both bytes, for scales in 16 bits. */
@@ -180,8 +184,8 @@ SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
     super_sums_even_odd(sum, -4, sums);
 }
 
-/* Two codes per byte: bits 2..0 and 6..4. The upper ones are multiplied in place, because 2 * 127 *
- * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
+/* Unpacks two codes per byte, at bits 2..0 and 6..4. The upper ones are multiplied without a shift,
+ * because 2 * 127 * 0x70 <= INT16_MAX, and their sums are divided by 16. */
 SUPER_AVX2 __m256i q3_k_isum(const struct super_input *in)
 {
     const struct q3_k_block *w = in->block;
@@ -249,8 +253,8 @@ SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __
     return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
 }
 
-SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q3_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     __m512i scale[2], place[4];
     super_places_halves(place);
@@ -262,8 +266,8 @@ SUPER_AVX512 void q3_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q3_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
-SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_take)
+SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_products)
+SUPER_GEMV_PAIR(q3_k, q3_k_prepare, q3_k_products)
 #endif
 
 const struct quant_type quant_type_q3_k = {

@@ -1,15 +1,19 @@
-/* quant/super/q4_k.c: Q4_K: 4-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
+/* quant/super/q4_k.c: Q4_K: super-blocks of 256 four-bit codes, with 8 sub-blocks of 32 with 6-bit
+ * scales and 6-bit minima; 4.5 bits per weight.
  *
- * value = d * scale * code - dmin * min, code 0..15. 4.5 bits per weight. Called through the type
- * table only. */
+ *      byte  0     2      4             16            144
+ *            | d   | dmin | scale[12]   | q[128]      |     d, dmin: binary16, little-endian
+ *
+ *      scale:          scales and minima, drawn in quant/super/k_scales.h
+ *      q[32c + l]:     high nibble: code of element 64c + 32 + l, low nibble: of 64c + l, l < 32
+ *      x = d * scale * code - dmin * min,   code 0 .. 15 */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"
 #include "quant/super/super_gemv.h"
 
 struct q4_k_block {
-    uint16_t d, dmin;      /* half precision */
-    uint8_t scale[12];     /* drawn in quant/super/k_scales.h */
-    uint8_t q[128];        /* byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
+    uint16_t d, dmin;
+    uint8_t scale[12], q[128];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q4_k_block) == 144, "the size in the file");
 
@@ -117,14 +121,14 @@ SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
     return super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
 }
 
-SUPER_AVX512 void q4_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q4_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
-    k_scales_take(n, q4_k_codes, block, c, step);
+    k_scales_products(n, q4_k_codes, block, c, step);
 }
 
-SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_take)
-SUPER_GEMV_PAIR(q4_k, k_scales_prepare, q4_k_take)
+SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_products)
+SUPER_GEMV_PAIR(q4_k, k_scales_prepare, q4_k_products)
 #endif
 
 const struct quant_type quant_type_q4_k = {

@@ -1,16 +1,20 @@
-/* quant/super/q5_k.c: Q5_K: 5-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
+/* quant/super/q5_k.c: Q5_K: super-blocks of 256 five-bit codes, with 8 sub-blocks of 32 with 6-bit
+ * scales and 6-bit minima; 5.5 bits per weight.
  *
- * value = d * scale * code - dmin * min, code 0..31. 5.5 bits per weight. Called through the type
- * table only. */
+ *      byte  0     2      4             16           48            176
+ *            | d   | dmin | scale[12]   | high[32]   | q[128]      |     d, dmin: binary16
+ *
+ *      scale:          scales and minima, drawn in quant/super/k_scales.h
+ *      high[l]:        bit s: bit 4 of the code of element 32s + l, l < 32
+ *      q[32c + l]:     high nibble: bits 3 .. 0 of element 64c + 32 + l, low nibble: of 64c + l
+ *      x = d * scale * code - dmin * min,   code 0 .. 31 */
 #include "quant/encode/fit.h"
 #include "quant/super/k_scales.h"
 #include "quant/super/super_gemv.h"
 
 struct q5_k_block {
-    uint16_t d, dmin;  /* half precision */
-    uint8_t scale[12]; /* drawn in quant/super/k_scales.h */
-    uint8_t high[32];  /* byte l, bit s: bit 4 of element 32s + l */
-    uint8_t q[128];    /* bits 3..0; byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
+    uint16_t d, dmin;
+    uint8_t scale[12], high[32], q[128];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q5_k_block) == 176, "the size in the file");
 
@@ -139,14 +143,14 @@ SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
     return super_put_bits(fifth, 16, low);
 }
 
-SUPER_AVX512 void q5_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q5_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
-    k_scales_take(n, q5_k_codes, block, c, step);
+    k_scales_products(n, q5_k_codes, block, c, step);
 }
 
-SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_take)
-SUPER_GEMV_PAIR(q5_k, k_scales_prepare, q5_k_take)
+SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_products)
+SUPER_GEMV_PAIR(q5_k, k_scales_prepare, q5_k_products)
 #endif
 
 const struct quant_type quant_type_q5_k = {

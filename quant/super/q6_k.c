@@ -1,16 +1,20 @@
-/* quant/super/q6_k.c: Q6_K: 6-bit codes, 16 sub-blocks of 16 with signed 8-bit scales.
+/* quant/super/q6_k.c: Q6_K: super-blocks of 256 six-bit codes, with 16 sub-blocks of 16 with signed
+ * 8-bit scales; 6.5625 bits per weight.
  *
- * value = d * scale * (code - 32), code 0..63. 6.5625 bits per weight. Called through the type
- * table only. */
+ *      byte  0             128          192           208   210
+ *            | low[128]    | high[64]   | scale[16]   | d   |     d: binary16, little-endian
+ *
+ *      low[64h + l]:   high nibble: bits 3 .. 0 of element 128h + 64 + l, low nibble: of 128h + l,
+ *                      l < 64
+ *      high[32h + l]:  bits 2g + 1, 2g: bits 5 and 4 of element 128h + 32g + l, l < 32, g < 4
+ *      x = d * scale * (code - 32),   code 0 .. 63 */
 #include "quant/encode/fit.h"
 #include "quant/super/super_gemv.h"
 
 struct q6_k_block {
-    uint8_t
-        low[128]; /* bits 3..0; byte 64h + l: element 128h + l low, 128h + 64 + l high, l < 64 */
-    uint8_t high[64]; /* bits 5..4; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
-    int8_t scale[16]; /* of sub-block s: elements 16s .. 16s + 15 */
-    uint16_t d;       /* half precision */
+    uint8_t low[128], high[64];
+    int8_t scale[16];
+    uint16_t d;
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q6_k_block) == 210, "the size in the file");
 
@@ -121,8 +125,7 @@ CPU_TARGET_AVX512 static void q6_k_unpack_avx512(int64_t first, int64_t n_blocks
     }
 }
 
-/* The sums times minus half the offset, because times the whole offset they would not fit 16 bits.
- */
+/* Multiplies the sums by minus half the offset: by the whole offset they would not fit 16 bits. */
 SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     super_sums_even_odd(sum, -16, sums);
@@ -168,8 +171,8 @@ SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
     super_pair_sums(sum, -16, c); /* minus half the offset, as above */
 }
 
-SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
-                            const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void q6_k_products(int n, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
 {
     const size_t at = offsetof(struct q6_k_block, scale);
     __m512i scale[2], place[4];
@@ -188,8 +191,8 @@ SUPER_AVX512 void q6_k_take(int n, const uint8_t *const block[SUPER_STEP],
     super_products(n, q6_k_codes, block, c, scale, place, step);
 }
 
-SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
-SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_take)
+SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_products)
+SUPER_GEMV_PAIR(q6_k, q6_k_prepare, q6_k_products)
 #endif
 
 const struct quant_type quant_type_q6_k = {

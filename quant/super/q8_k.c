@@ -1,15 +1,21 @@
-/* quant/super/q8_k.c: Q8_K: super-blocks of 256 signed bytes with a float scale and sums of
- * 16; 9.125 bits per weight.
+/* quant/super/q8_k.c: Q8_K: super-blocks of 256 signed bytes with a float scale and sums of 16;
+ * 9.125 bits per weight.
  *
- * value = d * q. An intermediate form of other programs, rare in files: scalar kernels only. Panels
- * hold the bytes plus 128. Called through the type table only. */
+ *      byte  0     4                      260                 292
+ *            | d   | q[256]               | sum[16] (int16)   |     d: binary32
+ *
+ *      sum[i]:         the sum of q[16i] .. q[16i + 15]; no kernel reads it
+ *      x = d * q[i]
+ *
+ * An intermediate form of other programs, rare in files, so there are only scalar kernels. The
+ * codes in panels are q[i] + 128. */
 #include "quant/encode/fit.h"
 #include "quant/super/super.h"
 
 struct q8_k_block {
     float d;
     int8_t q[256];
-    int16_t sum[16];       /* of 16 of q; not read */
+    int16_t sum[16];
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct q8_k_block) == 292, "the size in the file");
 

@@ -2,11 +2,11 @@
  * share.
  *
  * A type file defines one function, `expand`, which unpacks a super-block; decode, dot and the
- * unpacking of panels are built on it and are the specification that the SIMD kernels must equal.
+ * unpacking of panels call it and are the specification that the SIMD kernels must equal.
  * Everything here is inlined into small wrappers in the type's file, with the type's row and its
  * `expand` as constants: SUPER_KERNELS(q2_k) defines q2_k_decode, q2_k_dot, q2_k_gemv, q2_k_unpack
  * and q2_k_decode_avx2 from q2_k_expand, and SUPER_GEMV(q2_k, ...) defines q2_k_gemv_avx2 and
- * q2_k_gemv_avx512; likewise for q3_k, q4_k, q5_k, q6_k and iq4_xs. */
+ * q2_k_gemv_avx512; the same for all other types with super-blocks. */
 #ifndef QUANT_SUPER_SUPER_H
 #define QUANT_SUPER_SUPER_H
 
@@ -19,17 +19,17 @@ enum { SUPER_LEN = 256 };
  * sub_len and offset from the type's panel form. */
 struct super_parts {
     float d;
-    float m;           /* minus the file's dmin; 0 where the type has no minima */
+    float m;           /* minus the file's dmin; 0 in types without minima */
     int16_t scale[16]; /* per sub-block: 8 or 16 in use */
-    int16_t min[16];   /* per sub-block, where the type has minima */
+    int16_t min[16];   /* per sub-block, in types with minima */
     uint8_t q[SUPER_LEN];
 };
 
 /* Super-block b of a row. */
 typedef void super_expand(const void *row, int64_t b, struct super_parts *parts);
 
-/* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), so the only rounding of a value is
- * that of the sum with the minimum, which is exact as well. */
+/* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), and m * min is too, so the only
+ * rounding of a value is that of their sum. */
 QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t first,
                                int64_t n, const void *row, float *out)
 {
@@ -48,6 +48,7 @@ QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expa
     }
 }
 
+/* The canonical product (quant/quant.h) of a row with a column. */
 QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand, int64_t k,
                              const void *row, const struct quant_act *a)
 {
@@ -111,7 +112,8 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     return importance ? importance + SUPER_LEN * b : NULL;
 }
 
-/* Defines the encoders of a type with a grid from NAME_form and NAME_pack, which packs a fit. */
+/* Defines the encoders of a type with a grid from NAME_form and NAME_pack, which packs the result
+ * of the search into a block. */
 #define SUPER_GRID_ENCODE_BY(NAME, FUNCTION, LEVEL)                                                \
     static void FUNCTION(int64_t k, const float *in, const float *importance, void *row)           \
     {                                                                                              \

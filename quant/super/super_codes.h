@@ -6,7 +6,7 @@
  *     head(block)         the 16 bits of d
  *     scales(block)       16-bit sub-scales: sub-block 2g in lane g of the lower half, 2g + 1 in
  *                         lane g of the upper half (equal halves with sub-blocks of 32)
- *     codes(block, s)     32 signed codes, elements 32s ... 32s + 31
+ *     codes(block, s)     32 signed codes, elements 32s .. 32s + 31
  *
  * and SUPER_CODES(NAME, HEAD, FACTOR) defines NAME_gemv_avx2 and NAME_unpack_avx2 from them;
  * FACTOR, a power of two, multiplies d. Other levels inherit these, except where SUPER_CODES_512
@@ -19,7 +19,7 @@
 #include "quant/super/grid_tables.h"
 #include "quant/super/super_gemv.h"
 
-/* In a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
+/* In a type with magnitudes from a grid: those of elements 8i .. 8i + 7, a byte each. */
 typedef uint64_t super_grid_entry(const void *block, int i);
 
 /* Bit j: element 32s + j is negative. */
@@ -56,7 +56,7 @@ QUANT_INLINE uint16_t super_codes_first(const void *block)
     return quant_load16(block);
 }
 
-/* v with the elements negated whose bits are set. */
+/* Negates the elements of v whose bits in `signs` are set. */
 SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
 {
     const __m256i place =
@@ -67,14 +67,14 @@ SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
     return _mm256_sub_epi8(_mm256_xor_si256(v, mask), mask);
 }
 
-/* Entries 4s ... 4s + 3. */
+/* Entries 4s .. 4s + 3. */
 SUPER_AVX2 __m256i super_grid_entries(super_grid_entry *entry, const void *block, int s)
 {
     return _mm256_setr_epi64x((int64_t)entry(block, 4 * s), (int64_t)entry(block, 4 * s + 1),
                               (int64_t)entry(block, 4 * s + 2), (int64_t)entry(block, 4 * s + 3));
 }
 
-/* 2n + 1 for the upper four bits n of each of eight lanes. */
+/* The scales 2n + 1, n being the upper four bits of each of eight lanes. */
 SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
 {
     __m256i four = _mm256_srli_epi32(tails, 28);
@@ -82,8 +82,8 @@ SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
     return _mm256_add_epi16(_mm256_add_epi16(scale, scale), _mm256_set1_epi16(1));
 }
 
-/* 2n + 1 for eight bytes of four-bit numbers n, one per 16 elements (by_32: four bytes, one per
- * 32). */
+/* The scales 2n + 1 for eight bytes of four-bit numbers n, one per 16 elements (by_32: four bytes,
+ * one per 32). */
 SUPER_AVX2 __m256i super_odd_scales(__m128i nibbles, bool by_32)
 {
     __m128i low = _mm_and_si128(nibbles, _mm_set1_epi8(15));
@@ -101,7 +101,7 @@ SUPER_AVX2 __m256i super_codes_isum(const struct super_input *in, super_codes_he
     EACH (s, 8) {
         __m256i value = codes(in->block, s);
         __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * s));
-        /* vpmaddubsw takes one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
+        /* VPMADDUBSW has one unsigned operand. 2 * 127 * 127 <= INT16_MAX. */
         __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         acc[s % 2] = super_mad(acc[s % 2], products, super_scale_pair(scale, s));
     }
@@ -158,7 +158,7 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
 
 #define SUPER_VBMI QUANT_INLINE CPU_TARGET_AVX512BF16
 
-/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and a bit
+/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i .. 64i + 63, and a bit
  * for each that is negative. */
 struct super_codes_bytes {
     __m512i code[4];
@@ -167,8 +167,8 @@ struct super_codes_bytes {
 
 typedef void super_codes_bytes_of(const void *block, struct super_codes_bytes *bytes);
 
-/* The functions of a type. Codes are the values plus `above`; if that is not 0 the type has no sign
- * bits. */
+/* The functions of a type. Codes are values plus `above`, or magnitudes with sign bits if `above`
+ * is 0. */
 struct super_codes_kernel {
     super_codes_head *head;
     super_codes_scales *scales; /* NULL: all are 1 */
@@ -211,7 +211,7 @@ SUPER_AVX512 void super_codes_multiply(const struct super_codes_kernel *kernel, 
         __m512i xi = x[i];
         if (kernel->above == 0)
             xi = _mm512_mask_sub_epi8(xi, _cvtu64_mask64(w.negative[i]), zero, xi);
-        /* Without scales sum[3] accumulates all: 16 products per lane, 16 * 3 * 127 <=
+        /* Without scales sum[3] is the sum of all: 16 products per lane, 16 * 3 * 127 <=
          * INT16_MAX. */
         sum[i] = _mm512_dpbusd_epi32(kernel->scales || i == 0 ? zero : sum[i - 1], w.code[i], xi);
     }
@@ -226,9 +226,9 @@ SUPER_AVX512 __m512i super_codes_scale_pair(const struct super_codes_kernel *ker
                               1);
 }
 
-SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
-                                   const uint8_t *const block[SUPER_STEP],
-                                   const struct super_column *c, struct super_step *step)
+SUPER_AVX512 void super_codes_products(const struct super_codes_kernel *kernel,
+                                       const uint8_t *const block[SUPER_STEP],
+                                       const struct super_column *c, struct super_step *step)
 {
     /* Orders the lanes so that every 128 bits have two of each super-block. */
     const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
@@ -272,8 +272,8 @@ SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
     super_signs_store(_mm256_multishift_epi64_epi8(bits, tails), negative);
 }
 
-/* Looks up entries in a table of n (a power of two, at least 64): the lower six bits of an index in
- * each pair of registers, the other bits select the pair. */
+/* Looks up entries in a table of n (a power of two, at least 64): the lower six bits of an index
+ * select an element of each pair of registers, the other bits select the pair. */
 SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
 {
     __m512i found[16];
@@ -348,17 +348,18 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     {                                                                                              \
         super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
     }                                                                                              \
-    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(                                              \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_products(                                          \
         int n, const uint8_t *const block[SUPER_STEP], const struct super_column *c,               \
         struct super_step *step)                                                                   \
     {                                                                                              \
         const struct super_codes_kernel kernel = {HEAD, SCALES, NAME##_bytes, ABOVE};              \
-        EACH (j, n) super_codes_take(&kernel, block, c + j, step + j);                             \
+        EACH (j, n) super_codes_products(&kernel, block, c + j, step + j);                         \
     }                                                                                              \
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
                                                    const struct quant_act *a, float *out)          \
     {                                                                                              \
-        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, &out); \
+        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_products, k, rows, a,    \
+                         &out);                                                                    \
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \

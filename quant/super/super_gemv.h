@@ -7,8 +7,9 @@
 
 #if defined(__x86_64__)
 
-/* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If rows are consecutive
- * and not a multiple of a step, up to four form a group, so that a step may span two rows. */
+/* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If these are whole rows
+ * whose length is not a multiple of a step, up to four rows form a group, so that a step may span
+ * two rows. */
 struct super_part {
     const uint8_t *w;
     int64_t n, n_rows;
@@ -73,7 +74,7 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Prefetches data of the same stream that is read later than the n super-blocks of a step. */
+/* Prefetches data of the same stream that later steps read; n: super-blocks of this step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n,
                                       struct cpu_prefetch policy)
 {
@@ -84,7 +85,8 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
         quant_prefetch_to_l1(at + SUPER_NEAR_DISTANCE, SUPER_STEP * super_block);
         return;
     }
-    /* The hint moves this code out of line: inline it costs Q6_K 4 % when not taken. */
+    /* The hint moves this code out of the loop; in the loop it costs Q6_K 4 % on other processors.
+     */
     if (__builtin_expect(policy.to_l1, false)) {
         quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
@@ -95,10 +97,11 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
-/* Adds the products of the part of each stream with n columns. As with AVX2, the results of a step
- * are added after the products of the next step. */
+/* Adds the products of a part of each stream with n columns. As with AVX2, the values of a step are
+ * added after the products of the next step have been started, because the additions are a
+ * dependent chain. */
 SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
-                                  super_step_products *take, const struct quant_rows *rows,
+                                  super_step_products *products, const struct quant_rows *rows,
                                   const struct super_part *part, const struct super_column *column,
                                   float *const *out)
 {
@@ -115,27 +118,27 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
     int64_t i = 0; /* in the group */
     for (int64_t left = part->n_rows * part->n; left > 0;) {
         const struct super_column *x = column + i / SUPER_STEP * n;
-        const int64_t most = part->group - i < left ? part->group - i : left;
-        const int taken = most < SUPER_STEP ? (int)most : SUPER_STEP;
+        const int64_t rest = part->group - i < left ? part->group - i : left;
+        const int n_step = rest < SUPER_STEP ? (int)rest : SUPER_STEP;
         for (int s = 0; s < n_streams; s++) {
             struct super_step step[SUPER_COLUMNS];
             const uint8_t *from = at + (size_t)(s * rows->stride) * rows->row_bytes;
             const uint8_t *block[SUPER_STEP] = {from};
-            super_step_prefetch(bytes, from, taken, rows->prefetch);
-            EACH (j, SUPER_STEP) block[j] = from + (size_t)(j < taken ? j : taken - 1) * bytes;
+            super_step_prefetch(bytes, from, n_step, rows->prefetch);
+            EACH (j, SUPER_STEP) block[j] = from + (size_t)(j < n_step ? j : n_step - 1) * bytes;
             EACH (c, n) {
-                step[c].n = taken;
+                step[c].n = n_step;
                 step[c].da = _mm_load_ps(x[c].d);
             }
-            take(n, block, x, step);
+            products(n, block, x, step);
             EACH (c, n) {
                 if (last[s][0].n > 0) super_step_add(has_min, &last[s][c], part->n, &sum[s][c]);
             }
             EACH (c, n) last[s][c] = step[c];
         }
-        left -= taken;
+        left -= n_step;
         i += SUPER_STEP;
-        at += (size_t)taken * bytes;
+        at += (size_t)n_step * bytes;
         if (i >= part->group) {
             i = 0;
             at += part->skip;
@@ -149,9 +152,9 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
 /* Multiplies all rows by n_columns columns, in steps of rows_per_step rows; both are constants
  * after inlining. The rows of a step are read as streams if they are strided. */
 SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struct quant_type *type,
-                                   super_column_fill *prepare, super_step_products *take, int64_t k,
-                                   const struct quant_rows *rows, const struct quant_act *a,
-                                   float *const *out)
+                                   super_column_fill *prepare, super_step_products *products,
+                                   int64_t k, const struct quant_rows *rows,
+                                   const struct quant_act *a, float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
     const bool steps = rows_per_step > 1 && rows->prefetch.streams && rows->stride > 0;
@@ -166,14 +169,14 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
         struct super_part part = super_part_of(type->block_bytes, n, from, rows->row_bytes, n_rows);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
         if (n_streams > 1)
-            super_gemv_part(n_columns, rows_per_step, type, take, rows, &part, column, out);
+            super_gemv_part(n_columns, rows_per_step, type, products, rows, &part, column, out);
         else
-            super_gemv_part(n_columns, 1, type, take, rows, &part, column, out);
+            super_gemv_part(n_columns, 1, type, products, rows, &part, column, out);
     }
 }
 
 /* Defines the gemv of a type for AVX2 and AVX-512 from its functions. */
-#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
+#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, PRODUCTS)                                     \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
@@ -183,17 +186,19 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
-        super_gemv_steps(1, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, &out);   \
+        super_gemv_steps(1, SUPER_STREAMS, &quant_type_##NAME, PREPARE, PRODUCTS, k, rows, a,      \
+                         &out);                                                                    \
     }
 
-/* Defines gemv_few of a type whose TAKE shares codes between two columns. */
-#define SUPER_GEMV_PAIR(NAME, PREPARE, TAKE)                                                       \
+/* Defines gemv_few of a type whose PRODUCTS shares codes between two columns. */
+#define SUPER_GEMV_PAIR(NAME, PREPARE, PRODUCTS)                                                   \
     CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
                                                          int n_columns, const struct quant_act *a, \
                                                          float *const *out)                        \
     {                                                                                              \
         (void)n_columns;                                                                           \
-        super_gemv_steps(2, SUPER_STREAMS, &quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);    \
+        super_gemv_steps(2, SUPER_STREAMS, &quant_type_##NAME, PREPARE, PRODUCTS, k, rows, a,      \
+                         out);                                                                     \
     }
 
 #endif

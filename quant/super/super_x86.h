@@ -1,10 +1,10 @@
 /* quant/super/super_x86.h: private to quant/: code that the x86 kernels of the super-block types
  * share.
  *
- * Unpacking uses 256-bit vectors, and with AVX-512 512-bit vectors for the codes (not IQ4_XS, where
- * that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into lanes, so
- * the code after it is the scalar code of one row, for 8 or 16 rows. gemv takes rows one by one, in
- * one loop for AVX2 and one for AVX-512. */
+ * Unpacking uses 256-bit vectors, and with AVX-512 512-bit vectors for the codes (except IQ4_XS,
+ * where they are not faster). super_rows_load reads 8 or 16 rows and transposes them, so that a
+ * lane is a row and the code after it is the scalar code of one row. gemv multiplies rows one by
+ * one, in one loop for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_SUPER_X86_H
 #define QUANT_SUPER_SUPER_X86_H
 
@@ -18,8 +18,8 @@
 
 /* ---- Rows into lanes ---- */
 
-/* Loads 16 bytes at `offset` of each of 8 rows: out[i] holds the i-th 32-bit word, row r in lane
- * r. */
+/* Loads 16 bytes at `offset` of each of 8 rows: lane r of out[i] is the i-th 32-bit word of row r.
+ */
 SUPER_AVX2 void super_rows_load(const void *const row[8], int64_t offset, __m256i out[4])
 {
     __m256i v[4];
@@ -68,14 +68,15 @@ SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16]
     }
 }
 
-/* Widens four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels:
- * byte j of a lane in both 16-bit halves of that lane of fold[j]. */
+/* Indices for VPSHUFB that move byte j of each lane to both upper bytes of its 16-bit halves. */
 SUPER_AVX2 __m128i super_scale_factor_place(int j)
 {
     const __m128i first = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
     return _mm_add_epi8(first, _mm_set1_epi8((char)j));
 }
 
+/* Widens four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels:
+ * both 16-bit halves of a lane of fold[j] are byte j of that lane. */
 SUPER_AVX2 void super_scale_factors(__m256i bytes, __m256i fold[4])
 {
     for (int j = 0; j < 4; j++) {
@@ -99,10 +100,10 @@ SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
     return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
 }
 
-/* The products of eight super-blocks of a row (fewer at its end) before the sum over the lanes. */
+/* The products of eight super-blocks of a row (fewer at its end) before the lanes are added. */
 enum { SUPER_GROUP = 8 };
 struct super_group {
-    __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
+    __m256i isum[SUPER_GROUP]; /* the sum of its lanes is isum of quant/quant.h */
     __m256i msum;              /* super-block j in lane j, if the type has minima */
     uint32_t d[SUPER_GROUP];   /* half precision: d in the low half, dmin in the high half */
     /* Scales that super_heads stored: four bytes of super-block j in [0][j], four in [1][j]. */
@@ -144,7 +145,8 @@ struct super_input {
 /* isum of one super-block; fills group->d[j] in types without super_heads. */
 typedef __m256i super_isum(const struct super_input *in);
 
-/* Loads 32 bytes that are used twice; the compiler would otherwise load them for each use. */
+/* Loads 32 bytes that are used twice. The empty statement keeps the compiler from loading them for
+ * each use. */
 SUPER_AVX2 __m256i super_load_once(const void *bytes)
 {
     __m256i v = _mm256_loadu_si256(bytes);
@@ -196,7 +198,7 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* v (quant.h) of the group's super-blocks. */
+/* Computes v (quant/quant.h) of the group's super-blocks. */
 SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min, float factor,
                                   struct super_terms *terms)
 {
@@ -283,11 +285,11 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
     }
 }
 
-/* Takes rows one by one in file order: several per step are faster from cache but slower from
- * memory (docs/performance.md). The hardware prefetcher follows such a stream, and software
- * prefetch extends it across pages. A group is converted to terms after the products of the next
- * group, and the terms are added during those of the group after that, because both are long chains
- * of dependent operations. */
+/* Multiplies rows one by one in file order: several per step are faster from cache but slower from
+ * memory (docs/performance.md). The hardware prefetcher follows such a stream within a page, and
+ * software prefetch continues it across pages. A group is converted to terms after the products of
+ * the next group, and the terms are added during the products of the group after that, because both
+ * are long chains of dependent operations. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
                            int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                            float *out)
@@ -329,17 +331,17 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 /* ---- One column, AVX-512 ----
  *
- * Takes rows one by one, too. A step takes super-blocks 0 to 3 of one row: scales, minima and
- * floats of all four are in one register each. The table gives the super-block that each element of
- * isum and msum belongs to, by 128-bit lanes, elements from 3 down to 0:
+ * Rows are multiplied one by one, too. A step multiplies four super-blocks, 0 to 3, of one row: the
+ * scales of all four are in one register, and so are the minima and the floats. The table has the
+ * super-block of each element of isum and msum, by 128-bit lanes, elements from 3 down to 0:
  *
  *     lane         3          2          1          0
  *     isum[0]      1 1 0 0    1 1 0 0    1 1 0 0    1 1 0 0
  *     isum[1]      3 3 2 2    3 3 2 2    3 3 2 2    3 3 2 2
  *     msum         3 2 1 0    3 2 1 0    3 2 1 0    3 2 1 0
  *
- * Codes and products are 512 bits wide, which halves the instructions: with two threads per core,
- * instruction throughput is the limit.
+ * Codes and products are 512 bits wide, which halves the number of instructions: with two threads
+ * per core, instruction throughput is the limit.
  *
  * Sums of four products fit 16 bits if codes have at most 6 bits: those of two super-blocks are
  * packed into one register before they are multiplied by their scales.
@@ -353,7 +355,7 @@ enum { SUPER_COLUMNS = 2, SUPER_STREAMS = 4 }; /* maximum per call */
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
-/* Data of four super-blocks of the column, for products. */
+/* Data of four super-blocks of the column. */
 struct super_column {
     __m512i x[SUPER_STEP][4]; /* [j][i]: activations for codes 64i .. 64i + 63 of super-block j */
     __m512i sum[2];           /* sums of activations, in the order of the type's scales */
@@ -365,8 +367,8 @@ typedef void super_column_fill(const int8_t *const q[SUPER_STEP],
                                const int16_t *const sum[SUPER_STEP], struct super_column *column);
 
 struct super_step {
-    /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits; their sum over the register
-     * is isum of quant.h. */
+    /* [p]: super-blocks 2p and 2p + 1: two elements of each in every 128 bits, whose sum over the
+     * register is isum of quant/quant.h. */
     __m512i isum[2];
     __m512i msum; /* super-block j in lane j of every 128 bits, if the type has minima */
     __m128i d;    /* half precision: d of the four, then dmin */
@@ -391,7 +393,7 @@ SUPER_AVX512 __m512i super_broadcast_32(const void *bytes)
     return _mm512_broadcast_i64x4(_mm256_loadu_si256(bytes));
 }
 
-/* `low` for the lower half of a register, `high` for the upper, in dwords. */
+/* All dwords of the lower half are `low`, those of the upper half `high`. */
 SUPER_AVX512 __m512i super_set_halves(int low, int high)
 {
     return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
@@ -475,8 +477,8 @@ SUPER_AVX512 __m128i super_split_words(__m128i words)
 
 /* ---- Products of types whose codes have 6 bits or less ---- */
 
-/* Indices of scales for super_products: s0 .. s3 for the products in each 128 bits of a register,
- * for one super-block and, `next` words after it, for the other. */
+/* Indices of scales for super_products: lane i of 128 bits has index si four times, for one
+ * super-block, and si + next four times, for the other. */
 SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
 {
     const int64_t four = 0x0001000100010001;
@@ -487,8 +489,8 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
 /* Codes 64i .. 64i + 63 of a super-block, in the order in which the type's bits are unpacked. */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
-/* Adds the products to isum of each step; scale[p] has the 16-bit scales of super-blocks 2p and 2p
- * + 1, place[i] the indices of those for codes(block, i). */
+/* Adds the products of four super-blocks to isum of each step; scale[p] has the 16-bit scales of
+ * super-blocks 2p and 2p + 1, place[i] the indices of the scales for codes(block, i). */
 SUPER_AVX512 void super_products(int n, super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                  const struct super_column *c, const __m512i scale[2],
                                  const __m512i place[4], struct super_step *step)
@@ -546,7 +548,7 @@ SUPER_AVX512 void super_pair_sums(const int16_t *const sum[SUPER_STEP], int fact
     }
 }
 
-/* In Q2_K and Q3_K, codes(block, i) are 32 of each half of the super-block. */
+/* Fills x for Q2_K and Q3_K, where codes(block, i) are 32 of each half of the super-block. */
 SUPER_AVX512 void super_column_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
 {
     for (int j = 0; j < SUPER_STEP; j++)
@@ -560,7 +562,7 @@ SUPER_AVX512 void super_places_halves(__m512i place[4])
 
 /* ---- From sums to floats ---- */
 
-/* Adds the lanes of isum of a step in pairs: super-block j is in lane j of every 128 bits. */
+/* Adds adjacent elements of isum of a step: super-block j is then element j of every 128 bits. */
 SUPER_AVX512 __m512i super_add_pairs(const __m512i pair[2])
 {
     __m512 a = _mm512_castsi512_ps(pair[0]), b = _mm512_castsi512_ps(pair[1]);
@@ -568,7 +570,7 @@ SUPER_AVX512 __m512i super_add_pairs(const __m512i pair[2])
                             _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
 }
 
-/* The sums of the four 128-bit lanes of a, then of b. */
+/* Adds the four 128-bit lanes of a (lower half of the result), and those of b (upper half). */
 SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
 {
     __m512i two =
@@ -578,7 +580,7 @@ SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
                             _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* v (quant.h) of the four super-blocks. */
+/* Computes v (quant/quant.h) of the four super-blocks. */
 SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
 {
     __m512i isum = super_add_pairs(step->isum);

@@ -1,20 +1,23 @@
-/* quant/super/tq1_0.c: TQ1_0: ternary weights, five per byte, with one scale.
+/* quant/super/tq1_0.c: TQ1_0: super-blocks of 256 ternary weights, five per byte, with one
+ * scale; 1.69 bits per weight.
  *
- * A byte holds five digits of base 3 as a fraction: digit n is (byte * 3^n modulo 256) * 3 / 256.
- * value = d * (digit - 1). 1.69 bits per weight.
+ *      byte  0             48          52    54
+ *            | q[48]       | high[4]   | d   |     d: binary16, little-endian
  *
- *     element   0 .. 159           160 .. 239           240 .. 255
- *     byte      q[i % 32]          q[32 + i % 16]       high[i % 4]
- *     digit     i / 32             (i - 160) / 16       (i - 240) / 4
+ *      element i       0 .. 159           160 .. 239           240 .. 255
+ *      byte            q[i % 32]          q[32 + i % 16]       high[i % 4]
+ *      digit           i / 32             (i - 160) / 16       (i - 240) / 4
  *
- * Called through the type table only. */
+ *      x = d * (digit - 1)
+ *
+ * A byte is a fraction of 256 with five digits of base 3: digit n is (byte * 3^n modulo 256) * 3 /
+ * 256, rounded down. */
 #include "quant/encode/fit.h"
 #include "quant/super/super_codes.h"
 
 struct tq1_0_block {
-    uint8_t q[48];
-    uint8_t high[4];
-    uint16_t d;            /* half precision */
+    uint8_t q[48], high[4];
+    uint16_t d;
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct tq1_0_block) == 54, "the size in the file");
 
@@ -27,7 +30,7 @@ static inline uint8_t digit_of(uint8_t byte, int n)
     return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
 }
 
-/* The smallest byte that holds n digits, given by codes `stride` elements apart. */
+/* The smallest byte with the given n digits, which are codes `stride` elements apart. */
 QUANT_INLINE uint8_t byte_of(const uint8_t *code, int n, int stride)
 {
     int number = 0;
@@ -79,7 +82,8 @@ SUPER_AVX2 __m256i tq1_0_scales(const void *block)
     return _mm256_set1_epi16(1);
 }
 
-/* One digit minus 1 of each of 32 bytes; lane i of `power` is the power of 3 for 16-bit lane i. */
+/* One digit minus 1 of each of 32 bytes; 16-bit lane i of `power` is the power of 3 for two bytes.
+ */
 SUPER_AVX2 __m256i tq1_0_digits(__m256i bytes, __m256i power)
 {
     const __m256i low = _mm256_set1_epi16(0xff), three = _mm256_set1_epi16(3);
@@ -118,7 +122,7 @@ SUPER_AVX512 __m512i tq1_0_digits_avx512(__m512i bytes, __m512i power)
     const __m512i upper = _mm512_set1_epi16((int16_t)0xff00);
     __m512i odd = _mm512_mullo_epi16(_mm512_and_si512(bytes, upper), power);
     __m512i scaled = _mm512_ternarylogic_epi32(_mm512_mullo_epi16(bytes, power), upper, odd, 0xb8);
-    /* 3 * 86 > 256, 3 * 171 > 2 * 256 */
+    /* The digit is at least 1 from 86 on and 2 from 171 on: 3 * 86 >= 256, 3 * 171 >= 2 * 256. */
     __m512i digits =
         _mm512_maskz_mov_epi8(_mm512_cmpge_epu8_mask(scaled, _mm512_set1_epi8(86)), one);
     return _mm512_mask_add_epi8(digits, _mm512_cmpge_epu8_mask(scaled, _mm512_set1_epi8((char)171)),
@@ -131,7 +135,7 @@ SUPER_AVX512 void tq1_0_bytes(const void *block, struct super_codes_bytes *to)
     __m512i first = super_broadcast_32(w->q);
     __m512i second = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(w->q + 32)));
     __m512i high = _mm512_set1_epi32((int32_t)quant_load32(w->high));
-    /* Elements 128 ... 159 are the last digits of the first 32 bytes, the last 16 elements the
+    /* Elements 128 .. 159 are the last digits of the first 32 bytes, the last 16 elements the
      * digits of `high`. */
     __m512i bytes[4] = {first, first, _mm512_mask_blend_epi64(0x0f, second, first),
                         _mm512_mask_blend_epi64(0xc0, second, high)};

@@ -1,12 +1,17 @@
-/* quant/super/tq2_0.c: TQ2_0: ternary weights, 2-bit codes with one scale.
+/* quant/super/tq2_0.c: TQ2_0: super-blocks of 256 ternary weights, 2-bit codes with one scale; 2.06
+ * bits per weight.
  *
- * value = d * (code - 1). 2.06 bits per weight. Called through the type table only. */
+ *      byte  0                64    66
+ *            | q[64]          | d   |     d: binary16, little-endian
+ *
+ *      q[32h + l]:     bits 2g + 1, 2g: code of element 128h + 32g + l, l < 32, g < 4
+ *      x = d * (code - 1),   code 0 .. 3 (encoders write 0 .. 2) */
 #include "quant/encode/fit.h"
 #include "quant/super/super_codes.h"
 
 struct tq2_0_block {
-    uint8_t q[64];         /* q[32h + i] bits 2j, 2j + 1: element 128h + 32j + i */
-    uint16_t d;            /* half precision */
+    uint8_t q[64];
+    uint16_t d;
 } __attribute__((packed)); /* blocks may be unaligned */
 _Static_assert(sizeof(struct tq2_0_block) == 66, "the size in the file");
 

@@ -145,7 +145,7 @@ infer split "$m" "$work/o" --max-tensors 100 --no-tensor-first-split
 cp "$work/o-00001-of-00002.gguf" "$work/o-00002-of-00002.gguf"
 infer merge "$work/o-00001-of-00002.gguf" "$work/b.gguf"
 status 3
-err_line 'the name says part 1, the file says part 0'
+err_line "part 1 [(]from 0[)] according to the file's name, 0 in the file"
 usage 'm.gguf: is not a part of a split model' merge "$m" "$work/b.gguf"
 
 begin what_cannot_be_written_leaves_nothing
