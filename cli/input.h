@@ -12,7 +12,9 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
 
 /* Appends the text with \n \t \r \\ \" \' and \xHH converted to bytes; other backslashes are
  * kept. */
-void cli_input_unescape(const char *text, struct base_buffer *out);
+void cli_input_unescape(const char *text, size_t size, struct base_buffer *out);
+/* Appends a text of the command line, converted as above if -e is given. */
+void cli_input_add(const struct cli_values *values, const char *text, struct base_buffer *out);
 
 /* text_encode_framed with --lossy; an error for a byte without a token includes advice. */
 bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,

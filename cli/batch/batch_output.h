@@ -18,6 +18,7 @@ struct cli_batch_output {
     uint64_t n_done;     /* bits */
     uint64_t n_plain;    /* lines in a file of plain lines */
     uint64_t n_held;     /* lines in the file */
+    uint64_t n_failed;   /* those of them that have an "error" */
 };
 
 /* Opens and reads the file, or creates it, and locks it against other processes. BASE_USAGE if the

@@ -9,18 +9,19 @@
 
 #include "cli/chat/chat_reply.h"
 #include "cli/generation.h"
+#include "cli/out/logprobs.h"
 #include "generate/scheduler.h"
 
 struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* the command's own, with texts_only */
+    const struct cli_values *values; /* the command's own, with texts_only, no escapes */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
     struct cli_chat_template template; /* if the model has one */
     struct base_error no_template;     /* the error if it has none */
-    struct base_buffer each;           /* --each, with escapes as bytes */
+    struct base_buffer each;           /* --each */
     struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
 };
@@ -51,6 +52,7 @@ struct cli_batch_text {
     struct cli_chat_reply reply;
     struct generate_thought_marks marks;
     struct base_buffer text;
+    struct cli_logprobs logprobs;
 };
 
 /* Makes a job of line[size]. If the line is invalid, returns false with the reason in *err, of
