@@ -1,5 +1,5 @@
-/* text/jinja/jinja_ast.c: nodes, names and tokens: shared by the lexer, the parsers of expressions
- * and of statements, and the check. See text/jinja/jinja_ast.h. */
+/* text/jinja/jinja_ast.c: nodes, names and tokens, which the lexer, the parsers of expressions and
+ * statements, and the check share. See text/jinja/jinja_ast.h. */
 #include "text/jinja/jinja_ast.h"
 #include <stdarg.h>
 #include <stdio.h>

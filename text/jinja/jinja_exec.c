@@ -21,7 +21,7 @@ struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
     if (!hidden || !hidden->n) return scope;
     scope->var = jinja_take(&r->pool, hidden->n * sizeof *scope->var, r->err);
     if (!scope->var || !jinja_step(r, hidden->n)) return NULL;
-    scope->room = scope->n = hidden->n; /* with values of zero: missing */
+    scope->room = scope->n = hidden->n; /* all values are zero: missing */
     for (size_t i = 0; i < hidden->n; i++) scope->var[i].id = hidden->id[i];
     return scope;
 }
@@ -128,7 +128,7 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
 
 /* ---- Macros ---- */
 
-/* Runs a body in a scope of its own into `out` instead of the output. */
+/* Runs a body in a scope of its own and writes to `out` instead of the output. */
 static enum jinja_flow exec_into(struct jinja_run *r, struct jinja_scope *scope,
                                  const struct jinja_list *body, struct jinja_value *out)
 {
@@ -147,7 +147,7 @@ static const char *macro_name(const struct jinja_macro *m, int *n)
     return named ? m->node->text.s : "caller";
 }
 
-/* Binds surplus arguments to varargs and kwargs; an error if the macro lacks these. */
+/* Binds surplus arguments to varargs and kwargs; an error if the macro does not use these. */
 static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
                       const struct jinja_call *c, struct jinja_dict *kw)
 {
@@ -251,8 +251,8 @@ static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
     return check_output(r);
 }
 
-/* {% set x %} or {% filter f %}: assigns or prints the body's text, passed through the filters
- * node->b if any. */
+/* Runs {% set x %} or {% filter f %}: assigns or prints the body's text, after the filters node->b
+ * if there are any. */
 static enum jinja_flow exec_text_block(struct jinja_run *r, struct jinja_scope *scope,
                                        const struct jinja_node *node)
 {
@@ -314,7 +314,7 @@ static bool exec_macro(struct jinja_run *r, struct jinja_scope *scope,
            set(r, scope, node->id, (struct jinja_value){.kind = JINJA_MACRO, .macro = macro});
 }
 
-/* A call block gives its body to the called macro as `caller`; a generation block only marks its
+/* A call block passes its body to the called macro as `caller`. A generation block only marks its
  * body, which runs as a function too, as in the transformers library. */
 static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
                             const struct jinja_node *node)
@@ -326,7 +326,7 @@ static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
     if (!node->a) {
         if (!jinja_call(r, &caller, &none, &value)) return false;
     } else {
-        /* The caller is passed as a keyword argument of a copy of the call's node. */
+        /* The caller is a keyword argument of a copy of the call's node. */
         struct jinja_node literal = {.kind = JINJA_N_CONST, .line = node->line, .value = caller};
         struct jinja_node call = *node->a;
         struct jinja_args args = *call.args;

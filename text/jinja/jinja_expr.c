@@ -323,7 +323,8 @@ static struct jinja_node *parse_postfix(struct jinja_parser *p, struct jinja_nod
     return node;
 }
 
-/* "name" or "dotted.name" of a filter or test; dotted ones are unknown, but named in the error. */
+/* Reads "name" or "dotted.name" of a filter or test; dotted names are unknown, but messages contain
+ * them. */
 static bool parse_dotted(struct jinja_parser *p, struct jinja_str *name)
 {
     *name = jinja_now(p)->text;
@@ -352,7 +353,7 @@ struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node
     return subject;
 }
 
-/* Whether the token begins the argument of a test without parentheses. */
+/* Returns whether the token begins the argument of a test without parentheses. */
 static bool begins_argument(const struct jinja_parser *p)
 {
     switch (jinja_now(p)->kind) {
@@ -405,7 +406,7 @@ static struct jinja_node *parse_filter_expr(struct jinja_parser *p, struct jinja
     return node;
 }
 
-/* ---- Operators, tightest first ---- */
+/* ---- Operators, those with the highest precedence first ---- */
 
 static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter)
 {

@@ -25,7 +25,7 @@ static bool int_power(struct jinja_run *r, int64_t a, int64_t b, struct jinja_va
         *out = jinja_float(pow((double)a, (double)b));
         return true;
     }
-    if (a == 0 || a == 1) b = b != 0; /* never overflows, so the loop would be long */
+    if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would be long */
     if (a == -1) b = b % 2 ? 1 : 2;
     for (; b > 0 && !over; b--) over = __builtin_mul_overflow(result, a, &result);
     if (over) return jinja_fail(r, "'**' gives more than 64 bits");
@@ -221,15 +221,15 @@ static bool is_any(struct jinja_str name, const char *words)
     return false;
 }
 
-/* Methods that would change the object: the sandbox hides them. */
+/* Returns whether a method would change the object: the sandbox hides such methods. */
 static bool is_mutator(enum jinja_kind kind, struct jinja_str name)
 {
     if (kind == JINJA_DICT) return is_any(name, "clear pop popitem setdefault update");
     return kind == JINJA_LIST && is_any(name, "append clear pop reverse insert sort extend remove");
 }
 
-/* Attributes of Python that this interpreter lacks: an error names them, so that they do not count
- * as absent. */
+/* Returns whether Python has an attribute that this interpreter does not have: reading it is an
+ * error, because it must not count as absent. */
 static bool is_missing_here(enum jinja_kind kind, struct jinja_str name)
 {
     switch (kind) {
@@ -302,7 +302,7 @@ static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
     return true;
 }
 
-/* An attribute that is not an item; `out` is missing if there is none. */
+/* Reads an attribute that is not an item; `out` is missing if there is none. */
 static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
                      struct jinja_value *out)
 {
@@ -333,7 +333,7 @@ static bool no_attr(const struct jinja_value *v, struct jinja_str name, struct j
     return true;
 }
 
-/* Names of Python's internals: never looked up. */
+/* Returns whether a name is one of Python's internal ones, which are never looked up. */
 static bool is_internal(struct jinja_str name)
 {
     return name.n > 4 && memcmp(name.s, "__", 2) == 0 && memcmp(name.s + name.n - 2, "__", 2) == 0;
@@ -388,7 +388,7 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
     return out->kind != JINJA_MISSING || no_attr(v, key->s, out);
 }
 
-/* The slice's first index and count, by Python's rules; the bounds are integers or none. */
+/* Computes the slice's first index and count by Python's rules; the bounds are integers or none. */
 static bool slice_range(struct jinja_run *r, const struct jinja_value bound[3], int64_t n,
                         int64_t limit[2], int64_t *step, int64_t *count)
 {
@@ -420,7 +420,7 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
         *out = jinja_string(rest.s, jinja_bytes(rest, (size_t)count));
         return true;
     }
-    /* For other steps a table has the places of code points. */
+    /* For other steps a table contains the offset of each code point. */
     const size_t n = jinja_count(s);
     size_t *place = jinja_take(&r->pool, (n + 1) * sizeof *place, r->err);
     if (!place) return false;
@@ -435,7 +435,7 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
     return true;
 }
 
-/* A slice of a range is a range: the numbers, then its start, stop and step. */
+/* Cuts a slice from a range, which is a range again: its numbers, then its start, stop and step. */
 static bool cut_range(struct jinja_run *r, const struct jinja_seq *all, const int64_t limit[2],
                       int64_t step, int64_t count, struct jinja_value *out)
 {

@@ -22,7 +22,7 @@ static bool from_array(struct jinja_run *r, const json_t *json, struct jinja_val
     return true;
 }
 
-/* A role that is one word contains no mark. */
+/* Returns whether a value is a role that is one word: it contains no mark. */
 static bool is_role(const char *key, const json_t *value)
 {
     if (strcmp(key, "role") != 0 || !json_is_string(value)) return false;
@@ -37,7 +37,7 @@ static bool is_role(const char *key, const json_t *value)
 
 static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
-    /* The iteration functions take a pointer that is not const, but change nothing. */
+    /* The iteration functions need a pointer that is not const, but change nothing. */
     json_t *object = (json_t *)(uintptr_t)json;
     if (!jinja_new(r, JINJA_DICT, out)) return false;
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
@@ -51,7 +51,7 @@ static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_va
     return true;
 }
 
-/* Strings remain in the caller's object. */
+/* Converts a JSON value; strings remain in the caller's object. */
 static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     bool ok;
@@ -91,7 +91,7 @@ static bool set_clock(struct jinja_run *r, const struct tm *clock)
     return true;
 }
 
-/* Marks the variables that count as the template's own text. */
+/* Marks the bytes of the variables that count as the template's own text. */
 static bool own_variables(struct jinja_run *r)
 {
     for (size_t i = 0; i < r->limit.n_own_variables; i++) {

@@ -14,7 +14,8 @@
 
 enum { CHUNK = 64 << 10, ALIGN = 16 };
 
-/* Chunks grow with the pool, so that the search for an address visits few. */
+/* A block of pool memory. Chunks grow with the pool, so that the search for an address visits
+ * few. */
 struct jinja_chunk {
     struct jinja_chunk *older;
     size_t size, used;
@@ -222,7 +223,7 @@ static bool reserve(struct jinja_run *r, struct jinja_text *text, size_t more)
     return true;
 }
 
-/* Copies the marks of s[n] to the marks at `to`: all 1 for what belongs to the parsed template. */
+/* Copies the marks of s[n] to the marks at `to`; all are 1 if s belongs to the parsed template. */
 static void copy_marks(const struct jinja_run *r, char *to, const char *s, size_t n)
 {
     const char *from = jinja_pool_marks(&r->pool, s);
@@ -415,14 +416,15 @@ bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
 
 enum { MAX_KEY_ITEMS = 16 };
 
-/* Equal keys have equal hashes: 1, 1.0 and true are one key. False for values without a hash. */
+/* Computes a hash that is equal for equal keys: 1, 1.0 and true are one key. false for values
+ * without a hash. */
 static bool hash_of(const struct jinja_value *v, uint64_t *out)
 {
     uint64_t h = 1469598103934665603u;
     double number;
     if (jinja_as_number(v, &number)) {
         uint64_t bits;
-        if (number == 0) number = 0; /* minus zero */
+        if (number == 0) number = 0; /* minus zero becomes zero */
         memcpy(&bits, &number, sizeof bits);
         bits = (bits ^ bits >> 32) * 0x9e3779b97f4a7c15u; /* small integers differ in high bits */
         *out = bits ^ bits >> 32;
@@ -463,7 +465,7 @@ struct jinja_dict *jinja_dict(struct jinja_run *r)
     return jinja_take(&r->pool, sizeof(struct jinja_dict), r->err);
 }
 
-/* The order of an integer and a float, exact where the integer has more bits than a double. */
+/* Compares an integer and a float, exactly even if the integer has more bits than a double. */
 static int order_mixed(int64_t i, double f)
 {
     if (f >= 9223372036854775808.0) return -1;
@@ -474,7 +476,7 @@ static int order_mixed(int64_t i, double f)
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* *order < 0, 0 or > 0 of two numbers; false when one is not a number, or NaN. */
+/* Compares two numbers: *order is < 0, 0 or > 0. false if one is not a number, or NaN. */
 static bool order_numbers(const struct jinja_value *a, const struct jinja_value *b, int *order)
 {
     int64_t i, j;
@@ -497,12 +499,12 @@ static bool same_key(const struct jinja_value *a, const struct jinja_value *b)
     if (a->kind == JINJA_STR) return a->s.n == b->s.n && memcmp(a->s.s, b->s.s, a->s.n) == 0;
     if (a->kind != JINJA_TUPLE) return true;
     if (a->seq->n != b->seq->n) return false;
-    for (size_t i = 0; i < a->seq->n; i++) /* one level: keys are flat */
+    for (size_t i = 0; i < a->seq->n; i++) /* one level, because keys are not nested */
         if (!same_key(&a->seq->item[i], &b->seq->item[i])) return false;
     return true;
 }
 
-/* The slot of the key, or the free slot for it; *probes counts the slots visited. */
+/* Returns the slot of the key, or the free slot for it; *probes is the number of slots visited. */
 static uint32_t find_slot(const struct jinja_dict *d, const struct jinja_value *key, uint64_t hash,
                           uint64_t *probes)
 {
@@ -535,7 +537,7 @@ static bool make_room(struct jinja_run *r, struct jinja_dict *d)
     return jinja_step(r, probes);
 }
 
-/* Steps for the hash of a key and its comparison with one equal to it. */
+/* Returns the steps for the hash of a key and its comparison with one equal key. */
 static uint64_t key_work(const struct jinja_value *key)
 {
     uint64_t bytes = key->kind == JINJA_STR ? key->s.n : 0;
@@ -732,7 +734,7 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
         if (!jinja_dict_find(r, whole->dict, part, &hit)) return false;
         *out = hit != NULL;
         return true;
-    case JINJA_ITER: /* reads up to the item */
+    case JINJA_ITER: /* reads as far as the item */
         for (struct jinja_iter *it = whole->iter; !*out && it->at < it->seq->n; it->at++)
             if (!jinja_step(r, 1) || !jinja_equal(r, &it->seq->item[it->at], part, out))
                 return false;

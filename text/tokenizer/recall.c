@@ -2,17 +2,17 @@
  * text/tokenizer/vocab.h.
  *
  * Words repeat: in prose nine of ten pieces were encoded shortly before, and their ids are in the
- * output. A direct-mapped table has their places; an overwritten entry only costs time. */
+ * output. A direct-mapped cache stores where they are; an overwritten entry only costs time. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRIES = 4096, MAX_PIECE = 128, MIN_TEXT = 512 /* bytes; shorter ones repeat little */ };
+enum { ENTRIES = 4096, MAX_PIECE = 128, MIN_TEXT = 512 /* bytes; shorter texts repeat little */ };
 
 struct text_recalled {
-    const char *piece; /* a place in the fragment, or in w->text */
+    const char *piece; /* points into the fragment or into w->text */
     uint32_t size, round;
-    size_t first; /* of its ids in the output */
+    size_t first; /* index of its first id in the output */
     size_t count;
 };
 
