@@ -30,8 +30,8 @@ static bool new_symbols(struct checker *k, const struct symbols *parent, struct 
 {
     const size_t n = k->p->t->n_names + 1;
     out->parent = parent;
-    out->ref = jinja_take(&k->p->t->pool, n, k->p->err);
-    out->stored = jinja_take(&k->p->t->pool, n, k->p->err);
+    out->ref = jinja_alloc(&k->p->t->pool, n, k->p->err);
+    out->stored = jinja_alloc(&k->p->t->pool, n, k->p->err);
     return out->ref && out->stored;
 }
 
@@ -165,7 +165,7 @@ static bool note_hidden(struct checker *k, const struct symbols *s, struct jinja
     size_t count = 0;
     for (size_t id = 0; id < n; id++) count += s->ref[id] == STARTS_UNDEFINED;
     hidden->n = 0;
-    hidden->id = jinja_take(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
+    hidden->id = jinja_alloc(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
     if (!hidden->id) return false;
     for (size_t id = 0; id < n; id++)
         if (s->ref[id] == STARTS_UNDEFINED) hidden->id[hidden->n++] = (int)id;
@@ -359,7 +359,7 @@ bool jinja_check(struct jinja_parser *p)
     struct checker k = {.p = p, .s = &root};
     for (size_t i = 0; i < 4; i++) /* the tables below need entries for these */
         if (jinja_name_id(p, (struct jinja_str){special[i], strlen(special[i])}) < 0) return false;
-    p->t->loaded = jinja_take(&p->t->pool, p->t->n_names, p->err);
+    p->t->loaded = jinja_alloc(&p->t->pool, p->t->n_names, p->err);
     return p->t->loaded && new_symbols(&k, NULL, &root) && visit_list(&k, &p->t->body) &&
            enter_scope(&k, &root, &p->t->body, &p->t->hidden);
 }

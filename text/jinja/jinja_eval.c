@@ -213,7 +213,7 @@ static bool eval_concat(struct jinja_run *r, struct jinja_scope *scope,
                         const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_text text = {0};
-    struct jinja_value *part = jinja_take(&r->pool, node->list.n * sizeof *part, r->err);
+    struct jinja_value *part = jinja_alloc(&r->pool, node->list.n * sizeof *part, r->err);
     if (!part) return false;
     for (size_t i = 0; i < node->list.n; i++) /* computed before joining, so that the text grows in
                                                * place */

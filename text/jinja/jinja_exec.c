@@ -15,11 +15,11 @@ static int name_id(const struct jinja_run *r, const char *name)
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
                                 const struct jinja_hidden *hidden)
 {
-    struct jinja_scope *scope = jinja_take(&r->pool, sizeof *scope, r->err);
+    struct jinja_scope *scope = jinja_alloc(&r->pool, sizeof *scope, r->err);
     if (!scope) return NULL;
     scope->parent = parent;
     if (!hidden || !hidden->n) return scope;
-    scope->var = jinja_take(&r->pool, hidden->n * sizeof *scope->var, r->err);
+    scope->var = jinja_alloc(&r->pool, hidden->n * sizeof *scope->var, r->err);
     if (!scope->var || !jinja_step(r, hidden->n)) return NULL;
     scope->room = scope->n = hidden->n; /* all values are zero: missing */
     for (size_t i = 0; i < hidden->n; i++) scope->var[i].id = hidden->id[i];
@@ -99,7 +99,7 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
 {
     const int id = name_id(r, "loop");
     struct jinja_value items;
-    struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
+    struct jinja_loop *loop = jinja_alloc(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
     *loop = (struct jinja_loop){.node = node, .scope = scope, .fill = fill_loop};
     if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
@@ -301,7 +301,7 @@ static enum jinja_flow exec_if(struct jinja_run *r, struct jinja_scope *scope,
 static struct jinja_macro *new_macro(struct jinja_run *r, struct jinja_scope *scope,
                                      const struct jinja_node *node)
 {
-    struct jinja_macro *macro = jinja_take(&r->pool, sizeof *macro, r->err);
+    struct jinja_macro *macro = jinja_alloc(&r->pool, sizeof *macro, r->err);
     if (macro) *macro = (struct jinja_macro){node, scope, call_macro};
     return macro;
 }
@@ -331,8 +331,8 @@ static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
         struct jinja_node call = *node->a;
         struct jinja_args args = *call.args;
         const size_t n = args.kw.n;
-        args.kw.node = jinja_take(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
-        args.kw_name = jinja_take(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
+        args.kw.node = jinja_alloc(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
+        args.kw_name = jinja_alloc(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
         if (!args.kw.node || !args.kw_name) return false;
         if (n) memcpy(args.kw.node, call.args->kw.node, n * sizeof *args.kw.node);
         if (n) memcpy(args.kw_name, call.args->kw_name, n * sizeof *args.kw_name);

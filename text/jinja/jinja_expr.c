@@ -54,7 +54,7 @@ static struct jinja_node *parse_strings(struct jinja_parser *p)
     struct jinja_str whole = jinja_now(p)->text;
     for (p->at++; jinja_now(p)->kind == JINJA_T_STRING; p->at++) {
         const struct jinja_str more = jinja_now(p)->text;
-        char *joined = jinja_take(&p->t->pool, whole.n + more.n + 1, p->err);
+        char *joined = jinja_alloc(&p->t->pool, whole.n + more.n + 1, p->err);
         if (!joined) return NULL;
         memcpy(joined, whole.s, whole.n);
         memcpy(joined + whole.n, more.s, more.n);
@@ -290,7 +290,7 @@ static bool parse_arg(struct jinja_parser *p, struct jinja_node *owner)
 
 static bool parse_args(struct jinja_parser *p, struct jinja_node *owner)
 {
-    owner->args = jinja_take(&p->t->pool, sizeof *owner->args, p->err);
+    owner->args = jinja_alloc(&p->t->pool, sizeof *owner->args, p->err);
     if (!owner->args) return false;
     p->at++;
     for (bool more = false; !at_op(p, ")"); more = true) {
@@ -383,7 +383,7 @@ static struct jinja_node *parse_test(struct jinja_parser *p, struct jinja_node *
             return NULL;
         }
         struct jinja_node *arg = parse_postfix(p, parse_primary(p, false));
-        node->args = jinja_take(&p->t->pool, sizeof *node->args, p->err);
+        node->args = jinja_alloc(&p->t->pool, sizeof *node->args, p->err);
         if (!arg || !node->args || !jinja_below(p, node, arg) ||
             !jinja_list_add(p, &node->args->pos, arg))
             return NULL;

@@ -141,7 +141,7 @@ static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spa
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                    bool reverse, struct entry **out)
 {
-    struct entry *e = jinja_take(&r->pool, 2 * items->n * sizeof *e, r->err);
+    struct entry *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
     if (!e) return false;
     for (size_t i = 0; i < items->n; i++) {
         e[i].item = e[i].key = items->item[i];

@@ -284,7 +284,7 @@ static bool lex_string(struct lexer *x)
     size_t end = start, n = 0;
     while (end < x->n && x->s[end] != quote) end += x->s[end] == '\\' ? 2 : 1;
     if (end >= x->n) return jinja_syntax(x->p, line, "this string has no end");
-    char *text = jinja_take(&x->p->t->pool, end - start + 1, x->p->err);
+    char *text = jinja_alloc(&x->p->t->pool, end - start + 1, x->p->err);
     if (!text) return false;
     for (size_t i = start; i < end;) {
         if (x->s[i] != '\\') {

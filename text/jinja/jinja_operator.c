@@ -294,7 +294,7 @@ static bool loop_attr(struct jinja_run *r, const struct jinja_value *v, struct j
 static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
                         const struct jinja_func *method, struct jinja_value *out)
 {
-    struct jinja_bound *bound = jinja_take(&r->pool, sizeof *bound, r->err);
+    struct jinja_bound *bound = jinja_alloc(&r->pool, sizeof *bound, r->err);
     if (!bound) return false;
     bound->self = *v;
     bound->method = method;
@@ -422,7 +422,7 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
     }
     /* For other steps a table contains the offset of each code point. */
     const size_t n = jinja_count(s);
-    size_t *place = jinja_take(&r->pool, (n + 1) * sizeof *place, r->err);
+    size_t *place = jinja_alloc(&r->pool, (n + 1) * sizeof *place, r->err);
     if (!place) return false;
     for (size_t i = 0, k = 0; i < s.n; i++)
         if (((unsigned char)s.s[i] & 0xc0) != 0x80) place[k++] = i;

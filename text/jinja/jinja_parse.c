@@ -323,7 +323,7 @@ bool jinja_parse_body(struct jinja_parser *p, struct jinja_list *body)
 static bool normalise(struct jinja_parser *p, const char *source, size_t size,
                       struct jinja_str *out)
 {
-    char *copy = jinja_take(&p->t->pool, size + 1, p->err);
+    char *copy = jinja_alloc(&p->t->pool, size + 1, p->err);
     size_t n = 0;
     int line = 1;
     if (!copy) return false;

@@ -297,7 +297,7 @@ static bool put_json_dict(struct jinja_run *r, struct jinja_text *out, const str
                           const struct jinja_json *how, int level)
 {
     if (!d->n) return jinja_add_word(r, out, "{}");
-    uint32_t *order = jinja_take(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
+    uint32_t *order = jinja_alloc(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
     if (!order) return false;
     for (uint32_t i = 0; i < d->n; i++) order[i] = i;
     if (how->sort && !sort_keys(r, d, order, order + d->n, d->n)) return false;

@@ -44,7 +44,7 @@ static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_va
         const char *key = json_object_iter_key(it);
         struct jinja_value value;
         if (!from_json(r, json_object_iter_value(it), &value) ||
-            (is_role(key, json_object_iter_value(it)) && !jinja_own(r, &value)) ||
+            (is_role(key, json_object_iter_value(it)) && !jinja_mark_own(r, &value)) ||
             !jinja_dict_set(r, out->dict, jinja_string(key, json_object_iter_key_len(it)), value))
             return false;
     }
@@ -97,7 +97,7 @@ static bool own_variables(struct jinja_run *r)
     for (size_t i = 0; i < r->limit.n_own_variables; i++) {
         const char *name = r->limit.own_variables[i];
         struct jinja_value *v = jinja_dict_word(r->context, (struct jinja_str){name, strlen(name)});
-        if (v && v->kind == JINJA_STR && !jinja_own(r, v)) return false;
+        if (v && v->kind == JINJA_STR && !jinja_mark_own(r, v)) return false;
     }
     return true;
 }
@@ -110,7 +110,7 @@ static bool render(struct jinja_run *r, const json_t *context)
     if (!set_clock(r, r->limit.clock) || !from_json(r, context, &variables)) return false;
     r->context = variables.dict;
     if (!own_variables(r)) return false;
-    r->resolved = jinja_take(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
+    r->resolved = jinja_alloc(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
     struct jinja_scope *root = jinja_scope(r, NULL, &r->t->hidden);
     return r->resolved && root && jinja_exec(r, root, &r->t->body) == JINJA_ON;
 }

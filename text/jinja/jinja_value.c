@@ -38,7 +38,7 @@ static struct jinja_chunk *new_chunk(struct jinja_pool *pool, size_t bytes)
     return pool->chunk = chunk;
 }
 
-void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err)
+void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err)
 {
     uint64_t bytes, taken;
     struct jinja_chunk *chunk = pool->chunk;
@@ -78,7 +78,7 @@ void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
         pool->taken = taken;
         return p;
     }
-    void *more = jinja_take(pool, size, err);
+    void *more = jinja_alloc(pool, size, err);
     if (more && p) memcpy(more, p, old_size);
     return more;
 }
@@ -251,7 +251,7 @@ void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, 
     memset(jinja_pool_marks(&r->pool, text->s) + from, own, text->n - from);
 }
 
-bool jinja_own(struct jinja_run *r, struct jinja_value *string)
+bool jinja_mark_own(struct jinja_run *r, struct jinja_value *string)
 {
     struct jinja_text text = {0};
     if (!jinja_add(r, &text, string->s.s, string->s.n)) return false;
@@ -288,12 +288,12 @@ struct jinja_value jinja_text_value(const struct jinja_text *text)
 
 struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room)
 {
-    struct jinja_seq *seq = jinja_take(&r->pool, sizeof *seq, r->err);
+    struct jinja_seq *seq = jinja_alloc(&r->pool, sizeof *seq, r->err);
     uint64_t bytes;
     if (!seq) return NULL;
     if (!base_mul(room, sizeof *seq->item, &bytes)) bytes = UINT64_MAX / 2;
     seq->room = room;
-    seq->item = jinja_take(&r->pool, bytes, r->err);
+    seq->item = jinja_alloc(&r->pool, bytes, r->err);
     return seq->item ? seq : NULL;
 }
 
@@ -321,7 +321,7 @@ bool jinja_new(struct jinja_run *r, enum jinja_kind kind, struct jinja_value *ou
 bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *type,
                      struct jinja_value *out)
 {
-    struct jinja_iter *iter = jinja_take(&r->pool, sizeof *iter, r->err);
+    struct jinja_iter *iter = jinja_alloc(&r->pool, sizeof *iter, r->err);
     if (!iter) return false;
     iter->seq = seq;
     *out = (struct jinja_value){.kind = JINJA_ITER, .s = {type, strlen(type)}, .iter = iter};
@@ -462,7 +462,7 @@ bool jinja_is_key(const struct jinja_value *v)
 
 struct jinja_dict *jinja_dict(struct jinja_run *r)
 {
-    return jinja_take(&r->pool, sizeof(struct jinja_dict), r->err);
+    return jinja_alloc(&r->pool, sizeof(struct jinja_dict), r->err);
 }
 
 /* Compares an integer and a float, exactly even if the integer has more bits than a double. */
@@ -527,7 +527,7 @@ static bool make_room(struct jinja_run *r, struct jinja_dict *d)
         jinja_grow(&r->pool, d->value, d->n * sizeof *d->value, room * sizeof *d->value, r->err);
     if (!d->value) return false;
     d->hash = jinja_grow(&r->pool, d->hash, d->n * sizeof *d->hash, room * sizeof *d->hash, r->err);
-    d->slot = jinja_take(&r->pool, n_slots * sizeof *d->slot, r->err);
+    d->slot = jinja_alloc(&r->pool, n_slots * sizeof *d->slot, r->err);
     if (!d->hash || !d->slot) return false;
     d->room = room;
     d->n_slots = n_slots;

@@ -20,7 +20,7 @@ struct jinja_pool {
 };
 
 /* Allocates zeroed bytes. Returns NULL with BASE_USAGE at the limit, or BASE_NO_MEMORY. */
-void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err);
+void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err);
 /* Enlarges the block at p, in place if it is the last one; the old bytes are kept. */
 void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
                  struct base_error *err);
@@ -159,7 +159,7 @@ struct jinja_value jinja_text_value(const struct jinja_text *text);
  * from which the bytes were computed. (Functions that copy bytes copy their marks too.) */
 void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, const char *source);
 /* Replaces the string by a copy whose bytes are marked as the template's own. */
-bool jinja_own(struct jinja_run *r, struct jinja_value *string);
+bool jinja_mark_own(struct jinja_run *r, struct jinja_value *string);
 
 static inline struct jinja_value jinja_none(void)
 {

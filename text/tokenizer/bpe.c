@@ -361,18 +361,19 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     const char *all = escape ? w->text.data : text;
     const size_t all_size = escape ? w->text.size : size;
     if (!text_split(b->splitter, all, all_size, &w->cuts, w->err) ||
-        !text_recall_begin(&w->recall, all_size, w->err))
+        !text_piece_cache_begin(&w->pieces, all_size, w->err))
         return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
         const struct piece p = {all + start, w->cuts.end[k] - start, start};
         const size_t n_before = w->out->count;
-        struct text_recalled *place;
+        struct text_cached_piece *place;
         bool found;
         if (b->drops_spaces && is_space(p.text, p.size)) continue;
-        if (!base_goes_on(w->err) || !text_recall(w, p.text, p.size, &place, &found)) return false;
+        if (!base_goes_on(w->err) || !text_piece_cache_find(w, p.text, p.size, &place, &found))
+            return false;
         if (found) continue;
         if (!encode_piece(t, w, &p)) return false;
-        text_remember(w, place, p.text, p.size, n_before);
+        text_piece_cache_add(w, place, p.text, p.size, n_before);
     }
     return true;
 }

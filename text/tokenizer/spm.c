@@ -82,21 +82,21 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
                    size_t size, bool first)
 {
     if (!text_escape_spaces(w, text, size, t->add_space_prefix && first) ||
-        !text_recall_begin(&w->recall, w->text.size, w->err))
+        !text_piece_cache_begin(&w->pieces, w->text.size, w->err))
         return false;
     const bool parted = w->text.size > TEXT_WHOLE;
     bool joins[256] = {false};
     if (parted && !text_find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < w->text.size; start = end) {
         const size_t n_before = w->out->count;
-        struct text_recalled *place;
+        struct text_cached_piece *place;
         bool found;
         end = parted ? part_end(joins, &w->text, start) : w->text.size;
         const char *part = w->text.data + start;
-        if (!text_recall(w, part, end - start, &place, &found)) return false;
+        if (!text_piece_cache_find(w, part, end - start, &place, &found)) return false;
         if (found) continue;
         if (!encode_part(t, w, start, end)) return false;
-        text_remember(w, place, part, end - start, n_before);
+        text_piece_cache_add(w, place, part, end - start, n_before);
     }
     return true;
 }

@@ -72,7 +72,7 @@ void text_work_free(struct text_work *w)
 {
     text_merger_free(&w->merger);
     text_cuts_free(&w->cuts);
-    text_recall_free(&w->recall);
+    text_piece_cache_free(&w->pieces);
     base_buffer_free(&w->text);
     base_buffer_free(&w->word);
 }

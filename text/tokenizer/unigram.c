@@ -25,8 +25,8 @@ struct unigram {
     float *score;            /* [n_tokens] */
     float unknown_score;
     bool merge_spaces;
-    bool recalls;    /* all scores are small enough to reuse parts: see struct lattice */
-    bool plain[256]; /* ASCII that normalization leaves unchanged before other ASCII */
+    bool reuses_parts; /* all scores are small enough to reuse parts: see struct lattice */
+    bool plain[256];   /* ASCII that normalization leaves unchanged before other ASCII */
 };
 
 static bool is_kind(const struct text_tokenizer *t, uint32_t id, bool user_only)
@@ -74,8 +74,8 @@ static bool open_unigram(struct text_tokenizer *t, struct base_error *err)
         if (t->kind[id] == TEXT_TOKEN_NORMAL && u->score[id] < min_score) min_score = u->score[id];
     }
     u->unknown_score = min_score - PENALTY;
-    u->recalls = is_small(u->unknown_score);
-    for (uint32_t id = 0; id < t->n_tokens; id++) u->recalls &= is_small(u->score[id]);
+    u->reuses_parts = is_small(u->unknown_score);
+    for (uint32_t id = 0; id < t->n_tokens; id++) u->reuses_parts &= is_small(u->score[id]);
     for (unsigned c = 1; c < 0x80; c++)
         u->plain[c] = !u->user.root[c] && text_charsmap_keeps(&u->map, (unsigned char)c);
     return true;
@@ -278,16 +278,17 @@ static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, co
                          size_t size, struct lattice *l)
 {
     const struct unigram *u = t->state;
-    const bool parted = size > TEXT_WHOLE && u->recalls;
+    const bool parted = size > TEXT_WHOLE && u->reuses_parts;
     bool joins[256] = {false}, unknown = false;
     if (parted && !text_find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < size; start = end) {
         const size_t n_before = w->out->count;
-        const bool recalls = u->recalls && fabs(l->sum) < MAX_SUM;
-        struct text_recalled *place = NULL;
+        const bool reuses = u->reuses_parts && fabs(l->sum) < MAX_SUM;
+        struct text_cached_piece *place = NULL;
         bool found = false;
         end = parted ? part_end(joins, text, size, start) : size;
-        if (recalls && !text_recall(w, text + start, end - start, &place, &found)) return false;
+        if (reuses && !text_piece_cache_find(w, text + start, end - start, &place, &found))
+            return false;
         if (found) {
             for (size_t i = n_before; i < w->out->count; i++) l->sum += u->score[w->out->id[i]];
             unknown = false;
@@ -297,7 +298,8 @@ static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, co
         if (!find_best(t, text + start, end - start, l, w->err) ||
             !emit(t, l, end - start, after_unknown, w->out, &unknown, w->err))
             return false;
-        if (!l->close && !unknown) text_remember(w, place, text + start, end - start, n_before);
+        if (!l->close && !unknown)
+            text_piece_cache_add(w, place, text + start, end - start, n_before);
         unknown = l->best[end - start].id == t->unk;
     }
     return true;
@@ -308,7 +310,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
 {
     struct lattice l = {0};
     (void)first;
-    if (!normalize(t, w, text, size) || !text_recall_begin(&w->recall, w->text.size, w->err))
+    if (!normalize(t, w, text, size) || !text_piece_cache_begin(&w->pieces, w->text.size, w->err))
         return false;
     const bool ok = encode_parts(t, w, w->text.data, w->text.size, &l);
     free(l.best);

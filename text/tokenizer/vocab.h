@@ -178,18 +178,18 @@ void text_merger_free(struct text_merger *m);
 
 /* ---- Encoders of text between special tokens ---- */
 
-/* Where pieces occur whose ids are in the output already (recall.c). */
-struct text_recalled;
-struct text_recall {
-    struct text_recalled *entry; /* NULL: no reuse */
-    uint32_t round;              /* number of the fragment; other entries are invalid */
+/* Where pieces occur whose ids are in the output already (piece_cache.c). */
+struct text_cached_piece;
+struct text_piece_cache {
+    struct text_cached_piece *entry; /* NULL: no reuse */
+    uint32_t round;                  /* number of the fragment; other entries are invalid */
 };
 
 /* Scratch memory of one text_encode call, reused for each fragment. */
 struct text_work {
     struct text_merger merger;
     struct text_cuts cuts;
-    struct text_recall recall;
+    struct text_piece_cache pieces;
     struct base_buffer text;          /* the fragment with spaces escaped */
     struct base_buffer word;          /* a piece in letters, or a normalized word */
     const char *source;               /* the fragment */
@@ -206,15 +206,15 @@ void text_work_free(struct text_work *w);
 
 /* Call this before the pieces of a text of `size` bytes, which must not move until the next
  * call. */
-bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
-void text_recall_free(struct text_recall *r);
-/* Appends the ids of the piece if they are in the table (*found). *place is for text_remember; it
- * may be NULL. */
-bool text_recall(struct text_work *w, const char *piece, size_t size, struct text_recalled **place,
-                 bool *found);
+bool text_piece_cache_begin(struct text_piece_cache *r, size_t size, struct base_error *err);
+void text_piece_cache_free(struct text_piece_cache *r);
+/* Appends the ids of the piece if they are in the table (*found). *place is for
+ * text_piece_cache_add; it may be NULL. */
+bool text_piece_cache_find(struct text_work *w, const char *piece, size_t size,
+                           struct text_cached_piece **place, bool *found);
 /* Records that the piece's ids are those of the output from index `first` on. */
-void text_remember(const struct text_work *w, struct text_recalled *place, const char *piece,
-                   size_t size, size_t first);
+void text_piece_cache_add(const struct text_work *w, struct text_cached_piece *place,
+                          const char *piece, size_t size, size_t first);
 
 /* Functions for `ends`: BOS and EOS as the file specifies them; no tokens. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);

@@ -147,18 +147,18 @@ static bool read_ascii(const struct text_tokenizer *t, struct text_work *w, cons
                        size_t size, size_t *n)
 {
     const size_t n_before = w->out->count;
-    struct text_recalled *place;
+    struct text_cached_piece *place;
     bool found;
     *n = 0;
     while (*n < size && is_plain(text[*n])) ++*n;
     if (*n == 0) return true;
     const bool whole = w->word.size == sizeof low_line - 1 && (*n == size || ends_word(text[*n]));
-    if (whole && !text_recall(w, text, *n, &place, &found)) return false;
+    if (whole && !text_piece_cache_find(w, text, *n, &place, &found)) return false;
     if (whole && found) return true;
     add_ascii(t->state, &w->word, text, *n);
     if (!whole) return true;
     if (!end_word(t, w)) return false;
-    text_remember(w, place, text, *n, n_before);
+    text_piece_cache_add(w, place, text, *n, n_before);
     return true;
 }
 
@@ -168,7 +168,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     const struct wordpiece *p = t->state;
     (void)first;
     base_buffer_clear(&w->word);
-    if (!end_word(t, w) || !text_recall_begin(&w->recall, size, w->err)) return false;
+    if (!end_word(t, w) || !text_piece_cache_begin(&w->pieces, size, w->err)) return false;
     for (size_t i = 0, n_ascii; i < size;) {
         if (!read_ascii(t, w, text + i, size - i, &n_ascii)) return false;
         i += n_ascii;
