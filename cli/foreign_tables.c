@@ -1,4 +1,4 @@
-/* cli/foreign_tables.c: options and commands of other programs, and their names in this program, in
+/* cli/foreign_tables.c: options and commands of other programs and their names in this program, in
  * the order of `infer help coming-from`. */
 #include "cli/options.h"
 
