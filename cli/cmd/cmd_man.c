@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Appends text to roff, with escapes for characters that are special there or at the beginning of
+/* Appends text as roff, with escapes for characters that are special there or at the beginning of
  * lines. */
 static void add_roff(struct base_buffer *out, const char *text)
 {
@@ -31,7 +31,7 @@ static void add_roff(struct base_buffer *out, const char *text)
     }
 }
 
-/* Lines that begin with spaces are unchanged, the others are one paragraph. */
+/* Appends lines that begin with spaces unchanged, and the others as one paragraph. */
 static void add_paragraph(struct base_buffer *out, const char *text)
 {
     bool literal = false;
@@ -162,10 +162,10 @@ static const char tail[] =
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
     "says what options of llama.cpp, ollama and llm are called here.\n";
 
-/* Breaks lines at a space before column 80, unless the next line would begin a request. */
+/* Breaks lines at a space before column 80, unless the next line would begin a request of roff. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)
 {
-    size_t column = 0, line = 0; /* line: start of the present line */
+    size_t column = 0, line = 0; /* line: offset of the present line */
     for (size_t i = 0; i < page->size; i++) {
         const char *c = &page->data[i];
         const size_t word = strcspn(c + 1, " \n");

@@ -37,7 +37,7 @@ static void add_logprob(struct base_buffer *out, double logprob)
                            logprob);
 }
 
-/* {"id":..,"text":..,"logprob":..  of one token; the brace stays open. */
+/* Appends {"id":..,"text":..,"logprob":.. of one token, without the closing brace. */
 static void add_token(struct cli_result *r, struct base_buffer *out, int32_t id, double logprob)
 {
     base_buffer_clear(&r->token);
@@ -143,7 +143,7 @@ static void add_outcome(const struct cli_result *r, const struct generate_outcom
         rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached);
 }
 
-/* The items of an array that were collected during generation. */
+/* Appends an array of items that were collected during generation. */
 static void add_items(struct base_buffer *out, const char *name, const struct base_buffer *items)
 {
     base_buffer_add_format(out, ",\"%s\":[", name);
