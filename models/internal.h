@@ -111,10 +111,10 @@ bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
 /* Computes the missing keys and values of the layer for positions before `end`. If the hidden
  * states that this needs are not kept, the layer's keys and values begin at `end`. */
 bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err);
-/* See model_seq_guess_begin. */
+/* See model_seq_draft_begin. */
 bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err);
-/* See model_seq_guess. The caller has checked the arguments. */
-bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+/* See model_seq_draft. The caller has checked the arguments. */
+bool model_mtp_draft(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 #endif

@@ -28,7 +28,7 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;                          /* the file has an MTP layer: model_seq_guess works */
+    bool has_mtp;                          /* the file has an MTP layer: model_seq_draft works */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 
@@ -53,7 +53,7 @@ struct model_session_options {
     uint32_t n_batch;     /* maximum number of tokens in one run; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
-    bool mtp; /* the session keeps what model_seq_guess needs, if the file has an MTP layer */
+    bool mtp; /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */
 
@@ -129,14 +129,14 @@ bool model_session_has_mtp(const struct model_session *s);
 /* Chooses a token by its logits [n_vocab]. Returns -1 after setting *err. */
 typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_error *err);
 
-/* Computes in advance what model_seq_guess needs of the sequence. */
-bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err);
+/* Computes in advance what model_seq_draft needs of the sequence. */
+bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err);
 
 /* Drafts tokens after the sequence. The first n > 0 of ids[n + k] are the tokens that follow it;
  * the function writes k > 0 draft tokens after them, chosen one after another. n + k is at most 33.
  * The sequence does not change. The session keeps the hidden states of the latest 96 evaluated
  * positions of a sequence; for other positions it uses the layer's own output, or zeros. */
-bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 /* ---- Saved sequences ----

@@ -1,5 +1,5 @@
 /* models/mtp.c: the MTP layer (multi-token prediction) of a session, which drafts the token after
- * the next. See models/internal.h and model_seq_guess.
+ * the next. See models/internal.h and model_seq_draft.
  *
  * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
  * with the others. Each needs the token's embedding and the hidden state of the position before it.
@@ -51,22 +51,22 @@ void model_mtp_free(struct model_mtp_rows *r)
 
 /* ---- Graphs ---- */
 
-static bool has_guess(struct model_mtp_rows *r, struct base_error *err)
+static bool has_draft_graph(struct model_mtp_rows *r, struct base_error *err)
 {
     return r->guess.graph || model_mtp_build(&r->guess, r->m, r->state, 1, true, err);
 }
 
-static bool has_store(struct model_mtp_rows *r, uint32_t i, struct base_error *err)
+static bool has_store_graph(struct model_mtp_rows *r, uint32_t i, struct base_error *err)
 {
     return r->store[i].graph || model_mtp_build(&r->store[i], r->m, r->state, 1u << i, false, err);
 }
 
 bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err)
 {
-    if (!has_guess(r, err)) return false;
+    if (!has_draft_graph(r, err)) return false;
     *bytes += (uint64_t)engine_graph_bytes(r->guess.graph);
     for (uint32_t i = 0; i < MODEL_MTP_GRAPHS; i++) {
-        if (!has_store(r, i, err)) return false;
+        if (!has_store_graph(r, i, err)) return false;
         *bytes += (uint64_t)engine_graph_bytes(r->store[i].graph);
     }
     return true;
@@ -150,7 +150,7 @@ bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struc
     while (*stored < end) {
         uint32_t i = 0;
         while (i + 1 < MODEL_MTP_GRAPHS && 2u << i <= end - *stored) i++;
-        if (!has_store(r, i, err)) return false;
+        if (!has_store_graph(r, i, err)) return false;
         struct model_place at = {.seq = seq, .position = *stored};
         for (; at.t < 1u << i; at.t++, at.position++) {
             const uint32_t p = at.position;
@@ -203,10 +203,10 @@ bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
 
 bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err)
 {
-    return has_guess(r, err) && model_mtp_store(r, seq, r->state->length[seq], err);
+    return has_draft_graph(r, err) && model_mtp_store(r, seq, r->state->length[seq], err);
 }
 
-bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+bool model_mtp_draft(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
     struct model_state *state = r->state;

@@ -516,19 +516,19 @@ bool model_session_has_mtp(const struct model_session *s)
     return s->state.mtp;
 }
 
-bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err)
+bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err)
 {
     return !s->state.mtp || model_mtp_begin(&s->mtp, seq, err);
 }
 
-bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
     const uint32_t steps = n + k - 1;
     if (!s->state.mtp || n == 0 || steps > MODEL_MTP_STEPS)
-        return base_fail(err, BASE_FAILED, "%u guesses after %u tokens", k, n);
+        return base_fail(err, BASE_FAILED, "%u draft tokens after %u tokens", k, n);
     if (!check_room(s, seq, steps, err)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
-    return model_mtp_guess(&s->mtp, seq, ids, n, k, choose, user, err);
+    return model_mtp_draft(&s->mtp, seq, ids, n, k, choose, user, err);
 }

@@ -404,7 +404,7 @@ static void guess_bytes(struct model_session *s, uint32_t seq, struct base_buffe
     struct base_error err = BASE_ERROR_INIT;
     struct drafted d = {.n_vocab = model_session_n_vocab(s)};
     int32_t ids[4] = {70};
-    if (!model_seq_guess(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
+    if (!model_seq_draft(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
     *bytes = d.logits;
 }
 
@@ -444,7 +444,7 @@ static void step_both(struct model_session *s[N_SESSIONS], struct sample_random 
         else if (!model_eval(s[i], ids, n, kind == 2 ? MODEL_LOGITS_NONE : MODEL_LOGITS_LAST, NULL,
                              NULL, err))
             fail_msg("%s", err->text);
-        if (i == 0 && !model_seq_guess_begin(s[i], 0, err)) fail_msg("%s", err->text);
+        if (i == 0 && !model_seq_draft_begin(s[i], 0, err)) fail_msg("%s", err->text);
     }
     assert_int_equal(model_session_length(s[0]), model_session_length(s[1]));
 }
