@@ -47,7 +47,7 @@ static int add_piece(const char *bytes, size_t size, void *out)
     return 0;
 }
 
-/* json_dumps omits a member without memory for its name, so it is not used. */
+/* Does not use json_dumps, which leaves out a member if there is no memory for its name. */
 void cli_json_add(struct base_buffer *out, const json_t *json)
 {
     if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
