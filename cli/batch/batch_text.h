@@ -25,7 +25,7 @@ struct cli_batch_context {
     size_t n_profiles;
 };
 
-/* Returns whether lines of input are plain text, and so are their answers. */
+/* Returns whether answers are plain text, as lines of input are with --each. */
 static inline bool cli_batch_is_plain(const struct cli_values *values)
 {
     return values->each && !values->json;
