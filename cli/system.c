@@ -147,7 +147,7 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
         if (is_source && total == 0 && cli_is_utf16(piece, (size_t)n))
             return base_fail(err, BASE_USAGE, CLI_UTF16_ADVICE);
         if (is_source && memchr(piece, '\0', (size_t)n))
-            return base_fail(err, BASE_USAGE, "holds a NUL byte: it is no text");
+            return base_fail(err, BASE_USAGE, "contains a NUL byte: it is not a text");
         total += (size_t)n;
         if (is_source && total > SOURCE_MAX)
             return base_fail(err, BASE_USAGE, "is larger than %d MiB", SOURCE_MAX >> 20);

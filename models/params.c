@@ -208,7 +208,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     const uint64_t n_tensors = gguf_tensor_count(r->file);
     if (n_tensors == 0)
         return base_fail(r->err, BASE_MODEL,
-                         "the file holds no tensors: a vocabulary without a model");
+                         "the file has no tensors: a vocabulary without a model");
     const uint32_t max_layers =
         n_tensors < MODEL_MAX_LAYERS ? (uint32_t)n_tensors : MODEL_MAX_LAYERS;
     if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||

@@ -59,7 +59,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (long long)ne[0]);
     if (!t->type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
-                            "tensors of type %s cannot be computed with yet", t->type->name);
+                            "tensors of type %s are not supported in computations", t->type->name);
     return true;
 }
 

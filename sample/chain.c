@@ -114,7 +114,7 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
                                 sample_name(o, stages[i]->parameter).text);
         if (o->mirostat != 0 && stages[i]->truncates)
             return base_fail_at(err, BASE_USAGE, sample_name(o, "mirostat").text, -1,
-                                "takes the place of %s, which %s switches on", stages[i]->name,
+                                "replaces %s, which %s switches on", stages[i]->name,
                                 sample_name(o, stages[i]->parameter).text);
     }
     return true;

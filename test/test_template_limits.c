@@ -285,7 +285,7 @@ static void what_is_not_supported_is_named_with_its_line(void **state)
     expect("{{ '{:>5}'.format(s) }}", "format: no argument for the field ':>5'");
     expect("{{ self }}", "'self' is not supported");
     expect("{{ s.encode() }}", "the attribute 'encode' of 'str' is not supported");
-    expect("{{ 9223372036854775807 + 1 }}", "'+' gives more than 64 bits");
+    expect("{{ 9223372036854775807 + 1 }}", "the result of '+' has more than 64 bits");
     expect("{{ 99999999999999999999 }}", "more than 64 bits");
     expect("{{ s.upper }}", "printing a method is not supported");
     expect("{{ nosuch.x }}", "'nosuch' is undefined");

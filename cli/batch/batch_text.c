@@ -43,7 +43,7 @@ static bool add_setting(struct cli_batch_profile *p, const struct cli_option *o,
 {
     char name[64];
     snprintf(name, sizeof name, "--%s", o->name);
-    if (memchr(text, '\0', size)) return base_fail_at(err, BASE_USAGE, name, -1, "holds a NUL");
+    if (memchr(text, '\0', size)) return base_fail_at(err, BASE_USAGE, name, -1, "contains a NUL");
     if (p->n_settings == SETTINGS_MAX)
         return base_fail_at(err, BASE_USAGE, name, -1, "one of too many options");
     p->setting[p->n_settings].option = o;

@@ -28,7 +28,7 @@ static bool check(int64_t index, int64_t count, const char *source, struct base_
 {
     if (index >= 0 && count > 0 && index < count) return true;
     return base_fail_at(err, BASE_USAGE, source, -1,
-                        "part %lld of %lld does not exist; --shard I/N says which part this is",
+                        "part %lld of %lld does not exist; --shard I/N sets which part this is",
                         (long long)index + 1, (long long)count);
 }
 

@@ -230,7 +230,7 @@ json_t *cli_messages_of_line(const json_t *given, const char *system,
     if (ok && question)
         ok = cli_messages_add(list, "user", question->data, question->size, lossy, err);
     if (ok && json_array_size(list) == 0)
-        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
+        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "contains no message");
     if (ok) return list;
     json_decref(list);
     return NULL;

@@ -139,7 +139,7 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     if (!check_key(r->old, "--rename", err) || !check_key(r->new, "--rename", err)) return false;
     if (r->is_key && is_named(r->new, "general.alignment"))
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
-                            "general.alignment says how the file is laid out: use --set");
+                            "general.alignment describes the layout of the file: use --set");
     if (r->is_key ? gguf_kv_find(e->in, r->new.data) && !is_deleted(e, r->new)
                   : gguf_tensor_find(e->in, r->new.data) != NULL)
         return base_fail_at(err, BASE_USAGE, "--rename", -1, "the file has a '%s' already",

@@ -258,7 +258,7 @@ static bool cut_strides(struct perplexity *p, struct base_error *err)
                             (unsigned long long)stride, p->chunk);
     if (p->ids.count <= p->chunk)
         return base_fail(err, BASE_USAGE,
-                         "the text has %zu tokens; with --stride it takes more than --chunk %u",
+                         "the text has %zu tokens; with --stride it needs more than --chunk %u",
                          p->ids.count, p->chunk);
     p->step = p->rows = (uint32_t)stride;
     p->first = p->chunk - p->step - 1;

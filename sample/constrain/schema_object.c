@@ -40,7 +40,7 @@ static bool add_pattern(struct names *w, const struct constrain_schema *s,
     uint32_t marks = 0;
     for (uint32_t i = 0; i < w->n_pattern; i++) marks += w->pattern[i].exists;
     if (w->n_pattern == MAX_PATTERNS || (exists && marks == CONSTRAIN_MAX_MARKS))
-        return constrain_schema_fail(s, f->json, err, "stands beside too many patterns of names");
+        return constrain_schema_fail(s, f->json, err, "occurs with too many patterns of names");
     w->pattern[w->n_pattern].text = text;
     w->pattern[w->n_pattern].lit = lit;
     w->pattern[w->n_pattern++].exists = exists;
@@ -244,7 +244,7 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
         if (!(d->accept[q] & CONSTRAIN_DFA_ACCEPTS)) continue;
         while (c < w->n_class && w->mask[c] != d->mask[q]) c++;
         if (c == MAX_CLASSES)
-            return base_fail(err, BASE_USAGE, "'patternProperties' tells too many names apart");
+            return base_fail(err, BASE_USAGE, "'patternProperties' distinguishes too many names");
         if (c == w->n_class) {
             w->mask[w->n_class++] = d->mask[q];
             if (!add_class(s, atoms, n, w, d->mask[q], err)) return false;

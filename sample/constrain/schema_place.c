@@ -166,7 +166,7 @@ static bool add_contains(struct items *a, const struct constrain_schema *s, uint
     uint32_t i = 0;
     while (i < a->n_contains && (a->contains[i].lit != lit || a->contains[i].from != from)) i++;
     if (i == CONSTRAIN_MAX_MARKS)
-        return constrain_schema_fail(s, json, err, "stands beside too many 'contains'");
+        return constrain_schema_fail(s, json, err, "occurs with too many 'contains'");
     if (i == a->n_contains) a->contains[a->n_contains++] = (struct contains){lit, from, 0, 255};
     if (min > a->contains[i].min) a->contains[i].min = min;
     if (max < a->contains[i].max) a->contains[i].max = max;

@@ -127,12 +127,12 @@ cmp -s "$work/ten" "$work/errors" || bad "$(diff "$work/ten" "$work/errors")"
 out_like '"line":11,.*--regex: '
 out_like '"line":12,.*--regex: contradicts --choices'
 out_like '"line":13,.*--system: needs --chat'
-out_like '"line":14,.*messages: holds no message'
+out_like '"line":14,.*messages: contains no message'
 out_like '"line":15,.*message 1: it has no role'
 out_like '"line":16,.*--choices: is not a list of texts without commas'
 out_like '"line":17,.*--json-schema: is not a schema'
 out_like '"line":18,.*the question is empty'
-out_like '"line":19,.*--stop: holds a NUL'
+out_like '"line":19,.*--stop: contains a NUL'
 out_like '"line":20,"text":" Paris."'
 
 begin a_line_names_no_file # input lines must not read files

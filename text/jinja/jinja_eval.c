@@ -239,7 +239,7 @@ static bool eval_unary(struct jinja_run *r, struct jinja_scope *scope,
     if (!jinja_as_int(out, &i))
         return jinja_fail(r, "a sign before a value of type '%s'", jinja_type(out));
     if (node->op == JINJA_SUB && __builtin_sub_overflow((int64_t)0, i, &i))
-        return jinja_fail(r, "'-' gives more than 64 bits");
+        return jinja_fail(r, "the result of '-' has more than 64 bits");
     *out = jinja_int(i);
     return true;
 }

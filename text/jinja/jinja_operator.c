@@ -28,7 +28,7 @@ static bool int_power(struct jinja_run *r, int64_t a, int64_t b, struct jinja_va
     if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would be long */
     if (a == -1) b = b % 2 ? 1 : 2;
     for (; b > 0 && !over; b--) over = __builtin_mul_overflow(result, a, &result);
-    if (over) return jinja_fail(r, "'**' gives more than 64 bits");
+    if (over) return jinja_fail(r, "the result of '**' has more than 64 bits");
     *out = jinja_int(result);
     return true;
 }
@@ -63,7 +63,7 @@ static bool int_arithmetic(struct jinja_run *r, enum jinja_op op, int64_t a, int
         result = op == JINJA_MOD ? a % b : a / b;
         if (a % b != 0 && (a < 0) != (b < 0)) result += op == JINJA_MOD ? b : -1;
     }
-    if (over) return jinja_fail(r, "'%s' gives more than 64 bits", op_text(op));
+    if (over) return jinja_fail(r, "the result of '%s' has more than 64 bits", op_text(op));
     *out = jinja_int(result);
     return true;
 }
@@ -116,7 +116,7 @@ static bool repeat(struct jinja_run *r, const struct jinja_value *v, int64_t cou
     uint64_t whole;
     if (v->kind == JINJA_STR) {
         if (!base_mul(times, v->s.n, &whole) || whole > r->limit.max_memory)
-            return jinja_fail(r, "'*' gives a string larger than the memory limit");
+            return jinja_fail(r, "the result of '*' is a string larger than the memory limit");
         for (uint64_t i = 0; i < times && v->s.n; i++)
             if (!jinja_add(r, &text, v->s.s, v->s.n) || !jinja_step(r, 1)) return false;
         *out = jinja_text_value(&text);
@@ -124,7 +124,7 @@ static bool repeat(struct jinja_run *r, const struct jinja_value *v, int64_t cou
         return true;
     }
     if (!base_mul(times, v->seq->n, &whole) || whole > r->limit.max_memory)
-        return jinja_fail(r, "'*' gives a list larger than the memory limit");
+        return jinja_fail(r, "the result of '*' is a list larger than the memory limit");
     *out = jinja_of_seq(v->kind, jinja_seq(r, whole));
     if (!out->seq || !jinja_step(r, whole)) return false;
     for (uint64_t i = 0; i < whole; i++) out->seq->item[i] = v->seq->item[i % v->seq->n];
@@ -446,7 +446,7 @@ static bool cut_range(struct jinja_run *r, const struct jinja_seq *all, const in
     for (int i = 0; i < 3; i++) {
         if (__builtin_mul_overflow(i == 2 ? step : limit[i], stride, &bound[i]) ||
             (i < 2 && __builtin_add_overflow(bound[i], start, &bound[i])))
-            return jinja_fail(r, "a slice of a range gives more than 64 bits");
+            return jinja_fail(r, "a slice of a range has more than 64 bits");
         out->seq->item[count + i] = jinja_int(bound[i]);
     }
     for (int64_t k = 0; k < count; k++) out->seq->item[k] = all->item[limit[0] + k * step];

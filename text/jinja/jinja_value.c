@@ -132,7 +132,7 @@ bool jinja_step(struct jinja_run *r, uint64_t count)
         return true;
     }
     r->pool.exhausted = true;
-    return jinja_fail(r, "the template takes more than %llu steps",
+    return jinja_fail(r, "the template needs more than %llu steps",
                       (unsigned long long)r->limit.max_steps);
 }
 

@@ -27,7 +27,7 @@ static const struct text_algorithm *find_algorithm(const struct gguf_file *file,
         if (strlen(algorithms[i]->name) == name.size &&
             !memcmp(algorithms[i]->name, name.data, name.size))
             return algorithms[i];
-    base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported yet",
+    base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported",
                  (int)(name.size < 64 ? name.size : 64), name.data);
     return NULL;
 }
