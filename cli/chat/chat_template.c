@@ -148,7 +148,8 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
         json_object_set(t->variables, "tools", tools ? tools : json_null()))
         return no_memory(err);
     if (tools && !jinja_template_uses(t->template, "tools"))
-        return base_fail_at(err, BASE_USAGE, "--tools", -1, "the chat template does not support tools");
+        return base_fail_at(err, BASE_USAGE, "--tools", -1,
+                            "the chat template does not support tools");
     if (!set_special_tokens(t->variables, m, err)) return false;
     for (size_t i = 0; i < values->template_var.count; i++)
         if (!set_variable(t, values->template_var.item[i], err)) return false;
