@@ -20,7 +20,7 @@ struct text {
     struct base_buffer bytes;
     int32_t id[N_CTX + 1];
     size_t n;
-    uint32_t held; /* tokens that the sequence holds at the end */
+    uint32_t held; /* tokens of the sequence at the end */
     struct generate_outcome outcome;
 };
 
@@ -113,7 +113,7 @@ static void make_kit(struct kit *k)
 
 /* ---- Texts ---- */
 
-/* Repeats itself, so that look-ups find matches. */
+/* A text that repeats itself, so that look-ups find matches. */
 static size_t make_prompt(struct sample_random *r, int32_t *ids)
 {
     const size_t period = 4 + sample_random_u32(r) % 9, n = 8 + sample_random_u32(r) % 24;
@@ -165,7 +165,7 @@ static void compare_turns(struct fixture *f, const struct generate_options *o,
         run(a, NULL, &p, &plain);
         run(b, d, &p, &guessed);
         compare(&plain, &guessed, what);
-        /* Except for snapshots, the sequence holds the same tokens as without drafting. */
+        /* Except for snapshots, the sequence has the same tokens as without drafting. */
         if (guessed.held > n + guessed.n) fail_msg("%s: it holds %u", what, guessed.held);
         const size_t more = plain.n < MAX_PROMPT ? plain.n : MAX_PROMPT;
         if (turn == 0 && n + more < N_CTX) memcpy(ids + n, plain.id, more * sizeof *ids);
@@ -500,8 +500,8 @@ static void open_two(struct support_generate *g, const char *name,
     if (!s[0] || !s[1]) fail_msg("%s", err.text);
 }
 
-/* A prompt that is one batch without logits: no hidden state of it is kept, and those of a text
- * before it are not taken for them. */
+/* A prompt that is one batch without logits: no hidden state of it is kept, and those of an earlier
+ * text must not replace them. */
 static void hidden_states_of_another_text_are_not_used(void **state)
 {
     enum { N = 90 };

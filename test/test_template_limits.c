@@ -1,5 +1,5 @@
-/* test/test_template_limits.c: hostile chat templates end soon, each with an error that names the
- * limit; errors name the construct and its line; the limits that a caller sets are respected. */
+/* test/test_template_limits.c: hostile chat templates end after a short time, each with an error
+ * that names the limit; errors name the construct and its line; the limits of the caller apply. */
 #include "test/support.h"
 
 #include "base/interrupt.h"
@@ -190,7 +190,8 @@ static void hostile_templates_end_in_an_answer_or_an_error(void **state)
         expect(hostile[i][0], hostile[i][1]);
 }
 
-/* n times `open`, then `middle`, then n times `close`: refused or rendered, never a crash. */
+/* Renders n times `open`, then `middle`, then n times `close`: an error or a text, never a
+ * crash. */
 static void nested(const char *open, const char *middle, const char *close, size_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
