@@ -100,7 +100,7 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
 /* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
 enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
 
-/* Binds one tensor of the shape [ne2][ne1][ne0]. *out stays NULL if the file does not have it. */
+/* Binds one tensor of the shape [ne2][ne1][ne0]. *out remains NULL if the file does not have it. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
                  struct engine_tensor **out)
 {
@@ -193,7 +193,7 @@ static void *copy_experts(struct binder *b, const char *prefix, const char *stac
 }
 
 /* Binds a stack [ne2][ne1][ne0] of separate experts: in place if they are at equal distances in the
- * file, otherwise as a copy. *out stays NULL if the file does not have them. */
+ * file, otherwise as a copy. *out remains NULL if the file does not have them. */
 static bool bind_experts(struct binder *b, const char *prefix, const char *stack,
                          const int64_t ne[3], struct engine_tensor **out)
 {

@@ -280,7 +280,8 @@ static struct sample_candidate draw_listed_shaped(struct sample_set *set,
 }
 
 /* Returns the index of the first of share[n] with which *sum exceeds the threshold; *sum becomes
- * the sum before it. If rounding lets none exceed it, the result is the last index with a share. */
+ * the sum before it. If none exceeds it because of rounding, the result is the last index with a
+ * share. */
 static uint32_t walk(const double *share, uint32_t n, double threshold, double *sum)
 {
     uint32_t at = 0;

@@ -1,7 +1,7 @@
 /* models/arch/arch.h: the description of an architecture: a row of data with an enum for each axis
  * of variation.
  *
- * A row says how an architecture differs from llama: every field that is absent (0) is llama's. An
+ * A row has the differences of an architecture from llama: an absent field (0) is llama's. An
  * architecture of known blocks is one row in a *_tables.c of this folder; blocks and builders test
  * the fields of rows, never their names. docs/adding-a-model.md shows an addition. */
 #ifndef MODELS_ARCH_ARCH_H
@@ -199,7 +199,7 @@ struct model_attention_row {
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     bool v_norm;      /* RMS norm of each value head, without weights */
-    bool k_as_v;      /* without attn_v the key projection gives the values too */
+    bool k_as_v;      /* without attn_v the key projection is used for values too */
     enum model_kv_sharing sharing;
     float alibi; /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
 };

@@ -70,7 +70,7 @@ struct constrain_schema_options {
     /* true: a subset for generation, with little white space, and without exponents in numbers that
      * have a bound or a step. false: every JSON text that the schema accepts. */
     bool generate;
-    /* With `generate`. false: if a schema names properties and says nothing about others (no
+    /* With `generate`. false: if a schema names properties and does not mention others (no
      * additionalProperties, no pattern that matches), only the named ones are generated. true: any
      * other name may be generated too, as the schema allows. */
     bool open;

@@ -201,7 +201,7 @@ void constrain_schema_free(struct constrain_schema *s); /* accepts NULL */
 bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
                            const char *what);
 
-/* The same for a keyword that the user may make lenient; the message says how. */
+/* The same for a keyword that the user may make lenient; the message explains how. */
 bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
                              struct base_error *err, const char *what);
 

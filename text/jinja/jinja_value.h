@@ -140,7 +140,7 @@ struct jinja_run {
 /* Sets the error "line N: ..." (BASE_USAGE) and returns false. */
 bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Counts work before it is done; false at the limit. A step is about 20 ns of work: a node, an
- * item, or as many bytes as the constants say. */
+ * item, or as many bytes as the constants specify. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
     JINJA_FLOAT_WORK = 100, /* steps of printing or reading one number */

@@ -153,7 +153,7 @@ static bool ends(const struct text_tokenizer *t, const char *text)
     return id >= 0 && t->is_end[id];
 }
 
-/* Two model families have a token that looks like an end but only closes a part of the answer. */
+/* Two model families have a token with the text of an end that only closes a part of the answer. */
 static void correct_ends(struct text_tokenizer *t)
 {
     int32_t end = find(t, "<|end|>"), sentence = find(t, "</s>");
