@@ -9,10 +9,7 @@ static bool read_stops(struct cli_generation *g, const struct cli_values *v, str
 {
     for (size_t i = 0; i < v->stop.count; i++) {
         struct base_buffer *text = &g->stop_text[i];
-        if (v->escape)
-            cli_input_unescape(v->stop.item[i], text);
-        else
-            base_buffer_add_text(text, v->stop.item[i]);
+        cli_input_add(v, v->stop.item[i], text);
         if (text->size == 0)
             return base_fail(err, text->failed ? BASE_NO_MEMORY : BASE_USAGE, "%s",
                              text->failed ? "not enough memory for --stop"

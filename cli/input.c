@@ -15,21 +15,30 @@ static int hex_digit(char c)
     return -1;
 }
 
-void cli_input_unescape(const char *text, struct base_buffer *out)
+void cli_input_unescape(const char *text, size_t size, struct base_buffer *out)
 {
     static const char from[] = "ntr\\\"'", to[] = "\n\t\r\\\"'";
-    for (const char *c = text; *c; c++) {
-        const char *simple = *c == '\\' && c[1] ? strchr(from, c[1]) : NULL;
+    for (const char *c = text, *end = text + size; c < end; c++) {
+        const char *simple = *c == '\\' && end - c > 1 ? memchr(from, c[1], sizeof from - 1) : NULL;
         char byte = *c;
         if (simple) {
             byte = to[simple - from];
             c++;
-        } else if (*c == '\\' && c[1] == 'x' && hex_digit(c[2]) >= 0 && hex_digit(c[3]) >= 0) {
+        } else if (*c == '\\' && end - c > 3 && c[1] == 'x' && hex_digit(c[2]) >= 0 &&
+                   hex_digit(c[3]) >= 0) {
             byte = (char)(hex_digit(c[2]) * 16 + hex_digit(c[3]));
             c += 3;
         }
         base_buffer_add(out, &byte, 1);
     }
+}
+
+void cli_input_add(const struct cli_values *values, const char *text, struct base_buffer *out)
+{
+    if (values->escape)
+        cli_input_unescape(text, strlen(text), out);
+    else
+        base_buffer_add_text(out, text);
 }
 
 /* Returns whether the file is the one that standard input reads, for example /dev/stdin. */
@@ -53,10 +62,7 @@ static bool read_given(const struct cli_values *values, struct base_buffer *out,
                        struct base_error *err)
 {
     if (values->file) return cli_file_read(values->file, out, err);
-    if (values->escape)
-        cli_input_unescape(values->prompt, out);
-    else
-        base_buffer_add_text(out, values->prompt);
+    cli_input_add(values, values->prompt, out);
     return cli_buffer_check(out, err);
 }
 
@@ -171,10 +177,7 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
 bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
                    struct base_error *err)
 {
-    if (values->escape)
-        cli_input_unescape(values->each, each);
-    else
-        base_buffer_add_text(each, values->each);
+    cli_input_add(values, values->each, each);
     if (!cli_buffer_check(each, err)) return false;
     return strstr(values->each, "{}") ||
            base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");

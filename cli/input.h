@@ -11,8 +11,10 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                     struct base_error *err);
 
 /* Appends the text with \n \t \r \\ \" \' and \xHH converted to bytes; other backslashes are
- * unchanged. */
-void cli_input_unescape(const char *text, struct base_buffer *out);
+ * kept. */
+void cli_input_unescape(const char *text, size_t size, struct base_buffer *out);
+/* Appends a text of the command line, converted as above if -e is given. */
+void cli_input_add(const struct cli_values *values, const char *text, struct base_buffer *out);
 
 /* Calls text_encode_framed with --lossy. The error for a byte without a token contains advice. */
 bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,

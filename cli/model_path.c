@@ -87,7 +87,8 @@ static bool is_file(const char *path)
 
 bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err)
 {
-    const bool is_path = given && (!*given || strchr(given, '/') || is_file(given));
+    const bool is_path = given && (strchr(given, '/') || is_file(given));
+    if (given && !*given) return base_fail(err, BASE_MODEL, "the name of the model is empty");
     if (is_path || (!cli_model_folder(path) && given)) {
         base_buffer_add_text(path, given);
         return cli_buffer_check(path, err);

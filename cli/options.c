@@ -493,7 +493,7 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
         const struct cli_option *o = settings[i].option;
         char source[NAME_MAX_SIZE];
         snprintf(source, sizeof source, "--%s", o->name);
-        if (!set(&p, o, source, settings[i].text, err)) return false;
+        if (settings[i].text && !set(&p, o, source, settings[i].text, err)) return false;
         p.origin[o - cli_option_table] = FROM_LINE;
     }
     if (!check_line(&p, err)) return false;

@@ -99,7 +99,7 @@ struct cli_values {
 
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
     bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
-    bool texts_only;                       /* grammars and schemas are texts, never file names */
+    bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
@@ -133,6 +133,7 @@ struct cli_option {
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
     bool request;          /* may differ between texts, as all options of two groups may */
+    bool escapes;          /* with --escape its texts have escapes */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
 };
@@ -206,7 +207,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
 /* An option of one of many texts, whose value differs from that of the command. */
 struct cli_setting {
     const struct cli_option *option;
-    const char *text; /* as on the command line */
+    const char *text; /* as on the command line; NULL: an empty list */
 };
 
 /* Returns the option that one of many texts may set, by its long name or a long alias, with - or _

@@ -24,10 +24,7 @@ static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *
     if (list->count == 1 && strcmp(list->item[0], "none") == 0) o->n_dry_breakers = 0;
     for (size_t i = 0; i < list->count; i++) {
         struct base_buffer *b = &p->breaker[i];
-        if (v->escape)
-            cli_input_unescape(list->item[i], b);
-        else
-            base_buffer_add_text(b, list->item[i]);
+        cli_input_add(v, list->item[i], b);
         if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
         p->breakers[i] = (struct sample_text){b->size ? b->data : "", b->size};
     }
@@ -102,10 +99,7 @@ static bool add_text_bias(const struct cli_values *v, const struct text_tokenize
     struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
     base_buffer_add(&text, b->token, b->size);
-    if (v->escape)
-        cli_input_unescape(text.data ? text.data : "", &want);
-    else
-        base_buffer_add(&want, b->token, b->size);
+    cli_input_add(v, text.data ? text.data : "", &want);
     bool ok = !want.failed && !text.failed;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
     for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!ok) cli_options_name_variable(&values, &err);
     if (ok && values.prompt) {
         struct base_buffer out = BASE_BUFFER_INIT;
-        cli_input_unescape(values.prompt, &out);
+        cli_input_unescape(values.prompt, strlen(values.prompt), &out);
         base_buffer_free(&out);
     }
     for (int i = 0; i < n_variables; i++) unsetenv(variable[i]);

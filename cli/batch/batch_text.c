@@ -26,31 +26,42 @@ struct cli_batch_profile {
     struct base_buffer texts; /* texts of settings: consecutive, each ended by a zero */
     struct cli_setting setting[SETTINGS_MAX];
     size_t text_at[SETTINGS_MAX], n_settings;
+    bool escape; /* the line's texts have escapes */
     struct cli_generation generation;
+    struct cli_chat_template own;             /* with a template, tools or variables of the line */
+    const struct cli_chat_template *template; /* own, or the one of the context */
 };
 
 static void free_profile(struct cli_batch_profile *p)
 {
     if (!p) return;
     cli_generation_close(&p->generation);
+    cli_chat_template_close(&p->own);
     base_buffer_free(&p->key);
     base_buffer_free(&p->texts);
     free(p);
 }
 
+/* `text` NULL: an empty list. */
 static bool add_setting(struct cli_batch_profile *p, const struct cli_option *o, const char *text,
                         size_t size, struct base_error *err)
 {
     char name[64];
     snprintf(name, sizeof name, "--%s", o->name);
-    if (memchr(text, '\0', size)) return base_fail_at(err, BASE_USAGE, name, -1, "contains a NUL");
     if (p->n_settings == SETTINGS_MAX)
         return base_fail_at(err, BASE_USAGE, name, -1, "one of too many options");
+    const size_t at = p->texts.size;
     p->setting[p->n_settings].option = o;
-    p->text_at[p->n_settings++] = p->texts.size;
-    base_buffer_add(&p->texts, text, size);
+    p->text_at[p->n_settings++] = text ? at : SIZE_MAX;
+    if (!text) return true;
+    if (p->escape && o->escapes)
+        cli_input_unescape(text, size, &p->texts);
+    else
+        base_buffer_add(&p->texts, text, size);
     base_buffer_add(&p->texts, "", 1);
-    return cli_buffer_check(&p->texts, err);
+    if (!cli_buffer_check(&p->texts, err)) return false;
+    return at + strlen(p->texts.data + at) + 1 == p->texts.size ||
+           base_fail_at(err, BASE_USAGE, name, -1, "contains a NUL");
 }
 
 static bool fail_kind(const struct cli_option *o, const char *wanted, struct base_error *err)
@@ -95,12 +106,18 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
                      struct base_error *err)
 {
     const bool is_schema = o->at == offsetof(struct cli_values, json_schema);
+    const bool is_tools = o->at == offsetof(struct cli_values, tools);
     if (json_is_string(value))
         return add_setting(p, o, json_string_value(value), json_string_length(value), err);
     if (json_is_array(value) && o->at == offsetof(struct cli_values, choices))
         return add_choices(p, o, value, err);
-    if (!is_schema || !(json_is_object(value) || json_is_boolean(value)))
-        return fail_kind(o, is_schema ? "a schema, nor the text of one" : "a text", err);
+    if (!(is_schema && (json_is_object(value) || json_is_boolean(value))) &&
+        !(is_tools && json_is_array(value)))
+        return fail_kind(o,
+                         is_schema  ? "a schema, nor the text of one"
+                         : is_tools ? "a list of tools"
+                                    : "a text",
+                         err);
     struct base_buffer text = BASE_BUFFER_INIT;
     cli_json_add(&text, value);
     const bool ok = cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
@@ -108,10 +125,33 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
     return ok;
 }
 
+/* Adds an object {"name": value} as NAME=JSON of --template-var. */
+static bool add_variables(struct cli_batch_profile *p, const struct cli_option *o,
+                          const json_t *object, struct base_error *err)
+{
+    const char *name;
+    json_t *value;
+    if (json_object_size(object) == 0) return add_setting(p, o, NULL, 0, err);
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        struct base_buffer text = BASE_BUFFER_INIT;
+        base_buffer_add_format(&text, "%s=", name);
+        cli_json_add(&text, value);
+        const bool ok =
+            cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
+        base_buffer_free(&text);
+        if (!ok) return false;
+    }
+    return true;
+}
+
 static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
                      struct base_error *err)
 {
     if (json_is_string(value)) return add_text(p, o, value, err);
+    if (json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
+        return add_variables(p, o, value, err);
+    if (json_is_array(value) && json_array_size(value) == 0) return add_setting(p, o, NULL, 0, err);
     if (!json_is_array(value)) return fail_kind(o, "a text or a list of texts", err);
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *one = json_array_get(value, i);
@@ -164,28 +204,59 @@ static bool add_member(struct cli_batch_profile *p, const char *name, const json
     return add_text(p, o, value, err);
 }
 
+static bool sets(const struct cli_batch_profile *p, size_t at)
+{
+    for (size_t i = 0; i < p->n_settings; i++)
+        if (p->setting[i].option->at == at) return true;
+    return false;
+}
+
+/* Opens a template for a line with a template, tools or variables of its own; what the line does
+ * not set is the command's. */
+static bool open_own_template(struct cli_batch_profile *p, const struct cli_batch_context *c,
+                              struct base_error *err)
+{
+    const bool own_tools = sets(p, offsetof(struct cli_values, tools));
+    const bool own_text = sets(p, offsetof(struct cli_values, template));
+    json_t *tools = NULL;
+    p->template = &c->template;
+    if (!own_tools && !own_text && !sets(p, offsetof(struct cli_values, template_var))) {
+        if (!c->template.template) *err = c->no_template;
+        return c->template.template != NULL;
+    }
+    p->template = &p->own;
+    if (!own_text && p->values.template) p->values.template = c->template.source.data;
+    if (own_tools && !cli_tools_read(&p->values, &tools, err)) return false;
+    if (!own_tools) tools = json_incref(json_object_get(c->template.variables, "tools"));
+    const bool ok = cli_chat_template_open(&p->own, &p->values, c->model,
+                                           json_is_array(tools) ? tools : NULL, err);
+    json_decref(tools);
+    return ok;
+}
+
 /* `options`: the members of a line that are options, except the seed. */
 static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_context *c,
                          const json_t *options, struct base_error *err)
 {
     const char *name;
     json_t *value;
+    p->escape = json_is_true(json_object_get(options, "escape"));
     json_object_foreach((json_t *)(uintptr_t)options, name,
                         value) if (!json_is_null(value) &&
                                    !add_member(p, name, value, err)) return false;
-    for (size_t i = 0; i < p->n_settings; i++) p->setting[i].text = p->texts.data + p->text_at[i];
+    for (size_t i = 0; i < p->n_settings; i++)
+        p->setting[i].text = p->text_at[i] == SIZE_MAX ? NULL : p->texts.data + p->text_at[i];
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
+    p->values.escape = false; /* escapes are bytes already */
     const bool special = p->values.special || p->values.chat;
     if (!cli_generation_prepare(&p->generation, &p->values, special, err) ||
         !cli_sampler_finish(&p->values, c->model, &p->generation.parts,
                             &p->generation.options.sample, err))
         return false;
-    if (!p->values.chat) return true;
-    if (c->template.template)
-        return cli_tool_choice_open(&p->values, &c->template, c->model, &p->generation, err);
-    *err = c->no_template;
-    return false;
+    return !p->values.chat ||
+           (open_own_template(p, c, err) &&
+            cli_tool_choice_open(&p->values, p->template, c->model, &p->generation, err));
 }
 
 /* Evicts the least recently used profiles, but not the latest. */
@@ -245,11 +316,12 @@ failed:
 
 static bool open_template(struct cli_batch_context *c, struct base_error *err)
 {
-    const struct cli_values *v = c->values;
+    struct cli_values v = *c->values;
     json_t *tools = NULL;
-    bool ok = cli_tools_read(v->tools, &tools, err);
-    if (ok && !cli_chat_template_open(&c->template, v, c->model, tools, &c->no_template)) {
-        ok = !v->chat && !v->template && !tools && c->no_template.code != BASE_NO_MEMORY;
+    v.texts_only = false; /* the command's may be files */
+    bool ok = cli_tools_read(&v, &tools, err);
+    if (ok && !cli_chat_template_open(&c->template, &v, c->model, tools, &c->no_template)) {
+        ok = !v.chat && !v.template && !tools && c->no_template.code != BASE_NO_MEMORY;
         if (!ok) *err = c->no_template;
         cli_chat_template_close(&c->template);
     }
@@ -287,10 +359,14 @@ void cli_batch_context_close(struct cli_batch_context *c)
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
 {
-    const json_t *prompt = json_object_get(t->line, "prompt");
+    const json_t *prompt = cli_json_member(t->line, "prompt");
+    const char *text = json_string_value(prompt);
     if (!prompt) return true;
-    if (!json_is_string(prompt)) return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
-    base_buffer_add(out, json_string_value(prompt), json_string_length(prompt));
+    if (!text) return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
+    if (json_is_true(json_object_get(t->line, "escape")))
+        cli_input_unescape(text, json_string_length(prompt), out);
+    else
+        base_buffer_add(out, text, json_string_length(prompt));
     return cli_buffer_check(out, err);
 }
 
@@ -300,9 +376,8 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
                              bool asks, struct base_error *err)
 {
     const struct cli_values *v = &t->profile->values;
-    const json_t *given = json_object_get(t->line, "messages");
-    const bool own_system = json_object_get(t->line, "system") != NULL;
-    if (given && !cli_messages_check(given, err)) return NULL;
+    const json_t *given = cli_json_member(t->line, "messages");
+    const bool own_system = cli_json_member(t->line, "system") != NULL;
     if (given && v->system && own_system && cli_messages_n_system(given)) {
         base_fail_at(err, BASE_USAGE, "system", -1,
                      "the messages begin with a system message already");
@@ -314,20 +389,15 @@ static json_t *read_messages(const struct cli_batch_text *t, const struct base_b
 static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
                        struct base_error *err)
 {
-    struct cli_batch_context *c = t->context;
-    if (!c->template.template) {
-        *err = c->no_template;
-        return false;
-    }
+    const struct cli_batch_profile *p = t->profile;
+    const struct cli_model *model = t->context->model;
     json_t *messages = read_messages(t, prompt, asks, err);
-    const bool ok = messages &&
-                    cli_chat_prompt_begin(&t->prompt, &t->profile->values, messages, err) &&
-                    cli_chat_template_render(&c->template, &t->profile->values, c->model, messages,
-                                             &t->prompt, err);
+    const bool ok =
+        messages && cli_chat_prompt_begin(&t->prompt, &p->values, messages, err) &&
+        cli_chat_template_render(p->template, &p->values, model, messages, &t->prompt, err);
     json_decref(messages);
-    t->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
-    if (!ok || !cli_chat_reply_open(&t->reply, &c->template, c->model, &t->prompt, err))
-        return false;
+    t->reply.mode = cli_reasoning_mode(&p->values, CLI_REASONING_HIDE);
+    if (!ok || !cli_chat_reply_open(&t->reply, p->template, model, &t->prompt, err)) return false;
     t->ids = t->prompt.ids;
     t->prompt.ids = TEXT_IDS_INIT;
     return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
@@ -364,7 +434,7 @@ static bool read_seed(struct cli_batch_text *t, struct base_error *err)
 
 static bool find_profile(struct cli_batch_text *t, struct base_error *err)
 {
-    const json_t *messages = json_object_get(t->line, "messages");
+    const json_t *messages = cli_json_member(t->line, "messages");
     json_t *options = options_of(t->line, messages != NULL);
     if (!options) return base_fail(err, BASE_NO_MEMORY, "not enough memory for options");
     t->profile = profile_of(t->context, options, err);
@@ -406,7 +476,7 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
     if (!t->line) return false;
     if (!json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
-    if (json_object_get(t->line, "prompt") || json_object_get(t->line, "messages")) return true;
+    if (cli_json_member(t->line, "prompt") || cli_json_member(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
 
@@ -420,7 +490,7 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
         cli_each_fill(&c->each, line, size, &prompt);
     else
         ok = parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
-    const bool asks = c->values->each || json_object_get(t->line, "prompt");
+    const bool asks = c->values->each || cli_json_member(t->line, "prompt");
     ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
          begin(t, &prompt, asks, err);
     base_buffer_free(&prompt);

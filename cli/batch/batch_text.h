@@ -15,13 +15,13 @@ struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* those of the command, with texts_only */
+    const struct cli_values *values; /* those of the command, with texts_only, no escapes */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
     struct cli_chat_template template; /* if the model has one */
     struct base_error no_template;     /* the error if the model has none */
-    struct base_buffer each;           /* --each, with escapes as bytes */
-    struct cli_batch_profile *profile; /* a list, the latest first */
+    struct base_buffer each;           /* --each */
+    struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
 };
 

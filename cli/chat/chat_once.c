@@ -14,7 +14,7 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
 {
     c->values = values;
     return cli_messages_open(values->messages, values->system, &c->messages, err) &&
-           cli_tools_read(values->tools, &c->tools, err);
+           cli_tools_read(values, &c->tools, err);
 }
 
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

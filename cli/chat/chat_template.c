@@ -34,9 +34,10 @@ static bool find_own(struct cli_chat_template *t, const struct cli_model *m, con
     return true;
 }
 
-static bool find_named(struct cli_chat_template *t, const struct cli_model *m, const char *name,
-                       struct base_error *err)
+static bool find_named(struct cli_chat_template *t, const struct cli_values *values,
+                       const struct cli_model *m, struct base_error *err)
 {
+    const char *name = values->template;
     const char *text = text_chat_format(name);
     t->origin_item = "--template";
     if (text) {
@@ -45,7 +46,11 @@ static bool find_named(struct cli_chat_template *t, const struct cli_model *m, c
     }
     if (find_own(t, m, name, err)) return true;
     if (err->code) return false;
-    if (access(name, F_OK) == 0) {
+    if (values->texts_only && strchr(name, '{')) {
+        base_buffer_add_text(&t->source, name);
+        return true;
+    }
+    if (!values->texts_only && access(name, F_OK) == 0) {
         t->origin_file = name;
         t->origin_item = "";
         return cli_source_read(name, &t->source, err);
@@ -53,8 +58,8 @@ static bool find_named(struct cli_chat_template *t, const struct cli_model *m, c
     struct base_buffer names = BASE_BUFFER_INIT;
     for (size_t i = 0; text_chat_format_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_chat_format_name(i));
-    base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a file nor one of %s", name,
-                 names.data ? names.data : "");
+    base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a %s nor one of %s", name,
+                 values->texts_only ? "template" : "file", names.data ? names.data : "");
     base_buffer_free(&names);
     return false;
 }
@@ -62,7 +67,7 @@ static bool find_named(struct cli_chat_template *t, const struct cli_model *m, c
 static bool find_source(struct cli_chat_template *t, const struct cli_values *values,
                         const struct cli_model *m, bool with_tools, struct base_error *err)
 {
-    if (values->template) return find_named(t, m, values->template, err);
+    if (values->template) return find_named(t, values, m, err);
     if (with_tools && find_own(t, m, "tool_use", err)) return true;
     if (err->code || find_own(t, m, "", err)) return !err->code;
     if (err->code) return false;
@@ -437,10 +442,7 @@ bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *v
 {
     base_buffer_clear(&p->begun);
     if (!cli_messages_take_begun(messages, &p->begun, err)) return false;
-    if (values->continues && values->escape)
-        cli_input_unescape(values->continues, &p->begun);
-    else if (values->continues)
-        base_buffer_add_text(&p->begun, values->continues);
+    if (values->continues) cli_input_add(values, values->continues, &p->begun);
     return !p->begun.failed || no_memory(err);
 }
 

@@ -35,7 +35,7 @@ static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *e
 bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 {
     json_t *tools = NULL;
-    if (!cli_tools_read(c->values->tools, &tools, err)) return false;
+    if (!cli_tools_read(c->values, &tools, err)) return false;
     const bool ok = open_session(c, tools, err);
     json_decref(tools);
     return ok;

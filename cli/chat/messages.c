@@ -4,6 +4,7 @@
 #include "cli/system.h"
 #include "text/chat/json_load.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool no_memory(struct base_error *err)
@@ -95,6 +96,12 @@ json_t *cli_json_text_mended(const char *text, size_t size, const char *by, stru
     return json;
 }
 
+const json_t *cli_json_member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
 /* ---- Checking ---- */
 
 /* Checks the content of a message; `what` describes the error. */
@@ -129,27 +136,26 @@ static bool check_calls(const json_t *calls, const char **what)
     return true;
 }
 
-static bool is_text_or_none(const json_t *message, const char *key)
-{
-    const json_t *value = json_object_get(message, key);
-    return !value || json_is_null(value) || json_is_string(value);
-}
-
 static bool check_message(const json_t *message, const char **what)
 {
+    static const char *const texts[][2] = {
+        {"reasoning_content", "its reasoning_content is not a text"},
+        {"name", "its name is not a text"},
+        {"tool_call_id", "its tool_call_id is not a text"}};
     *what = "it is not an object";
     if (!json_is_object(message)) return false;
-    *what = "it has no role";
+    *what = json_object_get(message, "role") ? "its role is not a text" : "it has no role";
     if (!json_is_string(json_object_get(message, "role"))) return false;
-    *what = "its reasoning_content, name or tool_call_id is not a text";
-    if (!is_text_or_none(message, "reasoning_content") || !is_text_or_none(message, "name") ||
-        !is_text_or_none(message, "tool_call_id"))
-        return false;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const json_t *value = cli_json_member(message, texts[i][0]);
+        *what = texts[i][1];
+        if (value && !json_is_string(value)) return false;
+    }
     return check_content(json_object_get(message, "content"), what) &&
            check_calls(json_object_get(message, "tool_calls"), what);
 }
 
-bool cli_messages_check(const json_t *list, struct base_error *err)
+static bool check_messages(const json_t *list, struct base_error *err)
 {
     const char *what;
     if (!json_is_array(list)) return base_fail(err, BASE_USAGE, "it is not a list of messages");
@@ -180,13 +186,20 @@ static bool read_checked(const char *path, bool (*check)(const json_t *, struct 
 
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
 {
-    return read_checked(path, cli_messages_check, out, err);
+    return read_checked(path, check_messages, out, err);
 }
 
-bool cli_tools_read(const char *path, json_t **out, struct base_error *err)
+bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err)
 {
+    const char *given = values->tools;
     *out = NULL;
-    return !path || read_checked(path, check_tools, out, err);
+    if (!given || !values->texts_only) return !given || read_checked(given, check_tools, out, err);
+    *out = cli_json_parse(given, strlen(given), "", err);
+    if (*out && check_tools(*out, err)) return true;
+    snprintf(err->item, sizeof err->item, "--tools");
+    json_decref(*out);
+    *out = NULL;
+    return false;
 }
 
 /* ---- Changing ---- */
@@ -221,6 +234,10 @@ bool cli_messages_set_system(json_t *list, const char *text, struct base_error *
 json_t *cli_messages_of_line(const json_t *given, const char *system,
                              const struct base_buffer *question, bool lossy, struct base_error *err)
 {
+    if (given && !check_messages(given, err)) {
+        snprintf(err->item, sizeof err->item, "messages");
+        return NULL;
+    }
     json_t *list = given ? text_json_copy_deep(given) : json_array();
     bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
     if (ok && system && !cli_messages_n_system(list))
@@ -275,7 +292,7 @@ bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct bas
     const json_t *last = json_array_get(list, n - 1), *content = json_object_get(last, "content");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const json_t *other = json_object_get(last, others[i]);
-        if (other && !json_is_null(other))
+        if (json_array_size(other) > 0 || json_string_length(other) > 0)
             return base_fail(err, BASE_USAGE,
                              "message %zu, the last one, is the assistant's: only a text can be "
                              "continued, and it has %s",

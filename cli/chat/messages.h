@@ -9,22 +9,24 @@
 
 #include "base/buffer.h"
 #include "base/output.h"
+#include "cli/options.h"
 #include <jansson.h>
 
 /* Reads a JSON value from a file ("-": standard input); the caller owns *out. */
 bool cli_json_read(const char *path, json_t **out, struct base_error *err);
 /* Parses a JSON value from a text; `what` names the text in messages. Returns NULL on failure. */
 json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err);
+/* Returns a member of an object; NULL if there is none, or it is null. */
+const json_t *cli_json_member(const json_t *object, const char *name);
 
 /* Reads a list of messages from a file and checks it; a new reference. */
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
-/* Checks that a value is a list of messages. */
-bool cli_messages_check(const json_t *list, struct base_error *err);
 /* Makes the initial conversation, a new reference: the messages of a file and a system message,
  * each of which may be NULL. Fails with BASE_USAGE for two system messages. */
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
-/* Reads a list of tools and checks that each is an object; *out is NULL if the path is NULL. */
-bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
+/* Reads the list of --tools, from the file or (texts_only) from the text, and checks that each is
+ * an object; *out is NULL without the option. */
+bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err);
 
 /* Appends a message whose content is a text. A byte that is not UTF-8 is skipped (`lossy`), or is
  * BASE_USAGE with its position. */
@@ -32,9 +34,10 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
                       struct base_error *err);
 /* Makes `text` the system message, which is the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
-/* Makes a new conversation, a new reference: a copy of `given` (checked; NULL: empty), preceded by
- * `system` if it has no system message (NULL: none), followed by `question` as a user's message
- * (NULL: none). Returns NULL with BASE_USAGE for an empty question or a list without messages. */
+/* Makes a new conversation, a new reference: a copy of `given` (the member `messages` of a line;
+ * NULL: empty), preceded by `system` if it has no system message (NULL: none), followed by
+ * `question` as a user's message (NULL: none). Returns NULL with BASE_USAGE for a value that is not
+ * a list of messages, an empty question or a list without messages. */
 json_t *cli_messages_of_line(const json_t *given, const char *system,
                              const struct base_buffer *question, bool lossy,
                              struct base_error *err);

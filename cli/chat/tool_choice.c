@@ -169,16 +169,23 @@ static void add_named(struct base_buffer *out, const char *s, size_t size, const
     base_buffer_add(out, "", 1);
 }
 
-/* Returns the tool's schema with an $id of its own, so that its references are relative to it. */
+/* Returns the tool's schema with an $id of its own, so that its references are relative to it. A
+ * tool without parameters, or with an empty list of them, has none. */
 static json_t *schema_of(const json_t *tool, size_t index)
 {
     const json_t *given = json_object_get(function_of(tool), "parameters");
     char id[64];
-    json_t *schema =
-        json_object_size(given) ? text_json_copy(given) : json_pack("{s:s}", "type", "object");
+    json_t *schema = json_object_size(given)
+                         ? text_json_copy(given)
+                         : json_pack("{s:s, s:{}}", "type", "object", "properties");
+    const json_t *names = json_object_get(schema, "properties");
+    const bool takes_any = !json_is_object(names) || json_object_size(names) > 0 ||
+                           json_object_get(schema, "additionalProperties");
     snprintf(id, sizeof id, "urn:infer:tool:%zu", index);
-    if (schema && (json_object_get(schema, "$id") ||
-                   json_object_set_new(schema, "$id", json_string(id)) == 0))
+    if (schema &&
+        (takes_any || json_object_set_new(schema, "additionalProperties", json_false()) == 0) &&
+        (json_object_get(schema, "$id") ||
+         json_object_set_new(schema, "$id", json_string(id)) == 0))
         return schema;
     json_decref(schema);
     return NULL;

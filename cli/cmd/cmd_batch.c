@@ -38,8 +38,8 @@ struct entry {
 };
 
 struct batch {
-    struct cli_values values; /* the values for all texts (texts_only); those of the command */
-    struct base_buffer owned[2 * CLI_LIST_MAX + 2]; /* texts that values point to */
+    struct cli_values values; /* for texts: with texts_only; otherwise those of the command */
+    struct base_buffer owned[3 * CLI_LIST_MAX + 4]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;
     struct cli_batch_context context;
@@ -60,11 +60,12 @@ struct batch {
 
 /* ---- Options of the command ---- */
 
-static bool own(struct batch *b, const char **text, bool unescape, struct base_error *err)
+static bool own(struct batch *b, const char **text, bool is_file, struct base_error *err)
 {
+    if (!*text) return true;
     struct base_buffer *copy = &b->owned[b->n_owned++];
-    if (unescape)
-        cli_input_unescape(*text, copy);
+    if (!is_file)
+        cli_input_unescape(*text, strlen(*text), copy);
     else if (!cli_source_read(*text, copy, err))
         return false;
     base_buffer_add(copy, "", 1);
@@ -72,29 +73,40 @@ static bool own(struct batch *b, const char **text, bool unescape, struct base_e
     return cli_buffer_check(copy, err);
 }
 
-/* Reads the texts of files into memory, before the sandbox forbids opening files. Options of lines
- * have no escapes but those of JSON. */
-static bool own_texts(struct batch *b, struct base_error *err)
+/* Makes bytes of the escapes in the command's own texts: --escape is not for those of the lines. */
+static bool own_escaped(struct batch *b, struct base_error *err)
 {
     struct cli_values *v = &b->values;
-    struct cli_list *lists[] = {&v->stop, &v->dry_sequence_breaker};
-    for (size_t k = 0; v->escape && k < 2; k++)
-        for (size_t i = 0; i < lists[k]->count; i++)
-            if (!own(b, &lists[k]->item[i], true, err)) return false;
-    if (v->grammar && access(v->grammar, R_OK) == 0 && !own(b, &v->grammar, false, err))
-        return false;
-    if (v->json_schema && access(v->json_schema, R_OK) == 0 && !own(b, &v->json_schema, false, err))
-        return false;
-    v->texts_only = true;
+    for (size_t i = 0; v->escape && i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (!o->escapes || !cli_option_belongs(o, CLI_BATCH)) continue;
+        void *value = (char *)v + o->at;
+        struct cli_list *list = o->kind == CLI_LIST ? value : NULL;
+        if (!list && !own(b, value, false, err)) return false;
+        for (size_t k = 0; list && k < list->count; k++)
+            if (!own(b, &list->item[k], false, err)) return false;
+    }
+    v->escape = false;
     return true;
 }
 
-/* Compiles a grammar or schema from a file first, so that an error names the file. */
-static bool check_constraint(const struct cli_values *values, struct base_error *err)
+/* Reads a grammar or schema into memory, before the sandbox forbids opening files, and compiles it,
+ * so that an error names the file. The file is read once: it may be a pipe. */
+static bool own_constraint(struct batch *b, struct base_error *err)
 {
+    struct cli_values *v = &b->values;
     struct cli_generation g = {0};
-    const bool ok = cli_generation_prepare(&g, values, false, err);
+    const char **text = v->grammar ? &v->grammar : &v->json_schema, *file = *text;
+    v->texts_only = file && access(file, R_OK) == 0;
+    if (v->texts_only && !own(b, text, true, err)) return false;
+    const bool ok = cli_generation_prepare(&g, v, false, err);
     cli_generation_close(&g);
+    if (!ok && v->texts_only &&
+        (strcmp(err->item, "--grammar") == 0 || strcmp(err->item, "--json-schema") == 0)) {
+        err->item[0] = '\0';
+        base_error_set_file(err, file);
+    }
+    v->texts_only = true;
     return ok;
 }
 
@@ -143,7 +155,7 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
 {
     b->values = *values;
     if (values->lines && !values->each) b->values.each = "{}";
-    if (!check_constraint(values, err) || !own_texts(b, err) ||
+    if (!own_escaped(b, err) || !own_constraint(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;

@@ -196,9 +196,9 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 
 /* ---- Removing ---- */
 
-/* Removes folder/name. If `optional`, a missing file is not an error. */
-static bool remove_file(const char *folder, const char *name, bool optional,
-                        struct base_buffer *removed, struct base_error *err)
+/* Removes folder/name if it exists. */
+static bool remove_file(const char *folder, const char *name, struct base_buffer *removed,
+                        struct base_error *err)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     base_buffer_add_format(&path, "%s/%s", folder, name);
@@ -206,7 +206,7 @@ static bool remove_file(const char *folder, const char *name, bool optional,
     if (ok && unlink(path.data) == 0) {
         cli_show(removed, path.data, path.size, false);
         base_buffer_add_text(removed, "\n");
-    } else if (ok && !(optional && errno == ENOENT)) {
+    } else if (ok && errno != ENOENT) {
         ok = base_fail(err, BASE_FAILED, "cannot remove: %s", strerror(errno));
         base_error_set_file(err, path.data);
     }
@@ -214,41 +214,28 @@ static bool remove_file(const char *folder, const char *name, bool optional,
     return ok;
 }
 
-/* Removes a model's file, or all its parts that exist. */
-static bool remove_files(const char *folder, const char *name, struct base_buffer *removed,
-                         struct base_error *err)
+/* Removes a model's file, or all its parts, and partial files of an interrupted `infer pull`, as
+ * far as they exist. Not `listed`: only partial files. */
+static bool remove_files(const char *folder, const char *name, bool listed,
+                         struct base_buffer *removed, struct base_error *err)
 {
-    struct base_buffer part = BASE_BUFFER_INIT;
-    const char *tail = strstr(name, "-00001-of-");
-    int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;
-    bool ok = true;
-    if (count < 2) return remove_file(folder, name, false, removed, err);
-    for (int i = 1; ok && i <= count; i++) {
-        base_buffer_clear(&part);
-        base_buffer_add_format(&part, "%.*s-%05d%s", (int)(tail - name), name, i, tail + 6);
-        ok = cli_buffer_check(&part, err) && remove_file(folder, part.data, i > 1, removed, err);
-    }
-    base_buffer_free(&part);
-    return ok;
-}
-
-/* Removes partial files of `infer pull`; *there: at least one existed. */
-static bool remove_partial(const char *folder, const char *name, struct base_buffer *removed,
-                           bool *there, struct base_error *err)
-{
-    static const char *const endings[] = {".part", ".part.state"};
-    const char *dot = strrchr(name, '.');
+    static const char *const endings[] = {"", ".part", ".part.state"};
     struct base_buffer file = BASE_BUFFER_INIT;
+    const char *tail = strstr(name, "-00001-of-");
+    const int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;
     bool ok = true;
-    const size_t before = removed->size;
-    for (size_t i = 0; ok && i < 2; i++) {
-        base_buffer_clear(&file);
-        base_buffer_add_format(&file, "%s%s%s", name,
-                               dot && strcasecmp(dot, ".gguf") == 0 ? "" : ".gguf", endings[i]);
-        ok = cli_buffer_check(&file, err) && remove_file(folder, file.data, true, removed, err);
-    }
+    for (int i = 1; i <= count; i++)
+        for (size_t k = listed || count > 1 ? 0 : 1; ok && k < sizeof endings / sizeof *endings;
+             k++) {
+            base_buffer_clear(&file);
+            if (count > 1)
+                base_buffer_add_format(&file, "%.*s-%05d%s%s", (int)(tail - name), name, i,
+                                       tail + 6, endings[k]);
+            else
+                base_buffer_add_format(&file, "%s%s", name, endings[k]);
+            ok = cli_buffer_check(&file, err) && remove_file(folder, file.data, removed, err);
+        }
     base_buffer_free(&file);
-    *there = removed->size > before;
     return ok;
 }
 
@@ -264,19 +251,23 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
     if (values->n_arguments > 0)
         return base_fail_at(err, BASE_USAGE, "--remove", -1,
                             "removes only from the folder of models: name no other folder");
-    bool there, ok = cli_model_folder(&folder) ||
-                     base_fail(err, BASE_USAGE, "neither HOME nor XDG_DATA_HOME is set");
+    bool ok = cli_model_folder(&folder) ||
+              base_fail(err, BASE_USAGE, "neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add(&path, folder.data, folder.size);
     ok = ok && cli_buffer_check(&folder, err) && cli_buffer_check(&path, err);
-    if (ok && cli_model_find(name, &path, &none)) {
-        ok = cli_buffer_check(&path, err) &&
-             remove_files(folder.data, path.data + folder.size + 1, &out, err);
-    } else if (ok) {
-        ok = remove_partial(folder.data, name, &out, &there, err);
-        if (ok && !there) {
-            *err = none;
-            ok = false;
-        }
+    /* Without a model of that name, `name` may be that of an incomplete one, with or without the
+     * suffix. */
+    const bool found = ok && cli_model_find(name, &path, &none);
+    if (ok && !found) {
+        const size_t n = strlen(name);
+        const bool whole = n > 5 && strcasecmp(name + n - 5, ".gguf") == 0;
+        base_buffer_add_format(&path, "/%s%s", name, whole ? "" : ".gguf");
+    }
+    ok = ok && cli_buffer_check(&path, err) &&
+         remove_files(folder.data, path.data + folder.size + 1, found, &out, err);
+    if (ok && !found && !out.size) {
+        *err = none;
+        ok = false;
     }
     /* Reports removed files even if others could not be removed. */
     ok = cli_write_buffer(&out, ok ? err : NULL) && ok;

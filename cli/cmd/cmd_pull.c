@@ -67,8 +67,10 @@ bool cli_cmd_pull(const struct cli_values *values, struct base_error *err)
     struct base_buffer folder = BASE_BUFFER_INIT;
     struct cli_hub_files files = {0};
     struct cli_http *http = NULL;
-    struct cli_http_options options = {
-        .hub = values->hub, .insecure = values->insecure, .timeout = values->timeout};
+    struct cli_http_options options = {.hub = values->hub,
+                                       .insecure = values->insecure,
+                                       .retries = (int)values->retries,
+                                       .timeout = values->timeout};
     if (values->sha256 && !is_digest(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok = read_token(&options.token, err) && make_folder(&folder, err);

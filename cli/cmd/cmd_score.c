@@ -128,7 +128,6 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
         *err = s->no_template;
         return false;
     }
-    if (messages && !cli_messages_check(messages, err)) return false;
     json_t *list = cli_messages_of_line(messages, v->system, question, v->lossy, err);
     const bool ok =
         list && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
@@ -191,10 +190,7 @@ static bool copy_continuations(const struct score *s, struct item *it, struct ba
     const struct cli_values *v = &s->values;
     if (!make_parts(it, v->continuation.count, err)) return false;
     for (size_t i = 0; i < it->n; i++) {
-        if (v->escape)
-            cli_input_unescape(v->continuation.item[i], &it->text[i]);
-        else
-            base_buffer_add_text(&it->text[i], v->continuation.item[i]);
+        cli_input_add(v, v->continuation.item[i], &it->text[i]);
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
     return true;
@@ -223,8 +219,8 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     if (!it->line) return false;
     if (!json_is_object(it->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
-    const json_t *prompt = json_object_get(it->line, "prompt");
-    const json_t *messages = json_object_get(it->line, "messages");
+    const json_t *prompt = cli_json_member(it->line, "prompt");
+    const json_t *messages = cli_json_member(it->line, "messages");
     if (!check_members(it, err)) return false;
     if (!prompt && !messages)
         return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");

@@ -44,8 +44,23 @@ void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
     if (room > 0) out[0] = '\0';
 }
 
+bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
+{
+    (void)h;
+    (void)r;
+    (void)err;
+    return false;
+}
+
+double cli_http_pause(const struct cli_http_request *r, int n)
+{
+    (void)r;
+    return n;
+}
+
 #else
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #define CURL_DISABLE_TYPECHECK /* its macros replace names of functions */
 #include <arpa/inet.h>
@@ -56,12 +71,15 @@ void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     REDIRECTS_MAX = 10,
     HEAD_MAX = 1 << 16,    /* largest header of a response in bytes */
     IGNORED_MAX = 1 << 16, /* largest body of an error or a redirect in bytes */
     SLOWEST = 1000,        /* bytes per second */
+    WAIT_MAX = 120,        /* longest pause that a server may request, in seconds */
+    STEP_MS = 100,
     HEADER_SIZE = CLI_HTTP_LINK + 32
 };
 
@@ -444,7 +462,9 @@ static bool finish(struct slot *s, CURLcode code)
                      s->text[0] ? s->text : s->http->api.curl_easy_strerror(code));
     } else {
         if (follow(s)) return false;
-        if (r->answer.status == 200 || r->answer.status == 206) begin(s); /* an empty body */
+        const int status = r->answer.status;
+        if (status == 200 || status == 206) begin(s); /* an empty body */
+        r->again = (status == 408 || status == 429 || status >= 500) && r->answer.wait <= WAIT_MAX;
     }
     return true;
 }
@@ -492,6 +512,30 @@ void cli_http_stop(struct cli_http *h)
         s->running = false;
         s->request = NULL;
     }
+}
+
+double cli_http_pause(const struct cli_http_request *r, int n)
+{
+    const int64_t told = r->answer.wait;
+    return told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (n % 8));
+}
+
+bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
+{
+    for (int n = 0;; n++) {
+        if (!cli_http_start(h, r)) return base_fail(err, BASE_FAILED, "too many requests");
+        while (cli_http_wait(h, STEP_MS) != r)
+            if (!base_goes_on(err)) return false;
+        if (!r->again || n >= h->options.retries) break;
+        const double end = base_seconds() + cli_http_pause(r, n);
+        while (base_seconds() < end) {
+            if (!base_goes_on(err)) return false;
+            usleep(1000 * STEP_MS);
+        }
+    }
+    if (!r->error.code) return true;
+    if (err && !err->code) *err = r->error;
+    return false;
 }
 
 /* ---- The library ---- */
@@ -548,13 +592,3 @@ void cli_http_free(struct cli_http *h)
 }
 
 #endif
-
-bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
-{
-    if (!cli_http_start(h, r)) return base_fail(err, BASE_FAILED, "too many requests");
-    while (cli_http_wait(h, 100) != r)
-        if (!base_goes_on(err)) return false;
-    if (!r->error.code) return true;
-    if (err && !err->code) *err = r->error;
-    return false;
-}

@@ -28,6 +28,7 @@ struct cli_http_options {
     const char *hub;   /* address of the hub; its origin receives the token */
     const char *token; /* NULL: none */
     bool insecure;
+    int retries;  /* of cli_http_get */
     long timeout; /* seconds without a connection, or below 1 kB/s */
 };
 
@@ -58,7 +59,7 @@ struct cli_http_request {
     /* ---- Results ---- */
     struct cli_http_answer answer; /* the last response, after redirects */
     struct base_error error;       /* BASE_OK: there is a response, of any status */
-    bool again;                    /* the request failed, and may succeed if repeated */
+    bool again; /* it failed, or its status is an error, but it may succeed if repeated */
 };
 
 /* Creates the client, which the caller frees. The texts of the options must outlive it. Fails with
@@ -74,7 +75,11 @@ bool cli_http_start(struct cli_http *h, struct cli_http_request *r);
 /* Transfers for at most `ms` milliseconds; returns a request that has ended, or NULL. */
 struct cli_http_request *cli_http_wait(struct cli_http *h, int ms);
 
-/* Runs one request from start to end. Fails with BASE_INTERRUPTED, or r->error. */
+/* Returns the seconds to wait before the request is repeated for the n-th time, n from 0. */
+double cli_http_pause(const struct cli_http_request *r, int n);
+
+/* Runs one request from start to end, and repeats it after temporary failures: `begin` and `take`
+ * may be called again. Fails with BASE_INTERRUPTED, or r->error. */
 bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err);
 
 /* Ends all requests immediately, without a result. */

@@ -23,10 +23,10 @@ static const char suffix[] = ".gguf";
 /* ---- Names ---- */
 
 /* Returns whether text[0..size) is a safe and visible file name: UTF-8 without control and
- * bidirectional characters and separators, not hidden. */
+ * bidirectional characters and separators, neither hidden nor like an option. */
 static bool is_name(const char *text, size_t size)
 {
-    if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.') return false;
+    if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.' || text[0] == '-') return false;
     for (size_t i = 0; i < size;) {
         int32_t code;
         i += base_utf8_decode(text + i, size - i, &code);
@@ -306,12 +306,23 @@ static bool take_parts(const struct cli_hub_files *all, const struct cli_hub_fil
 
 /* ---- The hub ---- */
 
+static bool begin_list(struct cli_http_request *r)
+{
+    base_buffer_clear(r->user);
+    return true;
+}
+
+static bool check_size(size_t size, struct base_error *err)
+{
+    return size <= LIST_MAX ||
+           base_fail(err, BASE_FAILED, "the hub's list of files is longer than %d MiB",
+                     LIST_MAX >> 20);
+}
+
 static bool take_list(struct cli_http_request *r, const char *bytes, size_t size)
 {
     struct base_buffer *text = r->user;
-    if (text->size + size > LIST_MAX)
-        return base_fail(&r->error, BASE_FAILED, "the hub's list of files is longer than %d MiB",
-                         LIST_MAX >> 20);
+    if (!check_size(text->size + size, &r->error)) return false;
     base_buffer_add(text, bytes, size);
     return cli_buffer_check(text, &r->error);
 }
@@ -341,13 +352,14 @@ bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct b
     return base_fail_at(err, BASE_FAILED, host, -1, "answered with status %d", a->status);
 }
 
-/* Appends a page of the list to `text`; sets `url` to the address of the next page, or empty. */
+/* Reads a page of the list into `text`; sets `url` to the address of the next page, or empty. */
 static bool fetch_page(struct cli_http *h, const char *hub, struct base_buffer *url,
                        struct base_buffer *text, struct base_error *err)
 {
     char host[256];
     const size_t n = strlen(hub);
-    struct cli_http_request r = {.url = url->data, .take = take_list, .user = text};
+    struct cli_http_request r = {
+        .url = url->data, .begin = begin_list, .take = take_list, .user = text};
     if (!cli_http_get(h, &r, err)) return false;
     cli_http_host(h, url->data, host, sizeof host);
     if (r.answer.status != 200) return cli_hub_refusal(&r.answer, host, err);
@@ -365,12 +377,14 @@ static bool fetch_list(struct cli_http *h, const char *hub, const char *reposito
     struct base_buffer url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     base_buffer_add_format(&url, "%s/api/models/%s/tree/main?recursive=1", hub, repository);
     bool ok = cli_buffer_check(&url, err);
+    size_t total = 0;
     for (int page = 0; ok && url.size > 0; page++) {
-        const size_t start = text.size;
         ok = page < PAGES_MAX ? fetch_page(h, hub, &url, &text, err)
                               : base_fail(err, BASE_FAILED,
                                           "the hub's list of files has more than %d pages", page);
-        ok = ok && read_page(text.size ? text.data + start : "", text.size - start, all, err);
+        total += text.size;
+        ok = ok && check_size(total, err) &&
+             read_page(text.size ? text.data : "", text.size, all, err);
     }
     base_buffer_free(&url);
     base_buffer_free(&text);

@@ -19,7 +19,6 @@ enum {
     PIECE_MIN = 1 << 20, /* bytes; a small file uses fewer connections */
     PIECE_MAX = 64 << 20,
     PROGRESS = 1 << 20, /* bytes after which the number of failures is reset */
-    WAIT_MAX = 120,     /* largest number of seconds that a server may request as a pause */
     STEP_MS = 100,
     LINE_SIZE = 80,
     RANGE_SIZE = 48
@@ -186,20 +185,15 @@ static void judge(struct piece *p)
     if (a->status == 200 || a->status == 206) return;
     cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
     if (a->status == 416 || a->status == 412) p->d->changed = true;
-    p->request.again = p->d->changed || a->status == 408 || a->status == 429 || a->status >= 500;
-    if (a->wait > WAIT_MAX) p->request.again = false;
+    p->request.again |= p->d->changed;
     cli_hub_refusal(a, host, &p->request.error);
 }
 
 /* Schedules the next attempt of a piece that failed; false if it has failed too often. */
 static bool delay(struct piece *p)
 {
-    const int64_t told = p->request.answer.wait;
-    const double pause =
-        told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (p->failures % 8));
     if (!p->request.again || p->failures >= p->d->options->retries) return false;
-    p->failures++;
-    p->start_at = base_seconds() + pause;
+    p->start_at = base_seconds() + cli_http_pause(&p->request, p->failures++);
     return true;
 }
 
@@ -277,27 +271,15 @@ static bool take_nothing(struct cli_http_request *r, const char *bytes, size_t s
     return false;
 }
 
-/* Requests the first byte, with retries. */
+/* Requests the first byte. */
 static bool ask(struct piece *p, struct base_error *err)
 {
-    for (;;) {
-        struct base_error ended = BASE_ERROR_INIT;
-        p->request = (struct cli_http_request){.url = p->d->file->url.data,
-                                               .range = "0-0",
-                                               .begin = stop_at_head,
-                                               .take = take_nothing};
-        const bool ok = cli_http_get(p->d->http, &p->request, &ended);
-        if (ok) judge(p);
-        if (ok && !p->request.error.code) return true;
-        if (ended.code == BASE_INTERRUPTED || !delay(p)) {
-            if (!err->code) *err = ended.code ? ended : p->request.error;
-            return false;
-        }
-        while (base_seconds() < p->start_at) {
-            if (!base_goes_on(err)) return false;
-            usleep(1000 * STEP_MS);
-        }
-    }
+    p->request = (struct cli_http_request){
+        .url = p->d->file->url.data, .range = "0-0", .begin = stop_at_head, .take = take_nothing};
+    if (!cli_http_get(p->d->http, &p->request, err)) return false;
+    judge(p);
+    if (p->request.error.code && !err->code) *err = p->request.error;
+    return p->request.error.code == BASE_OK;
 }
 
 /* Finds the version of the file, and whether the server supports ranges. */
@@ -449,12 +431,14 @@ bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = true, fetched = false;
-    for (size_t i = 0; ok && i < files->count; i++) {
-        struct download d = {.http = h, .options = o, .file = &files->file[i]};
+    /* The first part comes last: a model is found by its name (cli_model_is_listed). */
+    for (size_t i = 1; ok && i <= files->count; i++) {
+        const struct cli_hub_file *file = &files->file[i % files->count];
+        struct download d = {.http = h, .options = o, .file = file};
         bool there = false;
         d.partial.fd = d.partial.state_fd = -1;
         base_buffer_clear(&path);
-        base_buffer_add_format(&path, "%s/%s", o->folder, files->file[i].name.data);
+        base_buffer_add_format(&path, "%s/%s", o->folder, file->name.data);
         ok = cli_buffer_check(&path, err) && is_there(&d, path.data, &there, err) &&
              (there || fetch_file(&d, files->count == 1, err));
         fetched |= !there;

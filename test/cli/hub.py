@@ -75,9 +75,10 @@ def listing(fault):
         "page": [entry("m-Q4_K_M.gguf", b"<!DOCTYPE html>" * 100)],
         "broken": [entry("m-Q4_K_M.gguf", SMALL[:-100])],
         "split": [entry(f"q8/s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1)],
+        "splitcut": [entry(f"s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1)],
         "gap": [entry(f"s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1) if i != 2],
         "hostile": [entry(p, SMALL) for p in ("../../up.gguf", "/etc/abs.gguf", "a/../b.gguf", ANSI, ".hidden.gguf",
-                                              "a\\b.gguf", "a\u202eb.gguf", "x\0y.gguf", "n" * 240 + ".gguf")],
+                                              "a\\b.gguf", "a\u202eb.gguf", "-x.gguf", "x\0y.gguf", "n" * 240 + ".gguf")],
     }
     return other.get(fault, one)
 
@@ -130,6 +131,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def tree(self, fault):
         if fault == "missing":
             self.answer(404, b"{}")
+        elif fault == "listbusy" and self.count(fault) < 3:
+            self.answer(503, b"oops")
+        elif fault == "listbreak" and self.count(fault) < 3:
+            self.send_response(200)
+            self.send_header("Content-Length", "5000")
+            self.end_headers()
+            self.wfile.write(b'[{"type":"file",')
+            self.close_connection = True
+        elif fault == "listdown":
+            self.answer(500, b"oops")
         elif fault == "private" and not self.headers.get("Authorization") == "Bearer hf_secret":
             self.answer(401, b"{}")
         elif fault == "nojson":
@@ -194,6 +205,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(502, b"oops")
         elif fault == "gone":
             self.answer(404)
+        elif fault == "splitcut" and name.startswith("s-00003"):
+            self.send_file("short", name)
         else:
             self.send_file(fault, name)
 

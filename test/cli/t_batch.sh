@@ -105,11 +105,23 @@ nonsense
 {"prompt":"x","json_schema":7}
 {"prompt":"","chat":true}
 {"prompt":"x","stop":"a\u0000b"}
+{"messages":"x"}
+{"messages":[{"role":"user","content":"x","tool_call_id":5}]}
+{"prompt":null,"messages":null}
+{"prompt":"x","escape":"yes"}
+{"prompt":"x","chat":true,"reasoning":"loud"}
+{"prompt":"x","chat":true,"template":"/etc/passwd"}
+{"prompt":"x","chat":true,"template":"{{ x"}
+{"prompt":"x","chat":true,"template_var":{"none":1}}
+{"prompt":"x","chat":true,"tools":"/etc/passwd"}
+{"prompt":"x","chat":true,"tools":[5]}
+{"prompt":"x","chat":true,"tools":{}}
+{"prompt":"x","tools":[]}
 {"prompt":"The capital of France is","predict":2,"temp":0}
 END
 batch
 status 1
-err 'infer: 19 of 20 lines failed: their answers have an "error"\n'
+err 'infer: 31 of 32 lines failed: their answers have an "error"\n'
 cat >"$work/errors" <<'END'
 {"line":1,"status":2,"error":"JSON: line 1, column 8: invalid token near 'nonsense'"}
 {"line":2,"status":2,"error":"tmep: is not a member of a line: prompt, messages, id or an option of one text"}
@@ -128,12 +140,24 @@ out_like '"line":11,.*--regex: '
 out_like '"line":12,.*--regex: contradicts --choices'
 out_like '"line":13,.*--system: needs --chat'
 out_like '"line":14,.*messages: contains no message'
-out_like '"line":15,.*message 1: it has no role'
+out_like '"line":15,.*messages: message 1: it has no role'
 out_like '"line":16,.*--choices: is not a list of texts without commas'
 out_like '"line":17,.*--json-schema: is not a schema'
 out_like '"line":18,.*the question is empty'
 out_like '"line":19,.*--stop: contains a NUL'
-out_like '"line":20,"text":" Paris."'
+out_like '"line":20,.*"messages: it is not a list of messages"'
+out_like '"line":21,.*"messages: message 1: its tool_call_id is not a text"'
+out_like '"line":22,.*"the line has neither a prompt nor messages"'
+out_like '"line":23,.*"--escape: is not true or false"'
+out_like '"line":24,.*"--reasoning: '"'loud'"' is none of show|hide|only"'
+out_like '"line":25,.*"--template: '"'/etc/passwd'"' is neither a template nor one of '
+out_like '"line":26,.*"--template: line 1: '
+out_like '"line":27,.*"--template-var: the chat template has no variable none"'
+out_like '"line":28,.*"--tools: line 1, column '
+out_like '"line":29,.*"--tools: it is not a list of tools, each an object"'
+out_like '"line":30,.*"--tools: is not a list of tools"'
+out_like '"line":31,.*"--tools: needs --chat"'
+out_like '"line":32,"text":" Paris."'
 
 begin a_line_names_no_file # input lines must not read files
 printf 'root ::= "yes"' >"$work/grammar"
@@ -148,6 +172,95 @@ printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # options 
 batch --grammar "$work/grammar"
 status 0
 [ "$(grep -c '"text":"yes"' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+
+mkfifo "$work/pipe" # a source is read once
+printf 'root ::= "a"' >"$work/pipe" &
+batch --grammar "$work/pipe"
+status 0
+[ "$(grep -c '"text":"a"' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+printf '{"type":"nonsense"}' >"$work/schema"
+usage 'schema: line 1, column ' batch --json-schema "$work/schema" -f "$lines"
+usage "--grammar: '$work/none' is no file that can be read" batch --grammar "$work/none" -f "$lines"
+
+begin escapes_belong_to_their_line
+cat >"$lines" <<'END'
+{"prompt":"Once\u0020","stop":"\u0020","predict":9,"temp":0}
+{"prompt":"Once\\x20","stop":"\\x20","predict":9,"temp":0,"escape":true}
+{"prompt":"Once\\x20","stop":"\\x20","predict":9,"temp":0}
+END
+batch
+member prompt_tokens >"$work/tokens"
+member stop_text >"$work/stops"
+[ "$(sed -n 1p "$work/tokens")" = "$(sed -n 2p "$work/tokens")" ] || bad "$(cat "$work/tokens")"
+[ "$(sed -n 2p "$work/tokens")" != "$(sed -n 3p "$work/tokens")" ] || bad "$(cat "$work/tokens")"
+printf '%s\n' '" "' '" "' '"\\x20"' | cmp -s - "$work/stops" || bad "$(cat "$work/out")"
+cp "$work/out" "$work/first"
+batch -e # those of the command line
+cmp -s "$work/out" "$work/first" || bad '-e changed the lines'
+printf '{"prompt":"Once","predict":9,"temp":0}\n' >"$lines"
+batch -e --stop '\x20'
+out_like '"stop_text":" "'
+batch -e --stop '\\x20' # once, not twice
+out_like '"stop":"limit"'
+printf '{"prompt":"Once","predict":9,"temp":0,"stop":[]}\n' >"$lines" # none
+batch --stop ' '
+out_like '"stop":"limit"'
+
+begin a_line_has_its_own_template_and_tools
+cat >"$work/talk.jinja" <<'END'
+{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}
+{%- for c in m.tool_calls or [] %}{{ '<tool_call>\n{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments | tojson) + '}\n</tool_call>' }}{% endfor %}
+{{- '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}{{ colour }}{{ (tools or []) | length }}
+END
+printf '[{"function":{"name":"f"}}]' >"$work/tools.json"
+# Options of `run`, a tab, members of the line: T is the template, N a list of one tool.
+cat >"$work/pairs" <<'END'
+--template chatml	"template":"chatml"
+--template T	"template":T
+--template T --template-var colour="red"	"template":T,"template_var":["colour=\"red\""]
+--template T --template-var colour=[1]	"template":T,"template_var":{"colour":[1]}
+--template T --tools N --tool-choice f	"template":T,"tools":N,"tool-choice":"f"
+--reasoning show	"reasoning":"show"
+END
+cat >"$work/more_pairs" <<'END'
+--template T --template-var colour="red" --tools N	"tools":N
+--template T --template-var colour="blue"	"template_var":{"colour":"blue"}
+--template chatml	"template":"chatml","template_var":[]
+END
+each_as_run() { # PAIRS OPTIONS...: `batch` with the options gives what `run` gives for each pair
+    pairs=$1
+    shift
+    python3 - "$work" "$pairs" <<'END'
+import json, sys
+work, pairs = sys.argv[1:]
+text = json.dumps(open(work + "/talk.jinja").read())
+with open(pairs) as pairs, open(work + "/lines", "w") as lines:
+    for pair in pairs:
+        members = pair.rstrip("\n").split("\t")[1].replace(":T", ":" + text).replace(":N", ':[{"function":{"name":"f"}}]')
+        lines.write('{"prompt":"Hi","chat":true,"predict":40,"temp":0,' + members + "}\n")
+END
+    batch -np 3 "$@"
+    status 0
+    member message >"$work/together"
+    n=0
+    while IFS='	' read -r options members; do
+        n=$((n + 1))
+        options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
+        # shellcheck disable=SC2086
+        "$INFER" run --chat -p Hi -n 40 --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        code=$? last=$options
+        status 0
+        member message >"$work/alone"
+        sed -n ${n}p "$work/together" | cmp -s - "$work/alone" || bad "$options: $(cat "$work/alone")"
+    done <"$pairs"
+    [ $n -ge 3 ] || bad "$n lines"
+}
+if has_python; then
+    each_as_run "$work/pairs"
+    each_as_run "$work/more_pairs" --chat --template "$work/talk.jinja" --template-var colour='"red"' # the rest is the command's
+else
+    skip 'no python3'
+fi
 
 begin a_line_that_is_cut_says_so
 printf '{"prompt":"x","regex":"[a-z]{30}","predict":2,"temp":0}\n' >"$lines"

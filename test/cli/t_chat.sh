@@ -143,6 +143,10 @@ printf '{"role": "user"}' >"$work/bad.json"
 usage 'bad.json: it is not a list of messages' run $plain --messages "$work/bad.json"
 printf '[{"role": "user", "content": "x"}, {"content": "x"}]' >"$work/bad.json"
 usage 'bad.json: message 2: it has no role' run $plain --messages "$work/bad.json"
+printf '[{"role": 5, "content": "x"}]' >"$work/bad.json"
+usage 'bad.json: message 1: its role is not a text' run $plain --messages "$work/bad.json"
+printf '[{"role": "user", "content": "x", "name": 5}]' >"$work/bad.json"
+usage 'bad.json: message 1: its name is not a text' run $plain --messages "$work/bad.json"
 printf '[{"role": "user", "content": [{"type": "image_url"}]}]' >"$work/bad.json"
 usage 'bad.json: message 1: a part of its content .* only text is read' run $plain --messages "$work/bad.json"
 printf '[]' >"$work/bad.json"
@@ -311,7 +315,11 @@ END
     infer run --chat -p 'x' --continue '["b"' --json-schema '{"enum":[["a","b"],["c"]]}'
     status 2
     err_line 'the constraint does not allow the beginning of the answer from byte 2 on'
-    printf '[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[]}]' >"$work/begun.json"
+    printf '[{"role":"user","content":"What is the capital of Italy?"},{"role":"assistant",
+        "content":"Well, it is","tool_calls":[],"reasoning_content":""}]' >"$work/begun.json" # no call, no thought
+    infer run --messages "$work/begun.json" --temp 0 -n 8 </dev/null
+    cmp -s "$work/out" "$work/rest" || bad 'empty members count'
+    printf '[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}]' >"$work/begun.json"
     infer run --messages "$work/begun.json" -n 1 </dev/null
     status 2
     err_line "message 2, the last one, is the assistant's: only a text can be continued, and it has tool_calls"
@@ -340,6 +348,11 @@ EOF
         status 0
         out_like '"function":\{"name":"(weather|now)"'
     done
+    infer $calls --tool-choice now --temp 2 --json # it takes no parameters
+    out_like '"name":"now","arguments":"\{\}"'
+    printf '[{"function":{"name":"f","parameters":{"type":"object","properties":{}}}}]' >"$work/none.json"
+    infer run --chat --template "$work/calls.jinja" --tools "$work/none.json" -p Hi --tool-choice f --temp 2 --json
+    out_like '"name":"f","arguments":"\{\}"'
     infer $calls --tool-choice now -n 3 --temp 0 # too few tokens for the call
     status 6
     infer $calls --tool-choice auto --temp 0 -n 4

@@ -85,6 +85,16 @@ infer models --remove x
 status 0
 out "$models/x.gguf.part\n$models/x.gguf.part.state\n"
 holds other.gguf.part
+fill x.gguf x.gguf.part other.gguf.part
+infer models --remove x
+status 0
+out "$models/x.gguf\n$models/x.gguf.part\n"
+fill s-00002-of-00003.gguf s-00003-of-00003.gguf.part s-00003-of-00003.gguf.part.state other.gguf.part
+infer models --remove s-00002-of-00003 # no model's name
+status 3
+infer models --remove s-00001-of-00003.gguf
+status 0
+out "$models/s-00002-of-00003.gguf\n$models/s-00003-of-00003.gguf.part\n$models/s-00003-of-00003.gguf.part.state\n"
 infer models --remove oth # a prefix is not enough
 status 3
 holds other.gguf.part

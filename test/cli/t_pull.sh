@@ -2,7 +2,7 @@
 # refused, and which files remain. Needs no model.
 . test/cli/lib.sh
 
-infer pull u/r --hub http://127.0.0.1:1
+infer pull u/r --hub http://127.0.0.1:1 --retries 0
 if grep -q 'without libcurl\|libcurl cannot be loaded' "$work/err"; then
     begin pull_says_what_it_lacks
     status 1
@@ -241,6 +241,14 @@ pull u/gone
 refused 3 '127.0.0.1: not found \(status 404\)'
 pull u/server --retries 1
 refused 1 'answered with status 500'
+for fault in listbusy listbreak; do
+    pull u/$fault
+    got m-Q4_K_M.gguf model
+    [ "$(grep -c ' /api/' "$work/hub/log")" -eq 3 ] || bad "not three lists: $(cat "$work/hub/log")"
+done
+pull u/listdown --retries 1
+refused 1 'u/listdown: 127.0.0.1: answered with status 500'
+[ "$(grep -c ' /api/' "$work/hub/log")" -eq 2 ] || bad 'not two lists'
 pull u/longbusy
 refused 1 'status 429\): try again in 5000 seconds'
 pull u/busy
@@ -284,6 +292,15 @@ out_like 't102 '
 pull "$here/u/split/resolve/main/q8/s-00001-of-00003.gguf?download=true"
 status 0
 holds s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf
+sed -n 's|.*/\(s-0000.\)-of-.*|\1|p' "$work/hub/log" | uniq | tr '\n' ' ' >"$work/order" # -m finds the first, which is the last
+same "$work/order" 's-00002 s-00003 s-00001 '
+pull u/splitcut --retries 0 --connections 1
+refused 1 'transfer closed' s-00002-of-00003.gguf s-00003-of-00003.gguf.part s-00003-of-00003.gguf.part.state
+infer inspect s
+status 3
+infer models --remove s-00001-of-00003
+status 0
+holds
 pull u/gap
 refused 3 's-00001-of-00003.gguf: part 2 of 3 is not in the repository'
 pull u/split --as x.gguf
@@ -296,7 +313,7 @@ for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2
     pull "$here/x/$name"
     refused 2 'is not the name of a model file: give one that ends in .gguf \(--as NAME\)'
 done
-for name in ../x.gguf /tmp/x.gguf x x.bin ''; do
+for name in ../x.gguf /tmp/x.gguf -x.gguf x x.bin ''; do
     pull u/plain --as "$name"
     refused 2 'is not the name of a model file'
 done
@@ -334,6 +351,7 @@ refused 2 'is not an http or https address'
 
 begin two_pulls_of_one_file_are_refused
 rm -rf "$models"
+landlock=$("$INFER" doctor 2>/dev/null | grep -c 'Landlock [0-9]')
 "$INFER" pull u/slow --connections 1 >/dev/null 2>&1 &
 first=$!
 n=0
@@ -341,7 +359,7 @@ until [ -s "$models/m-Q4_K_M.gguf.part.state" ] || [ $n -ge 100 ]; do sleep 0.1;
 infer pull u/plain
 status 1
 err_line 'm-Q4_K_M.gguf.part: another process fetches it'
-if "$INFER" doctor 2>/dev/null | grep -q 'Landlock [0-9]'; then
+if [ "$landlock" -gt 0 ]; then
     grep -q '^NoNewPrivs:.*1' "/proc/$first/status" || bad 'no sandbox'
 fi
 kill $first
