@@ -18,6 +18,7 @@ struct cli_batch_output {
     uint64_t n_done;     /* number of bits */
     uint64_t n_plain;    /* number of lines in a file of plain lines */
     uint64_t n_held;     /* number of lines in the file */
+    uint64_t n_failed;   /* number of those with an "error" */
 };
 
 /* Opens and reads the file, or creates it, and locks it against other processes. Fails with

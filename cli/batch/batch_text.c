@@ -443,7 +443,8 @@ static bool find_profile(struct cli_batch_text *t, struct base_error *err)
     t->profile->n_texts++;
     t->job.options = &t->profile->generation.options;
     t->is_chat = t->profile->values.chat;
-    return read_seed(t, err);
+    return cli_logprobs_open(&t->logprobs, t->context->model, t->profile->values.logprobs, err) &&
+           read_seed(t, err);
 }
 
 static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
@@ -505,6 +506,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
     cli_chat_reply_close(&t->reply);
     cli_chat_prompt_free(&t->prompt);
     base_buffer_free(&t->text);
+    cli_logprobs_close(&t->logprobs);
     *t = (struct cli_batch_text){0};
 }
 
@@ -527,7 +529,8 @@ bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *
     t->reply.user = &t->text;
     if (t->is_chat && !cli_chat_reply_take(&t->reply, piece, err)) return false;
     if (!t->is_chat || !plain) base_buffer_add(&t->text, piece->text, piece->size);
-    return cli_buffer_check(&t->text, err);
+    if (piece->id >= 0 && t->profile->values.logprobs >= 0) cli_logprobs_take(&t->logprobs, piece);
+    return cli_buffer_check(&t->text, err) && cli_buffer_check(&t->logprobs.items, err);
 }
 
 /* Appends a text as one line: line ends and backslashes become \n, \r and \\. */
@@ -582,6 +585,11 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"seed\":%llu",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated,
                            (unsigned long long)t->job.prompt.seed);
+    if (t->profile->values.logprobs < 0) return true;
+    base_buffer_add_text(out, ",\"logprobs\":[");
+    base_buffer_add(out, t->logprobs.items.size ? t->logprobs.items.data : "",
+                    t->logprobs.items.size);
+    base_buffer_add_text(out, "]");
     return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/chat/chat_reply.h"
 #include "cli/generation.h"
+#include "cli/out/logprobs.h"
 #include "generate/scheduler.h"
 
 struct cli_batch_profile; /* opaque */
@@ -51,6 +52,7 @@ struct cli_batch_text {
     struct cli_chat_reply reply;
     struct generate_thought_marks marks;
     struct base_buffer text;
+    struct cli_logprobs logprobs;
 };
 
 /* Makes a job of line[size]. If the line is invalid, returns false with the reason in *err, from

@@ -118,6 +118,9 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
     if (plain && v->unordered)
         return base_fail_at(err, BASE_USAGE, "--unordered", -1,
                             "plain answers do not say which line they are of: add --json");
+    if (plain && v->logprobs >= 0)
+        return base_fail_at(err, BASE_USAGE, "--logprobs", -1,
+                            "plain answers hold no probabilities: add --json");
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
         (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
@@ -342,15 +345,16 @@ static bool answer(struct batch *b, struct base_error *err)
 static bool report(const struct batch *b, struct base_error *err)
 {
     const double seconds = base_seconds() - b->start;
+    const uint64_t n_failed = b->n_failed + b->output.n_failed;
     if (b->values.verbose)
         cli_note("%llu answers in %.1f s; %llu tokens read, %llu generated, %.1f tokens/s",
                  (unsigned long long)b->n_answers, seconds, (unsigned long long)b->n_read,
                  (unsigned long long)b->n_generated,
                  seconds > 0 ? (double)b->n_generated / seconds : 0);
     if (b->values.verbose) cli_draft_note(&b->draft);
-    if (b->n_failed == 0) return true;
-    return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s",
-                     (unsigned long long)b->n_failed, (unsigned long long)b->n_answers,
+    if (n_failed == 0) return true;
+    return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s", (unsigned long long)n_failed,
+                     (unsigned long long)(b->n_answers + b->output.n_held),
                      cli_batch_is_plain(&b->values) ? "" : ": their answers have an \"error\"");
 }
 

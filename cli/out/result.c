@@ -2,8 +2,6 @@
 #include "cli/out/result.h"
 #include "cli/commands.h"
 #include "cli/system.h"
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool cli_result_wanted(const struct cli_values *values)
@@ -31,43 +29,11 @@ static void add_model(const struct cli_result *r, struct base_buffer *out)
     base_buffer_add_text(out, ",\"version\":\"" CLI_VERSION_TEXT "\"");
 }
 
-static void add_logprob(struct base_buffer *out, double logprob)
-{
-    base_buffer_add_format(out, isfinite(logprob) ? "\"logprob\":%.6f" : "\"logprob\":null",
-                           logprob);
-}
-
-/* Appends {"id":..,"text":..,"logprob":.. of one token, without the closing brace. */
-static void add_token(struct cli_result *r, struct base_buffer *out, int32_t id, double logprob)
-{
-    base_buffer_clear(&r->token);
-    text_token_bytes(r->model->tokenizer, id, true, &r->token);
-    base_buffer_add_format(out, "{\"id\":%d,", id);
-    base_buffer_add_member(out, "text", r->token.size ? r->token.data : "", r->token.size);
-    base_buffer_add_text(out, ",");
-    add_logprob(out, logprob);
-    out->failed |= r->token.failed;
-}
-
-static void add_top(struct cli_result *r, struct base_buffer *out, uint32_t n)
-{
-    base_buffer_add_text(out, ",\"top\":[");
-    for (uint32_t i = 0; i < n; i++) {
-        if (i) base_buffer_add_text(out, ",");
-        add_token(r, out, r->best[i].id, r->best[i].logprob);
-        base_buffer_add_text(out, "}");
-    }
-    base_buffer_add_text(out, "]");
-}
-
 /* ---- Start and pieces ---- */
 
 bool cli_result_start(struct cli_result *r, struct base_error *err)
 {
-    if (r->values->logprobs > 0) {
-        r->best = calloc((size_t)r->values->logprobs, sizeof *r->best);
-        if (!r->best) return base_fail(err, BASE_NO_MEMORY, "not enough memory for --logprobs");
-    }
+    if (!cli_logprobs_open(&r->logprobs, r->model, r->values->logprobs, err)) return false;
     if (!r->values->jsonl) return true;
     base_buffer_add_text(&r->line, "{\"event\":\"start\",");
     base_buffer_add_member(&r->line, "model", r->model->name.data, r->model->name.size);
@@ -77,24 +43,6 @@ bool cli_result_start(struct cli_result *r, struct base_error *err)
     add_prompt_ids(r, &r->line);
     base_buffer_add_text(&r->line, "}\n");
     return cli_write_buffer(&r->line, err);
-}
-
-static void take_logprobs(struct cli_result *r, const struct generate_piece *piece)
-{
-    const struct cli_values *v = r->values;
-    double own;
-    const uint32_t n = sample_logprobs(r->model->engine->options.level, piece->logits,
-                                       model_facts(r->model->model)->n_vocab, (uint32_t)v->logprobs,
-                                       r->best, piece->id, &own);
-    if (v->jsonl) {
-        base_buffer_add_text(&r->line, ",");
-        add_logprob(&r->line, own);
-        if (v->logprobs > 0) add_top(r, &r->line, n);
-    }
-    if (r->logprobs.size) base_buffer_add_text(&r->logprobs, ",");
-    add_token(r, &r->logprobs, piece->id, own);
-    if (v->logprobs > 0) add_top(r, &r->logprobs, n);
-    base_buffer_add_text(&r->logprobs, "}");
 }
 
 bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
@@ -107,10 +55,16 @@ bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
     else if (r->values->jsonl)
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
     if (r->values->jsonl) base_buffer_add_member(&r->line, "text", piece->text, piece->size);
-    if (piece->id >= 0 && r->values->logprobs >= 0) take_logprobs(r, piece);
+    if (piece->id >= 0 && r->values->logprobs >= 0) {
+        cli_logprobs_take(&r->logprobs, piece);
+        if (r->values->jsonl) {
+            base_buffer_add_text(&r->line, ",");
+            cli_logprobs_add_latest(&r->logprobs, &r->line);
+        }
+    }
     if (piece->id >= 0) base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
     if (r->values->jsonl) base_buffer_add_text(&r->line, "}\n");
-    if (r->text.failed || r->ids.failed || r->logprobs.failed)
+    if (r->text.failed || r->ids.failed || r->logprobs.items.failed)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
     return !r->values->jsonl || cli_write_buffer(&r->line, err);
 }
@@ -159,7 +113,7 @@ bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome
     add_model(r, &r->line);
     add_prompt_ids(r, &r->line);
     add_items(&r->line, "ids", &r->ids);
-    if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs);
+    if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs.items);
     base_buffer_add_text(&r->line, "}\n");
     return cli_write_buffer(&r->line, err);
 }
@@ -169,8 +123,6 @@ void cli_result_free(struct cli_result *r)
     base_buffer_free(&r->text);
     base_buffer_free(&r->message);
     base_buffer_free(&r->ids);
-    base_buffer_free(&r->logprobs);
+    cli_logprobs_close(&r->logprobs);
     base_buffer_free(&r->line);
-    base_buffer_free(&r->token);
-    free(r->best);
 }

@@ -7,8 +7,7 @@
 #ifndef CLI_OUT_RESULT_H
 #define CLI_OUT_RESULT_H
 
-#include "cli/load.h"
-#include "generate/generate.h"
+#include "cli/out/logprobs.h"
 
 struct cli_result {
     const struct cli_values *values;
@@ -19,10 +18,10 @@ struct cli_result {
     double load_seconds;
     struct base_buffer message; /* with --chat, set before the end: the member "message" */
     /* The other members are private. */
-    struct base_buffer text;          /* the complete text */
-    struct base_buffer ids, logprobs; /* items of these arrays, if requested */
-    struct base_buffer line, token;   /* JSON under construction; the bytes of one token */
-    struct sample_logprob *best;      /* [--logprobs] */
+    struct base_buffer text; /* the complete text */
+    struct base_buffer ids;  /* items of this array */
+    struct cli_logprobs logprobs;
+    struct base_buffer line; /* JSON under construction */
 };
 
 /* Returns whether --json or --jsonl is given. */

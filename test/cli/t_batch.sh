@@ -275,7 +275,7 @@ status 1
 out_like '"line":1,"status":5,"error":"the text has [0-9]+ tokens and the context holds 32'
 out_like '"line":2,"text":"","stop":"limit"'
 
-begin twenty_lines_are_each_what_run_gives
+begin lines_are_each_what_run_gives
 if has_python; then
     # A name, a tab, the options of `run`, a tab, the members of the line.
     cat >"$work/pairs" <<'END'
@@ -298,6 +298,9 @@ if has_python; then
 --seed 16 --chat	"seed":16,"chat":true
 --seed 17 --chat --system Mew.	"seed":17,"chat":true,"system":"Mew."
 --seed 18 --no-bos --special	"seed":18,"no_bos":true,"special":true
+--seed 20 --logprobs 2	"seed":20,"logprobs":2
+--seed 21 --logprobs 0 --choices cat,dog,no	"seed":21,"logprobs":0,"choices":["cat","dog","no"]
+--temp 0 --chat --logprobs 1	"temp":0,"chat":true,"logprobs":1
 --seed 19 --dry-multiplier 0.8 --xtc-probability 0.5	"seed":19,"dry_multiplier":0.8,"xtc_probability":0.5
 END
     : >"$lines"
@@ -307,18 +310,19 @@ END
     done <"$work/pairs"
     batch -np 7
     member text >"$work/texts"
+    member logprobs >>"$work/texts"
     n=0
     while IFS='	' read -r options members; do
         n=$((n + 1))
         # shellcheck disable=SC2086
         "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n "${short:-24}" $options --json \
             </dev/null >"$work/out" 2>"$work/err"
-        member text >"$work/alone"
-        sed -n ${n}p "$work/texts" >"$work/together"
+        { member text && member logprobs; } >"$work/alone"
+        sed -n "${n}p;$((23 + n))p" "$work/texts" >"$work/together"
         cmp -s "$work/alone" "$work/together" ||
             bad "$options: $(cat "$work/together"), alone $(cat "$work/alone")"
     done <"$work/pairs"
-    [ $n -eq 20 ] || bad "$n lines"
+    [ $n -eq 23 ] || bad "$n lines"
 else
     skip 'no python3'
 fi
@@ -385,6 +389,7 @@ status 1
 err_like '^infer: line 1: --predict ended the text after 1 tokens'
 usage '--each: has no \{\}' batch --each 'text'
 usage '--unordered: plain answers do not say which line' batch --each '{}' --unordered
+usage '--logprobs: plain answers hold no probabilities' batch --each '{}' --logprobs 1
 
 begin resume_goes_on_where_it_ended
 for i in 1 2 3 4 5 6 7 8; do printf '{"id":%s,"prompt":"Number %s is","predict":3,"seed":%s}\n' $i $i $i; done >"$lines"
@@ -398,6 +403,13 @@ for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) "$size"; do
     out ''
     cmp -s "$work/part" "$work/whole" || bad "cut at $cut: $(cat "$work/part")"
 done
+printf 'wrong\n' >>"$lines"
+for n in 1 2; do # the status is that of the whole
+    batch --resume "$work/part"
+    status 1
+    err 'infer: 1 of 9 lines failed: their answers have an "error"\n'
+done
+sed -i 9d "$lines"
 rm "$work/part"
 batch --resume "$work/part" # creates a missing file
 cmp -s "$work/part" "$work/whole" || bad 'a new file'
