@@ -1,5 +1,5 @@
 /* cli/commands.h: the subcommands, one file each (cmd_*.c). Each writes its result to standard
- * output and returns false with an error that main.c reports. */
+ * output, or returns false with an error that main.c reports. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 

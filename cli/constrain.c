@@ -12,7 +12,7 @@ struct source {
     const char *option, *argument;
     bool may_be_file;
     struct base_buffer text;
-    char *list; /* choices, split into texts */
+    char *list; /* the choices, as separate texts */
     const char *choice[CLI_LIST_MAX];
 };
 
@@ -46,8 +46,8 @@ static bool split_choices(struct source *s, struct base_error *err)
     return true;
 }
 
-/* Adds the name of the file or option to a compiler's error. A single word that is no file was
- * probably meant as a file name. */
+/* Adds the name of the file or option to an error of the compiler. A single word that is not a file
+ * was probably meant as a file name; the message says so. */
 static void name_source(const struct source *s, struct base_error *err)
 {
     const bool is_file = s->may_be_file && access(s->argument, R_OK) == 0;

@@ -6,9 +6,9 @@
 #include "cli/options.h"
 #include "sample/constrain/constraint.h"
 
-/* Sets *out to the compiled constraint, NULL without such an option; the caller frees it. The
+/* Sets *out to the compiled constraint, which the caller frees; NULL without such an option. The
  * argument for a grammar or schema is the name of a readable file, or the text itself. `generate`
- * chooses the subset of JSON that suits generation. BASE_USAGE with line and column on errors. */
+ * selects the subset of JSON for generation. Fails with BASE_USAGE, with line and column. */
 bool cli_constraint_open(const struct cli_values *values, bool generate, struct constraint **out,
                          struct base_error *err);
 

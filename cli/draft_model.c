@@ -3,7 +3,7 @@
 #include "cli/system.h"
 #include <string.h>
 
-/* Checks that ids have the same texts in both models. */
+/* Checks that each id has the same text in both models. */
 static bool check_vocabulary(const struct cli_model *draft, const struct cli_model *model,
                              struct base_error *err)
 {
@@ -31,7 +31,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 {
     struct cli_values v = *values;
     v.model = values->draft;
-    memset(&v.override_kv, 0, sizeof v.override_kv); /* these apply to the main model */
+    memset(&v.override_kv, 0, sizeof v.override_kv); /* these options apply to the main model */
     if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
     d->model.model = model_open(d->model.file, model->engine, err);

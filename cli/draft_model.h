@@ -1,8 +1,8 @@
 /* cli/draft_model.h: --draft: draft tokens from the text, from an MTP layer of the file or from a
  * smaller model.
  *
- * Owns: the smaller model's file, its session, and the check that both models have the same
- * vocabulary. Refuses: drafting (generate/draft.h). */
+ * Contains the smaller model's file, its session, and the check that both models have the same
+ * vocabulary; generate/draft.h drafts. */
 #ifndef CLI_DRAFT_MODEL_H
 #define CLI_DRAFT_MODEL_H
 
@@ -14,12 +14,12 @@ struct cli_draft {
     struct generate_draft *draft; /* NULL: --draft off */
 };
 
-/* For an open session of `model`, which must outlive it. BASE_USAGE for a different vocabulary.
- * cli_draft_close is to be called on failure too. */
+/* Opens drafting for an open session of `model`, which must outlive it. Fails with BASE_USAGE if
+ * the vocabularies differ. The caller calls cli_draft_close, after a failure too. */
 bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                     const struct cli_model *model, struct base_error *err);
-void cli_draft_close(struct cli_draft *d); /* a zeroed one is fine */
+void cli_draft_close(struct cli_draft *d); /* may be all zeros */
 void cli_draft_note(
-    const struct cli_draft *d); /* -v: the numbers of draft tokens and of right ones, if any */
+    const struct cli_draft *d); /* -v: prints the numbers of draft tokens and of accepted ones */
 
 #endif

@@ -1,4 +1,4 @@
-/* cli/foreign_tables.c: options and commands of other programs, and their names in this program, in
+/* cli/foreign_tables.c: options and commands of other programs and their names in this program, in
  * the order of `infer help coming-from`. */
 #include "cli/options.h"
 
@@ -31,13 +31,13 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llama.cpp", "--chat-template-kwargs", "--template-var NAME=JSON", "one for each variable"},
     {"llama.cpp", "-sysf --system-prompt-file", "--system \"$(cat FILE)\"", NULL},
     {"llama.cpp", "--in-prefix --in-suffix --in-prefix-bos", "--template FILE",
-     "what stands around a message"},
+     "the text around a message"},
     {"llama.cpp", "--reasoning-format", "--reasoning WHAT", "show, hide or only"},
     {"llama.cpp", "-r --reverse-prompt", "--stop TEXT", "repeatable"},
     {"llama.cpp", "--keep --context-shift --no-context-shift", "chat --on-full WHAT",
      "stop, error, or shift, which keeps the system message"},
     {"llama.cpp", "--prompt-cache --prompt-cache-all --prompt-cache-ro", "--cache DIR",
-     "a folder, of as many texts as --cache-size holds; `auto` for the user's"},
+     "a folder for as many texts as fit --cache-size; `auto` for the user's"},
     {"llama.cpp", "--mlock", NULL,
      "not here: weights are mapped, and stay in memory as long as there is room"},
     {"llama.cpp", "--no-mmap --mmap -dio --direct-io", NULL,
@@ -57,9 +57,9 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llama.cpp", "-gan --grp-attn-n -gaw --grp-attn-w", "--rope-scaling yarn",
      "stretches positions; with --rope-scale"},
     {"llama.cpp", "-md --model-draft --spec-type -lcs -lcd", "--draft FILE, ngram or mtp",
-     "guesses change no byte"},
+     "draft tokens change no byte"},
     {"llama.cpp", "--draft-max --draft-min --draft-n --draft-p-min -ngld -cd", NULL,
-     "not needed: `--draft` measures how many guesses pay"},
+     "not needed: `--draft` measures how many draft tokens save time"},
     {"llama.cpp", "-mm --mmproj --image --audio -mmu --mmproj-url", NULL, "not here: text only"},
     {"llama.cpp", "--sampler-seq --sampling-seq", "--samplers A,B,C", "by name"},
     {"llama.cpp", "--grammar-file", "--grammar FILE", "or the text itself"},
@@ -96,7 +96,7 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llama.cpp", "--token-embedding-type --output-tensor-type",
      "--embedding-type TYPE, --output-type TYPE", NULL},
     {"llama.cpp", "--include-weights --exclude-weights", NULL,
-     "not here: quantize takes all that the matrix has"},
+     "not here: quantize uses all entries of the matrix"},
     {"llama.cpp", "--leave-output-tensor", "--output-type F16", NULL},
     {"llama.cpp", "--allow-requantize", NULL, "not needed: any type is converted"},
     {"llama.cpp", "--split --merge", "infer split, infer merge", "commands of their own"},
@@ -105,7 +105,7 @@ const struct cli_foreign cli_foreign_table[] = {
     {"ollama", "--format", "--json-object, --json-schema FILE", NULL},
     {"ollama", "--think --hidethinking", "--reasoning WHAT, --reasoning-budget N",
      "show or hide; a budget of 0: no thoughts"},
-    {"ollama", "--keepalive --experimental", NULL, "not needed: nothing stays behind a call"},
+    {"ollama", "--keepalive --experimental", NULL, "not needed: no process remains after a call"},
     {"ollama", "--nowordwrap", NULL, "not needed: words are wrapped in `chat` on a terminal only"},
     {"ollama", "download", "infer pull USER/REPO[:QUANT]", NULL},
     {"ollama", "rm", "infer models --remove NAME", NULL},

@@ -27,7 +27,7 @@ bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
     *seed = (uint64_t)given;
     if (given >= 0) return true;
     if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
-        return base_fail_at(err, BASE_FAILED, "--seed", -1, "the system gives no random number");
+        return base_fail_at(err, BASE_FAILED, "--seed", -1, "the system returned no random number");
     *seed = drawn;
     return true;
 }

@@ -1,8 +1,8 @@
 /* cli/generation.h: makes a request of generate/ from the options, for every command that
  * generates.
  *
- * Owns: the objects that the request's options point to, and the command line's additions to its
- * errors. Refuses: generating (generate/), output of text. */
+ * Contains the objects that the request's options point to, and the command line's additions to its
+ * error messages. */
 #ifndef CLI_GENERATION_H
 #define CLI_GENERATION_H
 
@@ -11,7 +11,7 @@
 #include "generate/generate.h"
 
 struct cli_generation {
-    struct generate_options options; /* options.sample.seed: the seed in use */
+    struct generate_options options; /* options.sample.seed: the seed that is used */
     struct generate_request *request;
     struct cli_draft draft;
     /* Objects that the options point to. */
@@ -19,21 +19,22 @@ struct cli_generation {
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
     struct constraint *constraint; /* NULL: no constraint */
-    struct base_buffer marks;      /* of options.marks */
+    struct base_buffer marks;      /* text of options.marks */
 };
 
-/* Checks the options, compiles the constraint and draws the seed; to be called before the model is
- * loaded. `show_special`: control tokens are part of the text. */
+/* Checks the options, compiles the constraint and draws the seed. Call it before the model is
+ * loaded, so that errors are reported early. `show_special`: control tokens are part of the
+ * text. */
 bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *values,
                             bool show_special, struct base_error *err);
 /* Creates the request, on sequence 0 of an open session. */
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
                          const struct cli_model *model, struct base_error *err);
-/* The seed of --seed: -1 draws one. */
+/* Returns in *seed the seed of --seed; `given` -1: draws one. */
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);
-void cli_generation_close(struct cli_generation *g); /* a zeroed one is fine */
+void cli_generation_close(struct cli_generation *g); /* may be all zeros */
 
-/* BASE_CUT if the text ended before its constraint was satisfied. */
+/* Fails with BASE_CUT if the text ended before it satisfied its constraint. */
 bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* cli/help.c: makes the texts of --help and -h from the options table, in 80 columns, one line per
+/* cli/help.c: makes the texts of --help and -h from the options table: 80 columns, one line per
  * option. */
 #include "cli/options.h"
 #include "cli/quantize_types.h"
@@ -8,11 +8,11 @@
 enum {
     WIDTH = 80,
     LEFT = 30,          /* width of the column of names */
-    SCREEN = 20,        /* lines, not counting those after the options */
-    BRIEF_COMMANDS = 13 /* options that -h describes; it lists the names of the others */
+    SCREEN = 20,        /* lines, without those after the options */
+    BRIEF_COMMANDS = 13 /* number of options that -h describes; it only names the others */
 };
 
-/* Adds the names of the commands from number `first` on. */
+/* Adds the names of the commands from index `first` on. */
 static void add_names(int first, struct base_buffer *out)
 {
     size_t column = WIDTH;
@@ -68,7 +68,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                                cli_status_table[i].meaning);
 }
 
-/* A test compares the text with docs/coming-from.md. */
+/* A test compares this text with docs/coming-from.md. */
 void cli_help_foreign(struct base_buffer *out)
 {
     const char *program = "";

@@ -71,13 +71,13 @@ static void take_limit(struct cli_machine *m, const char *path)
     char line[64], *end;
     read_line(path, line, sizeof line);
     const unsigned long long limit = strtoull(line, &end, 10);
-    /* In version 1 a number near the maximum means "no limit". */
+    /* In version 1 of control groups a number near the maximum means "no limit". */
     if (end == line || *end != '\0' || limit >= 1ull << 60) return;
     if (m->memory_limit == 0 || limit < m->memory_limit) m->memory_limit = limit;
 }
 
-/* Reads the limits of the group at the mount itself, as in a container, and of the process's own
- * group (version 2). */
+/* Reads the limits of the control group at the mount itself, as in a container, and of the
+ * process's own group (version 2). */
 static void read_limit(struct cli_machine *m)
 {
     char line[1024], path[1200];

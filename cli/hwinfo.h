@@ -1,7 +1,7 @@
 /* cli/hwinfo.h: facts about this machine from the operating system, for `infer doctor`.
  *
- * Owns the reading of /proc and /sys beyond what the engine itself needs. Any fact may be missing:
- * text is then "", a number 0 (or -1 if 0 is a valid value). */
+ * It reads /proc and /sys for what the engine itself does not need. Any fact may be missing: a text
+ * is then "", a number 0 (or -1 if 0 is a valid value). */
 #ifndef CLI_HWINFO_H
 #define CLI_HWINFO_H
 
@@ -12,11 +12,11 @@ enum { CLI_FEATURE_MAX = 16 };
 
 struct cli_machine {
     char cpu[128];                        /* "AMD EPYC 9R14" */
-    const char *feature[CLI_FEATURE_MAX]; /* used by kernels; the system's names */
+    const char *feature[CLI_FEATURE_MAX]; /* features that kernels use, as the system names them */
     int n_features;                       /* their number */
     int online, allowed, cores;           /* processors; in the affinity mask; cores among these */
-    int quota;                            /* processors by control groups; 0: no limit */
-    int threads;                          /* infer's default */
+    int quota;                            /* number of processors by control groups; 0: no limit */
+    int threads;                          /* default number of threads */
     uint64_t memory_total, memory_free;   /* bytes; free: available without swapping */
     uint64_t memory_limit;                /* limit by the control groups in bytes; 0: none */
     char huge_pages[16];                  /* "always", "madvise", "never" */

@@ -162,7 +162,7 @@ static bool read_older(struct cli_imatrix *m, struct base_error *err)
     struct reader r = {m->bytes.data, m->bytes.size};
     int32_t n, calls, chunks = 0, size;
     const char *values, *name;
-    /* An entry has at least 12 bytes, so the count bounds memory by the size of the file. */
+    /* An entry has at least 12 bytes, so the size of the file bounds the memory for entries. */
     if (!take_i32(&r, &n) || n == 0 || r.left / 12 < (uint64_t)n)
         return base_fail(err, BASE_USAGE, "not an importance matrix");
     if (!allocate(m, (uint64_t)n, m->bytes.size / sizeof(float), err)) return false;

@@ -11,7 +11,7 @@
 #include "gguf/gguf.h"
 
 struct cli_imatrix_entry {
-    struct gguf_str name; /* of the weights' tensor */
+    struct gguf_str name; /* name of the weights' tensor */
     const float *mean;    /* [count]: mean squares, one per element of a row, matrix by matrix */
     uint64_t count;
 };
@@ -19,23 +19,23 @@ struct cli_imatrix_entry {
 struct cli_imatrix {
     struct cli_imatrix_entry *entry; /* [n_entries], by name */
     uint64_t n_entries;
-    uint32_t n_chunks;           /* chunks of the text that it was made from; 0: unknown */
-    struct base_buffer data_set; /* name of the text */
-    /* The memory that entries point to. */
+    uint32_t n_chunks;           /* number of chunks of the text that was evaluated; 0: unknown */
+    struct base_buffer data_set; /* name of that text */
+    /* The memory that the entries point to: */
     struct gguf_file *file;   /* the GGUF form */
     struct base_buffer bytes; /* the legacy form */
     float *means;
 };
 
-/* BASE_USAGE with the file's name if it cannot be read, is damaged, or has values that are negative
- * or not finite; BASE_NO_MEMORY. To be freed also after an error. */
+/* Reads a file. Fails with BASE_USAGE and the file's name if it cannot be read, is damaged, or has
+ * values that are negative or not finite. The caller frees *m, after a failure too. */
 bool cli_imatrix_read(struct cli_imatrix *m, const char *path, struct base_error *err);
 void cli_imatrix_free(struct cli_imatrix *m);
 
-/* The entry of a tensor; NULL if there is none. */
+/* Returns the entry of a tensor; NULL if there is none. */
 const struct cli_imatrix_entry *cli_imatrix_find(const struct cli_imatrix *m, struct gguf_str name);
 
-/* The sums of a tensor to write: sums of squares for n_counts matrices (or for all matrices
+/* The sums of a tensor, for writing: sums of squares for n_counts matrices (or for all matrices
  * together, with one count), and the number of inputs of each. */
 struct cli_imatrix_sums {
     struct gguf_str name;
@@ -44,8 +44,8 @@ struct cli_imatrix_sums {
     uint64_t len, n_counts;
 };
 
-/* Declares, in the order of the items, and writes a matrix; the caller claims and closes the
- * writer's output. BASE_FAILED for sums that are not finite. */
+/* announce declares a matrix's keys and tensors in the order of the items; write writes them. The
+ * caller claims and closes the writer's output. BASE_FAILED for sums that are not finite. */
 void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,
                           const char *data_set, uint32_t n_chunks, uint32_t chunk);
 bool cli_imatrix_write(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,

@@ -41,7 +41,7 @@ void cli_input_add(const struct cli_values *values, const char *text, struct bas
         base_buffer_add_text(out, text);
 }
 
-/* Whether the file is the one that standard input reads, for example /dev/stdin. */
+/* Returns whether the file is the one that standard input reads, for example /dev/stdin. */
 static bool is_stdin(const char *path)
 {
     struct stat file, input;
@@ -50,7 +50,8 @@ static bool is_stdin(const char *path)
            file.st_dev == input.st_dev && file.st_ino == input.st_ino;
 }
 
-/* A closed standard input was replaced by a descriptor that is only writable: it gives no text. */
+/* Returns whether standard input can be read: cli_system_init replaces a closed one by a descriptor
+ * that is only writable. */
 static bool is_readable(void)
 {
     return (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY;
@@ -73,7 +74,7 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     if (!has_given && cli_stdin_is_terminal())
         return base_fail(err, BASE_USAGE,
                          "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
-    /* This comes first, so that a wrong file name is reported without waiting for a pipe. */
+    /* Read first, so that a wrong file name is reported without waiting for a pipe. */
     bool ok = !has_given || read_given(values, &given, err);
     if (ok && (has_given ? is_piped && !(values->file && is_stdin(values->file)) : is_readable()))
         ok = cli_file_read("-", out, err);

@@ -91,13 +91,13 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-/* The factor of position scaling for a longer context; 1: none; infinite if the user gives a
- * base. */
+/* Returns the factor of position scaling for a longer context; 1: none; infinite if the user
+ * specifies a base. */
 static double scaling(const struct gguf_file *file, const char *arch)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
     const char *const prefixes[] = {arch, MODEL_OPTION_PREFIX}; /* the last that has a key counts */
-    struct base_error ignored = BASE_ERROR_INIT; /* opening the model checked its keys */
+    struct base_error ignored = BASE_ERROR_INIT; /* model_open has checked the keys */
     struct gguf_str type = {0};
     char key[128];
     float factor = 0;
@@ -116,7 +116,7 @@ static double scaling(const struct gguf_file *file, const char *arch)
     return factor > 1 ? factor : 1;
 }
 
-/* Beyond its training context a model writes nonsense without any error. */
+/* A warning, because past its training context a model generates nonsense without an error. */
 static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
 {
     const struct model_facts *f = model_facts(m->model);
@@ -139,7 +139,7 @@ bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *val
 {
     const enum cli_draft_source source = cli_draft_source(values);
     const struct model_facts *f = model_facts(m->model);
-    /* The MTP layer of a model of one layer takes longer than the model. */
+    /* The MTP layer of a model with one layer takes longer than the model itself. */
     return f->has_mtp && (source == CLI_DRAFT_MTP || (source == CLI_DRAFT_AUTO && f->n_layer > 1));
 }
 

@@ -13,25 +13,25 @@ struct cli_model {
     struct engine *engine;
     struct model *model;
     struct model_session *session;
-    struct base_buffer name; /* general.name, else the file name */
+    struct base_buffer name; /* general.name, or the file name */
 };
 
-/* Opens the file; with --plan only its header. cli_model_close is to be called if this or a
+/* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a
  * following call fails. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
-/* Whether the file has a vocabulary: test models may have none. */
+/* Returns whether the file has a vocabulary; test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on
- * standard error if that exceeds the training context and the file does not scale positions. */
+ * standard error if n_ctx exceeds the training context and the file does not scale positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
-/* Opens a session for many texts, with --ctx-size: *n_slots sequences and n_more. *n_slots is the
- * number of -np, else `usual`, or as many as fit into half of the free memory, at least one. */
+/* Opens a session for many texts with --ctx-size: *n_slots sequences and n_more. *n_slots is that
+ * of -np, otherwise `usual`, reduced to what fits into half of the free memory, at least one. */
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
                           uint32_t n_more, uint32_t *n_slots, struct base_error *err);
 enum cli_draft_source {
@@ -41,21 +41,22 @@ enum cli_draft_source {
     CLI_DRAFT_MTP,
     CLI_DRAFT_FILE
 };
-/* --draft; off with BLAS, whose bits depend on the batch, and for commands without the option. */
+/* Returns the value of --draft. It is off with BLAS, whose bits depend on the batch, and for
+ * commands without the option. */
 enum cli_draft_source cli_draft_source(const struct cli_values *values);
-/* Whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto or mtp,
- * and the file has such a layer; under auto, only beside several others. */
+/* Returns whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto
+ * or mtp, and the file has such a layer; for auto the model must have more than one other layer. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);
 void cli_model_close(struct cli_model *m);
 
-/* Whether a file contains a model that can run, judged by its header; otherwise BASE_MODEL with the
- * reason. */
+/* Returns whether a file contains a model that can run, by its header; otherwise fails with
+ * BASE_MODEL and the reason. */
 bool cli_model_check(const struct gguf_file *file, struct base_error *err);
 
-/* The default context for `need` tokens: at least 4096, at most the training context. */
+/* Returns the default context for `need` tokens: at least 4096, at most the training context. */
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need);
 
-/* -v: model, instruction set, threads, context. */
+/* -v: prints model, instruction set, threads and context. */
 void cli_model_note(const struct cli_model *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* cli/main.c: finds the command, parses its options, runs it, reports, exits. The only place that
- * ends the process. */
+/* cli/main.c: finds the command, parses its options, runs it, reports errors and exits. Only this
+ * file ends the process. */
 #include "cli/commands.h"
 #include "cli/system.h"
 #include <string.h>

@@ -13,7 +13,8 @@
 
 enum { STEP = 1 << 20 /* bytes between two checks for Ctrl-C */, YOUNG_SECONDS = 2 };
 
-/* The path of the cache folder, or of the file's entry in it; creates the folder if `make`. */
+/* Appends the path of the file's entry in the cache to *path; `make` creates the cache's folder.
+ * Returns false without memory or a home folder. */
 static bool entry_path(const struct gguf_file *file, bool make, struct base_buffer *path)
 {
     struct base_buffer key = BASE_BUFFER_INIT;
@@ -57,7 +58,7 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = false;
     memset(out, 0, BASE_SHA256_HEX);
-    /* O_NONBLOCK: opening a pipe of the entry's name must not hang. */
+    /* O_NONBLOCK, because opening a pipe of the entry's name must not wait. */
     const int fd =
         entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd >= 0) {
@@ -69,7 +70,8 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     return ok;
 }
 
-/* A file that changed recently may change again within the resolution of its time stamp. */
+/* Returns whether the file changed so recently that it may change again within the resolution of
+ * its time stamp. */
 static bool is_young(const struct gguf_file *file)
 {
     for (int i = 0; i < gguf_part_count(file); i++)

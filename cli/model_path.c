@@ -35,8 +35,8 @@ bool cli_model_is_listed(const char *name)
 
 /* ---- Names in the user's folder ---- */
 
-/* How a name matches a file: 3: exactly; 2: without the suffix, or ignoring case; 1: as a prefix;
- * 0: not at all. */
+/* Returns how a name matches a file: 3: exactly; 2: without the suffix, or ignoring case; 1: as a
+ * prefix; 0: not at all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);

@@ -1,4 +1,4 @@
-/* cli/model_path.h: finds a model's file: from -m, a name in the user's folder of models, or the
+/* cli/model_path.h: finds a model's file: by -m, by a name in the user's folder of models, or the
  * default. */
 #ifndef CLI_MODEL_PATH_H
 #define CLI_MODEL_PATH_H
@@ -6,25 +6,26 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* Appends the user's folder of models to *path. False if neither HOME nor XDG_DATA_HOME is set. */
+/* Appends the user's folder of models to *path. Returns false if neither HOME nor XDG_DATA_HOME is
+ * set. */
 bool cli_model_folder(struct base_buffer *path);
 
-/* Whether a file of that name is listed as a model: NAME.gguf, and only the first part of a split
- * one. */
+/* Returns whether a file of that name is listed as a model: NAME.gguf, and only the first part of a
+ * split model. */
 bool cli_model_is_listed(const char *name);
 
-/* The path of -m, of $INFER_MODEL, or of the default model. A text that is not a file and has no
- * slash is the name of one in the user's folder, or an unambiguous prefix of it. BASE_MODEL with
- * advice if there is none. */
+/* Appends the path of -m, of $INFER_MODEL, or of the default model. A text that is not a file and
+ * has no slash is the name of a model in the user's folder, or an unambiguous prefix of it. Fails
+ * with BASE_MODEL and advice if there is none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
-/* As above for a model given as an argument; NULL: the default model. */
+/* The same for a model that is an argument; NULL: the default model. */
 bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err);
 /* Opens that file; an error names it. The caller closes it. */
 struct gguf_file *cli_model_open_path(const char *given, struct base_error *err);
 
-/* Appends the only file that matches the name to *path, which has the folder; BASE_MODEL if there
- * are none or several, which the message lists. */
+/* Appends the only file that matches the name to *path, which already has the folder. Fails with
+ * BASE_MODEL if none or several match; the message lists these. */
 bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err);
 
 #endif

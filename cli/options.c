@@ -1,7 +1,7 @@
 /* cli/options.c: parses the command line and the environment.
  *
  * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
- * joined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
+ * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 struct parser {
     enum cli_command_id command;
     struct cli_values *values;
-    enum origin origin[CLI_OPTION_MAX]; /* per row of the table */
+    enum origin origin[CLI_OPTION_MAX]; /* [row of the table] */
 };
 
 bool cli_option_takes_file(const struct cli_option *o)
@@ -31,7 +31,7 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
     for (char *c = out; *c; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
-/* Whether the first n characters of word are the option's --name or an alias. */
+/* Returns whether the first n characters of word are the option's --name or an alias. */
 static bool is_called(const struct cli_option *o, const char *word, size_t n)
 {
     if (n == strlen(o->name) + 2 && word[0] == '-' && word[1] == '-' &&
@@ -60,8 +60,8 @@ enum cli_command_id cli_command_find(const char *name)
 
 /* ---- Suggestions ---- */
 
-/* Edit distance (insert, delete, replace, swap of adjacent characters), up to NAME_MAX_SIZE
- * characters. */
+/* Returns the edit distance (insert, delete, replace, swap of adjacent characters) of texts up to
+ * NAME_MAX_SIZE characters. */
 static int distance(const char *a, const char *b)
 {
     int row[3][NAME_MAX_SIZE + 1];
@@ -98,7 +98,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t n)
     return nearest;
 }
 
-/* Whether a list of words separated by spaces contains the word. */
+/* Returns whether a list of words separated by spaces contains the word. */
 static bool has_word(const char *list, const char *word, size_t n)
 {
     for (const char *c = list; c && *c; c += strspn(c, " ")) {
@@ -215,7 +215,8 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-/* `source` names the origin of the value for the user: "--top-k", "INFER_TOP_K". */
+/* Sets an option's value. `source` names the origin of the value for the user: "--top-k",
+ * "INFER_TOP_K". */
 static bool set(struct parser *p, const struct cli_option *o, const char *source, const char *text,
                 struct base_error *err)
 {
@@ -272,7 +273,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* If there were two texts, one would be ignored silently. */
+    /* Of two texts one would be ignored silently. */
     if (p->origin[o - cli_option_table] == FROM_LINE &&
         (o->at == offsetof(struct cli_values, file) ||
          o->at == offsetof(struct cli_values, prompt)))
@@ -282,7 +283,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
     return set(p, o, source, text, err);
 }
 
-/* What a command that takes no more arguments takes instead of `word`. */
+/* Returns what the user may write in place of `word` if a command has no further arguments. */
 static const char *instead_of_argument(enum cli_command_id command, const char *word)
 {
     if (cli_command_table[command].max_arguments > 0) return "too many";
@@ -315,7 +316,7 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
     return true;
 }
 
-/* Turns on switches that options on the line imply, as if they were on the line. */
+/* Turns on the switches that options on the line imply, as if they were on the line. */
 static void add_implied(struct parser *p)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -332,7 +333,7 @@ static void add_implied(struct parser *p)
     }
 }
 
-/* The option given on the line or in the environment that contradicts row `o`, or NULL. */
+/* Returns the option on the line or in the environment that contradicts row `o`, or NULL. */
 static const struct cli_option *contradiction(const struct parser *p, const struct cli_option *o,
                                               enum origin origin)
 {
@@ -346,7 +347,7 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     return NULL;
 }
 
-/* Whether a switch is on, or another option has a value other than its default. */
+/* Returns whether a switch is on, or another option has a value other than its default. */
 static bool is_given(const struct parser *p, size_t i)
 {
     const struct cli_option *o = &cli_option_table[i];
@@ -354,8 +355,8 @@ static bool is_given(const struct parser *p, size_t i)
     return p->origin[i] != FROM_DEFAULT;
 }
 
-/* Whether row `o` needs other options of this command and none of them is given; *names lists them
- * for an error. */
+/* Returns whether row `o` needs one of other options of this command and none of them is given;
+ * writes their names for a message. */
 static bool lacks_need(const struct parser *p, const struct cli_option *o, char *names, size_t room)
 {
     size_t used = 0;
@@ -373,8 +374,8 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
     return used > 0;
 }
 
-/* To be called after reading the environment, which may supply the option that one on the line
- * needs. A variable without the option that it needs is ignored. */
+/* Checks the needs of options after the environment was read, because it may contain the needed
+ * option. A variable without the option that it needs is ignored. */
 static bool check_needs(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -402,8 +403,8 @@ static bool check_line(const struct parser *p, struct base_error *err)
     return true;
 }
 
-/* The option itself, and any option on the line that contradicts it, override a variable. An empty
- * variable counts as absent. */
+/* Reads the variables. The option itself, and any option on the line that contradicts it, override
+ * a variable. An empty variable counts as absent. */
 static bool read_environment(struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {

@@ -2,7 +2,7 @@
  *
  * Parsing, defaults, environment variables, --help, the man page, completions and suggestions use
  * its rows; outside the table only error messages contain spellings of options. An option's value
- * comes from the command line, else from INFER_<NAME>, else from the row's default. */
+ * is that of the command line, otherwise that of INFER_<NAME>, otherwise the row's default. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -47,23 +47,23 @@ enum {
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
     CLI_OPTION_MAX = 192,
-    CLI_CLAUSE_SIZE = 256 /* of the text about a word of another program */
+    CLI_CLAUSE_SIZE = 256 /* size of the text about a word of another program */
 };
 
-/* Values of an option that may be given several times. */
+/* The values of an option that may occur several times. */
 struct cli_list {
     const char *item[CLI_LIST_MAX];
     size_t count;
 };
 
-/* Whole numbers separated by commas: "128,512". */
+/* Integers separated by commas: "128,512". */
 struct cli_integers {
     int64_t item[CLI_INTEGERS_MAX];
     size_t count;
 };
 
-/* One member per row of the table. Texts are NULL if absent; they belong to the command line or the
- * environment. */
+/* The values, one member per row of the table. Absent texts are NULL; the others point into the
+ * command line or the environment. */
 struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
@@ -92,14 +92,14 @@ struct cli_values {
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
-    bool help, brief, version; /* brief: the short spelling of help */
+    bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order */
     size_t n_arguments;
 
-    bool given[CLI_OPTION_MAX]; /* per row of the table: on the line or in the environment */
+    bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
     bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
-    bool texts_only; /* grammars, schemas, tools and templates are texts, never names of files */
+    bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
@@ -118,21 +118,21 @@ enum cli_group {
 
 struct cli_option {
     const char *name;                 /* "top-k" for --top-k and INFER_TOP_K */
-    const char *alias[CLI_ALIAS_MAX]; /* with their dashes; the short one first */
+    const char *alias[CLI_ALIAS_MAX]; /* with dashes, the short one first */
     enum cli_kind kind;
-    unsigned commands; /* bit 1 << enum cli_command_id */
+    unsigned commands; /* bits 1 << enum cli_command_id */
     enum cli_group group;
     const char *value;     /* the name of the value in --help; NULL for flags */
-    const char *standard;  /* the default as it would be typed; NULL: none */
+    const char *standard;  /* the default as typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
     const char *choices;   /* CLI_CHOICE: "md|json|csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
     const char *needs;     /* names of options, one of which this one needs to have an effect */
-    const char *implies;   /* name of a switch that this option, on the line, turns on */
+    const char *implies;   /* name of a switch that this option turns on if it is on the line */
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
-    bool request;          /* may differ between texts, as may all options of two groups */
+    bool request;          /* may differ between texts, as all options of two groups may */
     bool escapes;          /* with --escape its texts have escapes */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
@@ -157,7 +157,7 @@ extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
  * choices "a|b"; NULL: unknown. */
 extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
 
-/* Exit statuses, as listed by --help and the man page. */
+/* The exit statuses that --help and the man page list. */
 struct cli_status {
     int status;
     const char *meaning;
@@ -181,7 +181,7 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help, --version and --remove have no variable. */
+/* Returns whether an option has a variable: --help, --version and --remove have none. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
@@ -189,54 +189,56 @@ static inline bool cli_option_has_variable(const struct cli_option *o)
            o->at != offsetof(struct cli_values, remove);
 }
 
-/* Whether its value is a file name: "FILE", or "FILE|..." if other texts are valid too. */
+/* Returns whether its value is a file name: "FILE", or "FILE|..." if other texts are valid too. */
 bool cli_option_takes_file(const struct cli_option *o);
 
-/* The name of the variable: INFER_TOP_K for "top-k". */
+/* Writes the name of the variable: INFER_TOP_K for "top-k". */
 void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]);
 
-/* The command of that name; CLI_COMMAND_COUNT if there is none. */
+/* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
-/* Parses argv[first..argc) for a command. BASE_USAGE names the option and a remedy. With --help or
- * --version among the options the environment is not read and nothing is required. */
+/* Parses argv[first..argc) for a command. Fails with BASE_USAGE, with the option's name and a
+ * remedy. With --help or --version among the options the environment is not read and no option is
+ * required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
 
-/* An option of one of many texts, whose value differs from the command's. */
+/* An option of one of many texts, whose value differs from that of the command. */
 struct cli_setting {
     const struct cli_option *option;
     const char *text; /* as on the command line; NULL: an empty list */
 };
 
-/* The option that one of many texts may set, by its long name or a long alias with - or _ in it
- * ("top_k"); or NULL. *known: the command has the option for all texts. */
+/* Returns the option that one of many texts may set, by its long name or a long alias, with - or _
+ * in it ("top_k"); or NULL. *known: the command has the option for all texts. */
 const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
                                                bool *known);
 /* Sets *values to `base` with the settings applied. Options of `base` that contradict a setting
- * count as not given; a setting of a list replaces the list. The texts must outlive *values. */
+ * count as absent; a setting of a list replaces the list. The texts must outlive *values. */
 bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
                           const struct cli_setting *settings, size_t n, struct cli_values *values,
                           struct base_error *err);
 
-/* Adds to an error about an option the name of the variable that its value came from. */
+/* Adds the name of the variable to an error about an option whose value is that of a variable. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
-/* The text of `infer help`, and of `infer COMMAND --help`; `brief`: at most one screen. */
+/* Append the text of `infer help`, and of `infer COMMAND --help`; `brief`: at most one screen. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
-/* A command's `about`, and the possible values of its TYPE. */
+/* Appends a command's `about`, and the possible values of its TYPE. */
 void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
-/* The table of options of other programs. */
+/* Appends the table of options of other programs. */
 void cli_help_foreign(struct base_buffer *out);
 
-/* The row of the word word[0..n) of another program, or NULL; and a clause about it. */
+/* Return the row of the word word[0..n) of another program, or NULL; and write a clause about
+ * it. */
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The most similar of names[n] to a misspelt word; NULL if none is similar, or if the word has
- * three letters or fewer, which are always similar to some name. */
+/* Returns the most similar of names[n] to a misspelt word; NULL if none is similar, or if the word
+ * has at most three letters, because some name is always similar to such a word. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -46,7 +46,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "write one completion of exactly the given text (the default)",
                  "Writes one completion of exactly the given text to standard output and exits.\n"
                  "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
-                 "same command gives the same bytes each time.",
+                 "same command writes the same bytes each time.",
                  0, 0},
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
@@ -103,7 +103,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                      0, 1},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
                       "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: a mix that gives more bits to\n"
+                      "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
                       "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
                       "Norms and other vectors are unchanged. If a type's block does not divide a\n"
                       "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
@@ -165,7 +165,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
                   "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
                   "keeps the key's kind), or u8 to f64; with [] after it VALUE is a JSON array. An\n"
-                  "edit after which the model could not be opened is refused.",
+                  "edit after which the model could not be opened is an error.",
                   1, 1},
     [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
                   "show how two model files differ",

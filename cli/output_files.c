@@ -21,7 +21,7 @@ static bool is_model(const struct stat *file, const struct gguf_file *model)
     return false;
 }
 
-/* The option by which the command also reads the file ("-": standard input), or NULL. */
+/* Returns the option by which the command also reads the file ("-": standard input), or NULL. */
 static const char *use_of(const struct stat *file, const struct cli_values *values,
                           const struct gguf_file *model)
 {

@@ -1,6 +1,6 @@
-/* cli/output_files.h: opens the files that a command writes by its options.
+/* cli/output_files.h: opens the files that a command's options write.
  *
- * A file that the command also reads, under any name, is BASE_USAGE and is not changed. A signal
+ * An output that the command also reads, under any name, is BASE_USAGE and is not changed. A signal
  * that ends the process removes incomplete files. */
 #ifndef CLI_OUTPUT_FILES_H
 #define CLI_OUTPUT_FILES_H
@@ -9,14 +9,14 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* Opens an output of base/output.h. Files that are read are those that `values` names, standard
+/* Opens an output of base/output.h. The files that are read are those that `values` names, standard
  * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* As above for an output that its writer opens: checks and registers it, but does not open it. */
+/* The same for an output that its writer opens: checks and registers it, but does not open it. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
-/* As above for a model whose parts have all been declared to the writer; `path` as for
+/* The same for a model whose parts have all been declared to the writer; `path` as for
  * gguf_writer_begin. */
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             const struct cli_values *values, const struct gguf_file *model,
@@ -24,7 +24,7 @@ bool cli_output_claim_model(struct gguf_writer *w, const char *path,
 /* Only checks: BASE_USAGE if the file is read too. */
 bool cli_output_check(const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
-/* base_output_close. */
+/* Calls base_output_close and unregisters the output. */
 bool cli_output_close(struct base_output *o, bool ok, struct base_error *err);
 
 #endif

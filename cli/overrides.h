@@ -5,8 +5,8 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* Applies --override-kv, --rope-* and --yarn-* to a file before its model is opened. BASE_USAGE
- * names the malformed option and the expected form. */
+/* Applies --override-kv, --rope-* and --yarn-* to a file before its model is opened. Fails with
+ * BASE_USAGE, which names the malformed option and the expected form. */
 bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values,
                          struct base_error *err);
 

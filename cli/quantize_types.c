@@ -22,14 +22,15 @@
 #define FALCON     CLI_WHEN_FALCON
 #define NOT_FALCON CLI_WHEN_NOT_FALCON
 
-/* The output matrix of most mixes: Q8_0 if a row does not fit the base's block, else `type`. */
+/* The output matrix of most mixes: Q8_0 if the base's block does not divide a row, otherwise
+ * `type`. */
 #define OUTPUT_AS(type)                                                                            \
     {OUTPUT, FALCON, QUANT_Q8_0}, {OUTPUT, CLI_WHEN_UNFIT, QUANT_Q8_0},                            \
     {                                                                                              \
         OUTPUT, 0, type                                                                            \
     }
 #define OUTPUT_Q6_K OUTPUT_AS(QUANT_Q6_K)
-/* Keys and values are a small part of a model with eight experts. */
+/* Keys and values are a small part of a model with eight experts, so more bits cost little. */
 #define EIGHT_EXPERTS                                                                              \
     {                                                                                              \
         KEY | VALUE, EXPERTS_8, QUANT_Q8_0                                                         \
@@ -44,7 +45,7 @@
         VALUE, GQA_4, QUANT_Q4_K                                                                   \
     }
 
-/* The mixes of about one and two bits; `more` is for the more sensitive parts. */
+/* The mixes of about one and two bits; `more` is the type of the more sensitive parts. */
 #define SMALL_MIX(embedding, more)                                                                 \
     OUTPUT_AS(QUANT_Q5_K), {EMBEDDING, 0, embedding}, {VALUE, GQA_4, QUANT_Q4_K},                  \
         {VALUE, EXPERTS_4, QUANT_Q4_K}, {VALUE, 0, more}, {KEY, EXPERTS_8, QUANT_Q4_K},            \

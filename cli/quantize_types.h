@@ -1,9 +1,9 @@
 /* cli/quantize_types.h: the types that `infer quantize` can write, and mixes of them, by name.
  * Help, manual, completion and the command use these tables.
  *
- * A mix is a row of rules. The first rule whose roles include the tensor's and whose conditions all
- * hold gives its type; a tensor without a rule gets the mix's base. The rules are those of
- * llama-quantize for a file of that name, so a name means the same size. */
+ * A mix is a row of rules. The first rule whose roles include that of the tensor and whose
+ * conditions all hold determines its type; a tensor without a rule gets the mix's base. The rules
+ * are those of llama-quantize for a file of that name, so that a name means the same size. */
 #ifndef CLI_QUANTIZE_TYPES_H
 #define CLI_QUANTIZE_TYPES_H
 
@@ -25,13 +25,13 @@ enum cli_quantize_role {
 };
 enum { CLI_ROLES = 10 };
 
-/* Conditions of a rule. "Layer" N is the N-th tensor of the role, of as many as the model has
- * layers (VALUE: as there are tensors of the role). In a model with experts it is the layer's
- * number, unless the role is VALUE or the mix is ranked. */
+/* Conditions of a rule. "Layer" N is the N-th tensor of the role, out of the model's number of
+ * layers (VALUE: out of the number of tensors of the role). In a model with experts it is the
+ * number of the layer, unless the role is VALUE or the mix is ranked. */
 enum cli_quantize_condition {
     CLI_WHEN_FIRST_2 = 1 << 0, /* layers 0 and 1 */
     CLI_WHEN_FIRST_4 = 1 << 1,
-    CLI_WHEN_FIRST_16TH = 1 << 2, /* of the layers */
+    CLI_WHEN_FIRST_16TH = 1 << 2, /* the first sixteenth of the layers */
     CLI_WHEN_FIRST_8TH = 1 << 3,
     CLI_WHEN_MIDDLE = 1 << 4, /* neither the first eighth nor the last */
     CLI_WHEN_SPREAD = 1 << 5, /* the first eighth, the last, and every third between */
@@ -61,16 +61,17 @@ struct cli_quantize_mix {
     const char *alias; /* a second name; NULL: none */
     enum quant_id base;
     uint32_t file_type; /* general.file_type */
-    bool copies;        /* copies tensors unchanged */
-    bool ranked;        /* numbers tensors also in models with experts */
+    bool copies;        /* tensors are copied unchanged */
+    bool ranked;        /* tensors are numbered in models with experts too */
     struct cli_quantize_rule rule[CLI_QUANTIZE_RULES];
 };
 
-/* Mix i; NULL past the last one. */
+/* Returns mix i; NULL past the last one. */
 const struct cli_quantize_mix *cli_quantize_mix_at(size_t i);
-/* The mix with this name or alias (ignoring case); NULL if there is none. */
+/* Returns the mix with this name or alias (ignoring case); NULL if there is none. */
 const struct cli_quantize_mix *cli_quantize_mix_find(const char *name);
-/* Name i of all types that can be written, mixes before other types; NULL past the last one. */
+/* Returns name i of all types that can be written, mixes before other types; NULL past the last
+ * one. */
 const char *cli_quantize_type_name(size_t i);
 
 #endif

@@ -33,11 +33,11 @@ static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *
 
 /* ---- Biases ---- */
 
-/* TOKEN+BIAS or TOKEN-BIAS, split at the first sign that only a number follows. */
+/* TOKEN+BIAS or TOKEN-BIAS, split at the first sign after which the rest is a number. */
 struct bias_text {
     const char *token;
     size_t size;
-    int64_t id; /* -1: the token is given by its text */
+    int64_t id; /* -1: `token` is its text */
     float bias;
 };
 
@@ -90,8 +90,8 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
     return true;
 }
 
-/* Adds a bias for every token with exactly this text, because a byte may have its own token in
- * addition to that of the text. */
+/* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
+ * the token of the text. */
 static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
                           const struct bias_text *b, struct cli_sampler_parts *p,
                           struct base_error *err)
@@ -119,7 +119,7 @@ static bool add_text_bias(const struct cli_values *v, const struct text_tokenize
     return ok;
 }
 
-/* Without a tokenizer only the form is checked. */
+/* Reads the biases; without a tokenizer only checks their form. */
 static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t,
                         struct cli_sampler_parts *p, struct base_error *err)
 {
@@ -135,7 +135,7 @@ static bool read_biases(const struct cli_values *v, const struct text_tokenizer 
 
 /* ---- Options ---- */
 
-/* The option that sets a parameter of the sampler. */
+/* Writes the name of the option that sets a parameter of the sampler. */
 static void option_of(const char *parameter, struct sample_name *out)
 {
     size_t i = 0;

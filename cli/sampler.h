@@ -1,7 +1,7 @@
 /* cli/sampler.h: sets a sampler's options from those of the command line.
  *
- * Owns the command line's part: escapes in sequence breakers, biases given as text, the engine's
- * level. Refuses: sampling, end-of-text tokens (generate/). */
+ * Contains what only the command line has: escapes in sequence breakers, biases of texts, the
+ * engine's level. End-of-text tokens are in generate/. */
 #ifndef CLI_SAMPLER_H
 #define CLI_SAMPLER_H
 
@@ -16,11 +16,12 @@ struct cli_sampler_parts {
     size_t n_biases, max_biases;
 };
 
-/* Sets all but the biases; to be called before the model is loaded. BASE_USAGE names the option:
- * ranges, names, contradictions, the form of biases. */
+/* Sets all options but the biases. Call it before the model is loaded, so that errors are reported
+ * early. Fails with BASE_USAGE, which names the option: ranges, names, contradictions, the form of
+ * biases. */
 bool cli_sampler_prepare(const struct cli_values *values, struct cli_sampler_parts *parts,
                          struct sample_options *options, struct base_error *err);
-/* Sets the biases and the level; needs the tokenizer and the engine. */
+/* Sets the biases and the level, which need the tokenizer and the engine. */
 bool cli_sampler_finish(const struct cli_values *values, const struct cli_model *model,
                         struct cli_sampler_parts *parts, struct sample_options *options,
                         struct base_error *err);

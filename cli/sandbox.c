@@ -41,7 +41,7 @@
 
 /* ---- Landlock ---- */
 
-/* The kernel's interface, for builds with older headers: <linux/landlock.h>. */
+/* The kernel's interface (<linux/landlock.h>), for builds with older headers. */
 enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD_RULE = 445, LANDLOCK_RESTRICT = 446 };
 enum { GET_VERSION = 1, RULE_PATH_BENEATH = 1 };
 enum { /* rights of files */
@@ -80,7 +80,7 @@ static void allow_folder(int rules, const char *folder, uint64_t allowed)
     close(rule.folder);
 }
 
-/* The folder of a file that need not exist, with links followed. */
+/* Allows access to the folder of a file that need not exist; symbolic links are followed. */
 static void allow_folder_of(int rules, const char *file, uint64_t allowed)
 {
     char path[BASE_PATH_SIZE];
@@ -90,7 +90,7 @@ static void allow_folder_of(int rules, const char *file, uint64_t allowed)
     allow_folder(rules, slash ? path : ".", allowed);
 }
 
-/* Restricts writes to the folder of `file`, or to `folder`; NULL: none. */
+/* Restricts writing to the folder of `file`, or to `folder`; NULL: none. */
 static void limit(const char *file, const char *folder, bool has_network)
 {
     const int version = cli_sandbox_facts().landlock;
@@ -125,7 +125,7 @@ void cli_sandbox_limit_to(const char *folder)
 
 /* ---- seccomp ---- */
 
-/* Calls that are allowed with any arguments. Calls that a processor lacks are omitted there. */
+/* Calls that are allowed with any arguments. A processor without one of them omits it. */
 static const int always[] = {
     /* read and write open files; for paths only stat */
     SYS_read,
@@ -218,8 +218,8 @@ static const int files[] = {
 #endif
 };
 
-/* Calls that depend on the low half of one argument. Other values could insert input into the
- * terminal (ioctl) or change the rights of the process (prctl). */
+/* Calls that are allowed for some values of the low half of one argument. Others could insert input
+ * into the terminal (ioctl) or change the rights of the process (prctl). */
 struct argument {
     int call, index;
     uint32_t value;
@@ -238,8 +238,8 @@ static const struct argument some[] = {
     {SYS_ioctl, 1, FIONREAD},
     {SYS_prctl, 0, PR_SET_NAME},
     {SYS_prctl, 0, 0x53564d41}, /* PR_SET_VMA: names for memory regions */
-    {SYS_prlimit64, 0, 0},      /* its own limits */
-    {SYS_kill, 0, 0},           /* its own job, for Ctrl-Z */
+    {SYS_prlimit64, 0, 0},      /* the limits of the process itself */
+    {SYS_kill, 0, 0},           /* the process group itself, for Ctrl-Z */
 };
 
 enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on equal on all architectures */
@@ -272,8 +272,8 @@ static void allow(struct filter *f, const int *call, size_t n)
     }
 }
 
-/* The number of the call is in the accumulator before and after. `test`: BPF_JEQ, or BPF_JSET for
- * any of the bits. */
+/* Allows a call if one argument matches. The accumulator contains the number of the call before and
+ * after. `test`: BPF_JEQ, or BPF_JSET for any of the bits. */
 static void allow_if(struct filter *f, struct argument a, unsigned short test)
 {
     add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)a.call, 0, 4);
@@ -313,7 +313,7 @@ static void build(struct filter *f, unsigned allowed)
     allow_if(f, (struct argument){SYS_kill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_tgkill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_clone, 0, CLONE_THREAD}, BPF_JSET);
-    /* A library that tries a new call first falls back to an older one: clone3, openat2. */
+    /* With ENOSYS a library falls back from a new call to an older one: clone3, openat2. */
     add(f, BPF_JMP | BPF_JGE | BPF_K, FIRST_NEW, 0, 1);
     end(f, SECCOMP_RET_ERRNO | ENOSYS);
     end(f, SECCOMP_RET_ERRNO | EPERM);

@@ -1,6 +1,6 @@
 /* cli/sandbox.h: restricts the system calls of the process once its inputs and outputs are open.
  *
- * It has two steps, because threads inherit only restrictions that precede them:
+ * There are two steps, because threads inherit only restrictions that precede them:
  *
  *     cli_sandbox_limit    before threads start (Landlock): from here on files are written, made,
  *                          renamed and removed in one folder only, no program is
@@ -9,26 +9,25 @@
  *                          process made; no access to the network or other processes; of the
  *                          terminal only reading, writing and its modes
  *
- * Refused calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
- * lacks one of the two, only the other is used; cli_sandbox_facts reports which exist. Owns: the
- * lists of allowed calls and files. Refuses: options. */
+ * Forbidden calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
+ * has only one of the two, only this one is used; cli_sandbox_facts reports which exist. */
 #ifndef CLI_SANDBOX_H
 #define CLI_SANDBOX_H
 
 #include <stdbool.h>
 
 enum {
-    CLI_SANDBOX_RENAME = 1, /* an open output can still be renamed or removed */
+    CLI_SANDBOX_RENAME = 1, /* an open output may be renamed or removed */
     CLI_SANDBOX_FILES = 3   /* files may also be opened, for commands that name files */
 };
 
-/* `file`: the output, whose folder stays writable; NULL and "-": none. */
+/* Allows writing only to the folder of the output `file`; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
-/* As above for a command that uses the network and writes below one folder: TCP stays allowed. */
+/* The same for a command that uses the network and writes below one folder: TCP remains allowed. */
 void cli_sandbox_limit_to(const char *folder);
 
-/* `allowed`: 0, or one of the above. */
+/* `allowed`: 0, or one of the values above. */
 void cli_sandbox_close(unsigned allowed);
 
 struct cli_sandbox_facts {

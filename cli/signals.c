@@ -1,5 +1,5 @@
 /* cli/signals.c: signal handlers. See cli/signals.h. The functions of the first section run in a
- * handler and call async-signal-safe functions only. */
+ * handler and call only async-signal-safe functions. */
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 
-/* Global: a signal handler takes no argument that could point to it. */
+/* Global: a signal handler has no argument that could point to it. */
 static struct {
-    volatile sig_atomic_t patient; /* Ctrl-C never ends the process */
+    volatile sig_atomic_t patient; /* Ctrl-C does not end the process */
     int ending;                    /* a thread has begun to end the process */
     int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
@@ -28,8 +28,8 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends with the signal's own status: the signal is blocked until the handler returns, and then ends
- * the process. */
+/* Ends the process with the signal's own status: the signal is blocked until the handler returns,
+ * and its default action then ends the process. */
 static void on_end(int number)
 {
     remove_guarded();
@@ -58,8 +58,8 @@ static size_t hexadecimal(const char *text, uintptr_t *out)
     return n;
 }
 
-/* The path in a line "start-end r--s offset device inode /path" of /proc/self/maps, if the address
- * is in its range. Only model files are mapped shared. */
+/* Returns the path in a line "start-end r--s offset device inode /path" of /proc/self/maps, if the
+ * address is in its range. Only model files are mapped shared. */
 static const char *path_at(const char *line, uintptr_t address)
 {
     uintptr_t start, end;
@@ -71,7 +71,7 @@ static const char *path_at(const char *line, uintptr_t address)
     return strchr(line + n, '/');
 }
 
-/* Finds the name of the model file mapped at the address; false if there is none. */
+/* Finds the name of the model file that is mapped at the address; false if there is none. */
 static bool find_model(uintptr_t address, char name[LINE_SIZE])
 {
     char piece[LINE_SIZE];
@@ -102,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
                               "was in use, or the disk failed\n";
     char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
-    /* All threads may fail here: only the first prints. */
+    /* Several threads may be here at once: only the first one prints. */
     while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
@@ -123,7 +123,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 
 static void install(int number, void (*handler)(int))
 {
-    /* Without SA_RESTART, so that a read from a silent pipe ends too. */
+    /* Without SA_RESTART, so that a signal also ends a read from a pipe without data. */
     struct sigaction action = {.sa_handler = handler}, old;
     sigemptyset(&action.sa_mask);
     sigaction(number, NULL, &old);

@@ -9,15 +9,16 @@
 #include "base/interrupt.h"
 #include "base/output.h"
 
-/* Ctrl-C sets the flag of base/interrupt.h, a second one ends the process. */
+/* Installs the handlers: Ctrl-C sets the flag of base/interrupt.h, a second one ends the
+ * process. */
 void cli_signals_init(void);
 
-/* Acknowledges a Ctrl-C: clears the flag; from now on Ctrl-C never ends the process. */
+/* Handles a Ctrl-C: clears the flag; from now on Ctrl-C does not end the process. */
 void cli_interrupt_reset(void);
 
-/* Makes signals that end the process remove this output's file, until it is released. False if
- * there are too many outputs. To be called before the output is opened; the output must not
- * move. */
+/* Makes signals that end the process remove this output's file, until it is released. Call it
+ * before the output is opened; the output must not move. Returns false if there are too many
+ * outputs. */
 bool cli_signals_guard(struct base_output *o);
 void cli_signals_release(const struct base_output *o);
 

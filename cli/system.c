@@ -16,7 +16,7 @@ void cli_system_init(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-        /* Opened in the opposite direction: reading standard input or writing to standard output
+        /* Opened for the opposite direction: reading standard input or writing to standard output
          * fails, as on the closed descriptor. */
         (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     }
@@ -65,8 +65,8 @@ bool cli_stdout_is_terminal(void)
     return isatty(STDOUT_FILENO);
 }
 
-/* Allocates nothing, so that a lack of memory can be reported too. Text that does not fit is
- * truncated. */
+/* Allocates nothing, so that a lack of memory can be reported too. Truncates text that does not
+ * fit. */
 static size_t show_in(char *out, size_t room, const char *text, bool lines)
 {
     const size_t size = strlen(text);
@@ -105,9 +105,9 @@ void cli_tell(const char *text)
 
 /* ---- Reading ---- */
 
-enum { TEXT_MAX = INT_MAX / 4 /* as text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
+enum { TEXT_MAX = INT_MAX / 4 /* that of text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
 
-/* Reads up to STEP bytes and returns their number; -1 and an error. Waits if the descriptor is
+/* Reads up to STEP bytes and returns their number; -1 with an error. Waits if the descriptor is
  * non-blocking. */
 static ssize_t read_some(int fd, char *piece, struct base_error *err)
 {
@@ -147,7 +147,7 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
         if (is_source && total == 0 && cli_is_utf16(piece, (size_t)n))
             return base_fail(err, BASE_USAGE, CLI_UTF16_ADVICE);
         if (is_source && memchr(piece, '\0', (size_t)n))
-            return base_fail(err, BASE_USAGE, "holds a NUL byte: it is no text");
+            return base_fail(err, BASE_USAGE, "contains a NUL byte: it is not a text");
         total += (size_t)n;
         if (is_source && total > SOURCE_MAX)
             return base_fail(err, BASE_USAGE, "is larger than %d MiB", SOURCE_MAX >> 20);

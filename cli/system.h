@@ -1,6 +1,6 @@
 /* cli/system.h: access to the operating system: standard streams, files, the clock.
  *
- * Results go to standard output only through cli_write, which reports every failure. */
+ * Results are written to standard output only through cli_write, which reports every failure. */
 #ifndef CLI_SYSTEM_H
 #define CLI_SYSTEM_H
 
@@ -9,18 +9,18 @@
 #include "cli/signals.h"
 #include <stddef.h>
 
-/* Opens those of the descriptors 0 to 2 that are closed (the model file must not get one of them)
- * and sets up signals. */
+/* Opens those of the descriptors 0 to 2 that are closed, so that the model file does not get one of
+ * them, and sets up signals. */
 void cli_system_init(void);
 
-/* Writes everything, unbuffered, or BASE_FAILED. On a terminal text is shown as by cli/terminal.h,
- * because results contain text of files and models. */
+/* Writes all bytes, unbuffered; BASE_FAILED if that fails. A terminal gets text in the form of
+ * cli/terminal.h, because results contain text of files and models. */
 bool cli_write(const void *bytes, size_t size, struct base_error *err);
-/* Writes a control sequence of the program to a terminal. */
+/* Writes a control sequence of the program to standard output, if that is a terminal. */
 bool cli_write_control(const char *sequence, struct base_error *err);
-/* Writes the buffer (BASE_NO_MEMORY if it is incomplete) and clears it. */
+/* Writes the buffer and clears it; BASE_NO_MEMORY if it is incomplete. */
 bool cli_write_buffer(struct base_buffer *b, struct base_error *err);
-/* BASE_NO_MEMORY if the buffer is incomplete. */
+/* Returns BASE_NO_MEMORY if the buffer is incomplete. */
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err);
 bool cli_stdout_is_terminal(void);
 
@@ -28,21 +28,22 @@ bool cli_stdout_is_terminal(void);
  * characters. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
-void cli_tell(const char *text); /* writes lines to standard error, as cli/terminal.h shows text */
+void cli_tell(const char *text); /* writes lines to standard error, in the form of cli/terminal.h */
 
-/* Appends a file of any bytes; "-" is standard input. BASE_USAGE if the file cannot be opened,
- * BASE_FAILED if reading it fails, BASE_TOO_LONG above the limit of a text. */
+/* Appends a file of any bytes; "-" is standard input. Fails with BASE_USAGE if the file cannot be
+ * opened, BASE_FAILED if reading it fails, BASE_TOO_LONG above the limit of a text. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
-/* As above for a source (JSON, a grammar, a template), which must be UTF-8; omits a byte-order
- * mark. BASE_USAGE also for UTF-16, a NUL byte or more than 64 MiB. */
+/* The same for a source (JSON, a grammar, a template), which must be UTF-8; leaves out a byte-order
+ * mark. Fails with BASE_USAGE also for UTF-16, a zero byte or more than 64 MiB. */
 bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err);
-/* The size of a UTF-8 byte-order mark at the beginning: 0 or 3. */
+/* Returns the size of a UTF-8 byte-order mark at the beginning: 0 or 3. */
 size_t cli_mark_size(const char *bytes, size_t size);
-/* Whether the bytes begin with a UTF-16 byte-order mark; and the advice for the user in that
- * case. */
+/* Returns whether the bytes begin with a UTF-16 byte-order mark; then messages contain the
+ * advice. */
 bool cli_is_utf16(const char *bytes, size_t size);
 #define CLI_UTF16_ADVICE "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
-/* Whether standard input is a pipe, a file or a socket (and not a terminal or /dev/null). */
+/* Returns whether standard input is a pipe, a file or a socket (and not a terminal or
+ * /dev/null). */
 bool cli_stdin_is_piped(void);
 bool cli_stdin_is_terminal(void);
 

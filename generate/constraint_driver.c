@@ -5,42 +5,42 @@
 
 enum {
     CACHE_BYTES = 64 << 20,
-    MAX_COMPLETION = 1 << 14, /* bytes; longer completions are not searched for */
-    MAX_ONLY = 1 << 10,       /* bytes; longer determined texts are not searched for */
-    FAR = MAX_COMPLETION * 2, /* with so many tokens left, any completion fits */
-    TOKEN_BYTES = 1 << 12,    /* bytes of one token; reserved beforehand */
-    TRIES = 16                /* tokens drawn before the completion is used */
+    MAX_COMPLETION = 1 << 14, /* bytes; the largest completion that is searched for */
+    MAX_ONLY = 1 << 10,       /* bytes; the largest determined text that is searched for */
+    FAR = MAX_COMPLETION * 2, /* with this many tokens left, any completion fits */
+    TOKEN_BYTES = 1 << 12,    /* bytes of one token that are allocated in advance */
+    TRIES = 16                /* tokens that are drawn before the completion is used */
 };
 
-/* The bytes of tokens. */
+/* The context of functions that return the bytes of tokens. */
 struct spelling {
     const struct text_tokenizer *tokenizer;
-    const char *marks; /* control tokens have text if their letters occur in it; NULL: none has */
+    const char *marks; /* control tokens have text if it occurs here; NULL: none has */
 };
 
 struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     struct spelling spelling;
-    struct constrain_names names; /* of tokens named by a grammar */
+    struct constrain_names names; /* of the tokens that a grammar names */
     int32_t *named;               /* ids of the names */
-    uint64_t *any;                /* [words] mask of the tokens that negated names denote */
+    uint64_t *any;                /* [words]: mask of the tokens that negated names denote */
     uint32_t n_vocab, words;
-    struct constrain_token_trie *own_trie; /* NULL: another driver's trie is used */
+    struct constrain_token_trie *own_trie; /* NULL: the caller's trie is used */
     struct constrain_masker *masker;
     struct constrain_retokenizer *retokenizer;
     struct constrain_finisher *finisher;
-    struct constrain_state *state; /* of the generated text */
-    struct constrain_state *shown; /* of the shown text */
+    struct constrain_state *state; /* state of the generated text */
+    struct constrain_state *shown; /* state of the shown text */
     bool shown_refused;
     bool bytewise; /* completions consist of single-byte tokens: n bytes are at most n tokens */
-    bool unsatisfiable;   /* the text cannot be completed in time: masks are used unchanged */
-    uint64_t completable; /* tokens known to complete the text; UINT64_MAX: unknown */
+    bool unsatisfiable;   /* the text cannot be completed in time: masks are unchanged */
+    uint64_t completable; /* number of tokens that complete the text; UINT64_MAX: unknown */
     struct base_buffer completion; /* the bytes that would complete the text */
     int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
-    size_t n_only;  /* determined bytes, up to a place with a choice */
-    uint64_t *mask; /* [words] for the token being chosen */
+    size_t n_only;  /* number of determined bytes, up to a place with a choice */
+    uint64_t *mask; /* [words]: for the next token */
     int32_t *end;   /* end-of-text tokens; empty if they may not be chosen */
     uint32_t n_end;
     bool at_start; /* the tokenizer drops a space before the first token */
@@ -56,7 +56,7 @@ static bool is_mark(const struct spelling *s, int32_t id)
     return raw.size && memmem(s->marks, strlen(s->marks), raw.data, raw.size);
 }
 
-/* The bytes of a token; none for end-of-text tokens and tokens without text. */
+/* Appends the bytes of a token; none for end-of-text tokens and tokens without text. */
 static void token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct spelling *s = context;
@@ -64,7 +64,7 @@ static void token_bytes(void *context, int32_t id, struct base_buffer *out)
         text_token_bytes(s->tokenizer, id, is_mark(s, id), out);
 }
 
-/* As above for the first token of a text. */
+/* The same for the first token of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct spelling *s = context;
@@ -112,7 +112,7 @@ static bool find_token(const struct generate_driver *d, const struct constrain_t
                                name->line, name->column, name->text, wrong);
 }
 
-/* Finds the tokens that names in a grammar denote; a negated name denotes any other token except
+/* Finds the tokens that names in a grammar denote. A negated name denotes any other token except
  * those that end a text. */
 static bool find_names(struct generate_driver *d, struct base_error *err)
 {
@@ -143,8 +143,8 @@ static struct constrain_state *new_state(const struct generate_driver *d, struct
     return s;
 }
 
-/* Prefers completions of single-byte tokens, whose size bounds the number of tokens. If a
- * vocabulary has too few of those, or the constraint needs others, completions may have any
+/* Prefers completions of single-byte tokens, because their size bounds the number of tokens. If a
+ * vocabulary has too few of these, or the constraint needs others, completions may have any
  * bytes. */
 static bool open_finisher(struct generate_driver *d, struct base_error *err)
 {
@@ -258,8 +258,8 @@ bool generate_driver_read(struct generate_driver *d, const char *bytes, size_t s
 
 /* -- choosing -- */
 
-/* The first token of a text without a prompt loses its leading space, so the constraint reads other
- * bytes: it has a token trie of its own. */
+/* Makes the mask of the first token of a text without a prompt. It loses its leading space, so the
+ * constraint reads other bytes, which need a token trie of their own. */
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =
@@ -267,7 +267,8 @@ static bool make_first_mask(struct generate_driver *d, struct base_error *err)
     struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
-    /* A space alone gives no text, and can begin any text that begins with a space. */
+    /* A token that is one space has no text here, so it may precede any text that begins with a
+     * space. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
         base_buffer_clear(&d->bytes);
         token_bytes(&d->spelling, (int32_t)id, &d->bytes);
@@ -306,7 +307,7 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     return true;
 }
 
-/* Sets d->bytes to the token's bytes as they appear at this place of the text. */
+/* Sets d->bytes to the token's bytes at this place of the text. */
 static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
 {
     base_buffer_clear(&d->bytes);
@@ -354,8 +355,8 @@ static bool split_completion(struct generate_driver *d, bool *spelled, struct ba
     return true;
 }
 
-/* Plans the shortest known completion after a token (id -1 and no bytes: now); *fits: it has at
- * most `left` tokens. */
+/* Plans the shortest known completion after a token (id -1 and no bytes: after the present text).
+ * *fits: it has at most `left` tokens. */
 static bool plan_completion(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
                             uint64_t left, bool *fits, struct base_error *err)
 {
@@ -370,13 +371,15 @@ static bool plan_completion(struct generate_driver *d, int32_t id, const char *b
     return true;
 }
 
-/* The number of tokens of a completion of `rest` bytes; an overestimate if bytes are not tokens. */
+/* Returns the number of tokens of a completion of `rest` bytes; an upper bound if bytes are not
+ * tokens. */
 static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
 {
     return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
 }
 
-/* Whether at most `left` tokens can complete the text after a token (id -1 and no bytes: now). */
+/* Returns in *fits whether at most `left` tokens can complete the text after a token (id -1 and no
+ * bytes: after the present text). */
 static bool can_complete(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
                          uint64_t left, bool *fits, struct base_error *err)
 {
@@ -423,7 +426,7 @@ static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *
     return true;
 }
 
-/* Chooses within the limit; *id -1 if the text cannot be completed in time. */
+/* Chooses a token within the limit; *id -1 if the text cannot be completed in time. */
 static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
@@ -435,9 +438,9 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
     return *id >= 0 || make_mask(d, extra, &any, err); /* drawing has removed tokens */
 }
 
-/* Plans the rest of a text that can continue in one way only up to its end: the bytes do not depend
- * on the tokens chosen, so no logits are needed. If a choice comes first, nothing is planned,
- * because the choice depends on the tokens before it. */
+/* Plans the rest of a text that can continue in only one way up to its end: its bytes do not depend
+ * on chosen tokens, so no logits are needed. If a choice comes first, nothing is planned, because
+ * the choice depends on the tokens before it. */
 static bool plan_only(struct generate_driver *d, uint64_t left, struct base_error *err)
 {
     bool ends = false;

@@ -1,6 +1,6 @@
-/* generate/constraint_source.h: a constraint as the user gives it, and its compiled form.
+/* generate/constraint_source.h: a constraint as the user writes it, and its compiled form.
  *
- * Owns: the kinds of constraints. Refuses: reading their text from files. */
+ * Contains the kinds of constraints; their text is not read from files here. */
 #ifndef GENERATE_CONSTRAINT_SOURCE_H
 #define GENERATE_CONSTRAINT_SOURCE_H
 
@@ -21,15 +21,16 @@ struct generate_constraint_source {
     size_t size;
     const char *const *choice; /* [n_choices] */
     size_t n_choices;
-    const char *const *lenient; /* [n_lenient] keywords of a schema that may be left unenforced */
+    const char *const *lenient; /* [n_lenient]: keywords of a schema that need not be enforced */
     size_t n_lenient;
-    const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
+    const char *lenient_advice; /* for messages: how the user adds such a keyword; or NULL */
     bool open;                  /* for a schema: names that it does not mention may be generated */
-    bool generate; /* JSON: the subset that suits generation; false: all that the schema accepts */
+    bool generate; /* JSON: the subset for generation; false: all that the schema accepts */
 };
 
-/* *out: NULL for GENERATE_CONSTRAINT_NONE; the caller frees it. BASE_USAGE with line and column for
- * errors and for constructs that cannot be enforced. */
+/* Sets *out to the compiled constraint, which the caller frees; NULL for GENERATE_CONSTRAINT_NONE.
+ * Fails with BASE_USAGE, with line and column, for errors and for constructs that cannot be
+ * enforced. */
 bool generate_constraint_compile(const struct generate_constraint_source *source,
                                  struct constraint **out, struct base_error *err);
 

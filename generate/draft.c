@@ -2,13 +2,13 @@
  *
  * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
  * where p_i is the probability that draft token i is right if those before it are. The k with the
- * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`, with steps
- * of limited size, so that a pause of the machine changes them little. For looked-up tokens p
- * depends on the length of the match; it is also learnt without a draft, from the token that a
- * look-up would have drafted. Drafts of a smaller model or an MTP layer take time themselves: the
- * first is one token, if right tokens would pay at all, and when they do not pay drafting pauses,
- * longer each time, also from text to text. The MTP layer drafts where a look-up promises no
- * gain. */
+ * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`; a
+ * measurement changes them by a limited step, so that a pause of the machine has little effect. For
+ * tokens that are looked up in the text, p depends on the length of the match. It is also measured
+ * without a draft, by the token that a look-up would have drafted. Drafts of a smaller model or an
+ * MTP layer take time themselves. The first one is one token, if right tokens could repay their
+ * cost at all. If drafts do not repay it, drafting pauses, longer each time, also from text to
+ * text. The MTP layer drafts where a look-up is not expected to gain anything. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -16,35 +16,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens of a batch. There are few sizes, because each has a graph of its own. */
+/* The numbers of tokens of a batch. There are only a few, because each needs a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
-enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt and gets no drafts */
-/* Times of `sizes` until they are measured, relative to one token. */
+enum { MAX_NEW = 8 }; /* a batch with more new ids is a prompt, which has no drafts */
+/* The times of `sizes`, relative to one token, until they are measured. */
 static const double usual_cost[N_SIZES] = {1, 1.3, 1.45, 1.7, 2.1, 3};
-/* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
+/* The share of right tokens after matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
-/* The share of evaluated drafts (a smaller model's or an MTP layer's) that are right, at first. */
-static const double HOPED_RIGHT = 0.7;
-static const double MIN_GAIN = 1.04; /* drafts with a smaller expected gain are not evaluated */
+/* The initial share of right tokens among evaluated drafts (a smaller model's or an MTP layer's).
+ */
+static const double USUAL_MODEL_RIGHT = 0.7;
+static const double MIN_GAIN = 1.04; /* the smallest expected gain of a draft that is evaluated */
 
 struct generate_draft {
     struct generate_draft_options options;
     struct generate_ngram ngram;
     double cost[N_SIZES];     /* seconds of a batch; 0: not measured */
-    uint32_t n_cost[N_SIZES]; /* measurements */
+    uint32_t n_cost[N_SIZES]; /* number of measurements */
     double right[N_LENGTHS];  /* the share of looked-up tokens that are right */
-    uint32_t length;          /* of the match that the latest draft comes from; 0: none */
+    uint32_t length;          /* length of the match of the latest draft; 0: none */
     int32_t expected;         /* the id that a look-up would have drafted; -1: none */
 
-    bool evaluates; /* the latest draft is a smaller model's or an MTP layer's */
-    int32_t *held;  /* [n_held] the ids of the smaller model's sequence */
+    bool evaluates; /* the latest draft is of a smaller model or an MTP layer */
+    int32_t *held;  /* [n_held]: the ids of the smaller model's sequence */
     uint32_t n_held;
     struct sampler *sampler;  /* greedy */
     double guess_cost;        /* seconds of an evaluated draft token; 0: not measured */
     double model_right;       /* the share of evaluated draft tokens that are right */
-    uint32_t n_known;         /* of them since the latest pause */
-    bool layer_ran;           /* the MTP layer has made a draft */
+    uint32_t n_known;         /* number of evaluated draft tokens since the latest pause */
+    bool layer_ran;           /* the MTP layer has already made a draft */
     uint32_t rest, next_rest; /* steps without a draft: left; of the next pause */
 
     bool was_wrong; /* a draft token of the latest batch was wrong */
@@ -52,7 +53,7 @@ struct generate_draft {
     struct generate_draft_counts counts;
 };
 
-/* Whether draft tokens are looked up in the text. */
+/* Returns whether draft tokens are looked up in the text. */
 static bool looks_up(const struct generate_draft *d)
 {
     return !d->options.session && !(d->options.mtp && d->options.always);
@@ -68,7 +69,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     }
     d->options = *options;
     memcpy(d->right, usual_right, sizeof d->right);
-    d->model_right = HOPED_RIGHT;
+    d->model_right = USUAL_MODEL_RIGHT;
     d->next_rest = MIN_REST;
     const struct model_session *evaluated = options->session ? options->session : options->mtp;
     bool ok = !looks_up(d) || generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
@@ -114,9 +115,9 @@ static uint32_t size_index(size_t n)
 
 static double cost_of(const struct generate_draft *d, uint32_t i)
 {
-    /* Not less than one token takes: a measured time may be old, or of a busy machine. */
+    /* At least the time of one token: a measured time may be old, or of a busy machine. */
     if (d->cost[i] > 0) return d->cost[i] > d->cost[0] ? d->cost[i] : d->cost[0];
-    for (uint32_t k = i; k-- > 0;) /* from the nearest measured smaller size */
+    for (uint32_t k = i; k-- > 0;) /* from the nearest smaller size with a measurement */
         if (d->cost[k] > 0) return d->cost[k] * usual_cost[i] / usual_cost[k];
     return usual_cost[i];
 }
@@ -133,18 +134,19 @@ static double right_of(const struct generate_draft *d, uint32_t i)
     return d->right[length_index(d->length + i)];
 }
 
-/* Seconds that wrong draft tokens cost later: `tokens` of the batch are evaluated again. */
+/* Returns the seconds that wrong draft tokens cost later: `tokens` of the batch are evaluated
+ * again. */
 static double reread_cost(const struct generate_draft *d, double tokens, double all_right)
 {
     const uint32_t again = size_index((size_t)(tokens + 0.5));
     return d->rereads ? (1 - all_right) * (cost_of(d, again) - cost_of(d, 0)) : 0;
 }
 
-/* The number of draft tokens after n_new tokens, at most `most`, with the most tokens per
+/* Returns the number of draft tokens after n_new tokens, at most `most`, with the most tokens per
  * second. */
 static size_t pick(const struct generate_draft *d, size_t n_new, size_t most)
 {
-    if (d->cost[0] == 0) return 0; /* no cost to compare with */
+    if (d->cost[0] == 0) return 0; /* there is no cost to compare with */
     double best = MIN_GAIN / cost_of(d, size_index(n_new)), tokens = 1, all = 1;
     size_t n = 0, picked = 0;
     for (uint32_t i = 1; i < N_SIZES && n < most; i++) {
@@ -178,7 +180,7 @@ static void hit(double *share, bool right, double span)
     *share += ((right ? 1 : 0) - *share) / span;
 }
 
-/* Appends the text's new ids; learns whether the look-up before the last of them was right. */
+/* Appends the text's new ids, and records whether the look-up before the last of them was right. */
 static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
 {
     if (d->expected >= 0 && d->ngram.n + 1 == n)
@@ -199,13 +201,14 @@ static size_t look_up(struct generate_draft *d, const int32_t *ids, size_t n, si
     /* A continuation that reaches the end of the text continues with itself. */
     for (size_t i = 0; i < k; i++)
         guess[i] = place + i < n ? d->ngram.id[place + i] : guess[place + i - n];
-    if (k) d->expected = -1; /* the batch decides it */
+    if (k) d->expected = -1; /* the result of the batch is recorded instead */
     return k;
 }
 
 /* ---- A smaller model ---- */
 
-/* Evaluates the ids that the draft model's sequence lacks; its other ids are dropped. */
+/* Evaluates the ids of the text that the draft model's sequence does not have yet, and drops its
+ * others. */
 static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, struct base_error *err)
 {
     struct model_session *s = d->options.session;
@@ -219,7 +222,7 @@ static bool catch_up(struct generate_draft *d, const int32_t *ids, size_t n, str
 }
 
 /* Adds a measured time to a moving average, in steps of limited size. */
-static void learn_seconds(double *average, double seconds)
+static void average_seconds(double *average, double seconds)
 {
     const double before = *average;
     if (before == 0)
@@ -228,7 +231,8 @@ static void learn_seconds(double *average, double seconds)
         *average += (seconds < 1.5 * before ? seconds - before : 0.5 * before) / 8;
 }
 
-/* The likeliest token; any if no logit is a number, because a wrong draft is dropped. */
+/* Returns the likeliest token; any token if no logit is a number, because a wrong draft is
+ * dropped. */
 static int32_t likeliest(struct generate_draft *d, const float *logits)
 {
     struct base_error none = BASE_ERROR_INIT;
@@ -250,7 +254,7 @@ static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, si
         }
         guess[i] = likeliest(d, model_last_logits(s));
     }
-    if (k > 1) learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(k - 1));
+    if (k > 1) average_seconds(&d->guess_cost, (base_seconds() - start) / (double)(k - 1));
     return true;
 }
 
@@ -262,24 +266,24 @@ static int32_t choose(void *user, const float *logits, struct base_error *err)
     return likeliest(user, logits);
 }
 
-/* new[0..n_new) follow the ids that the sequence holds. */
-static bool ask_layer(struct generate_draft *d, uint32_t seq, const int32_t *new, size_t n_new,
-                      size_t k, int32_t *guess, struct base_error *err)
+/* Drafts by the MTP layer: new[0..n_new) follow the ids of the sequence. */
+static bool draft_by_layer(struct generate_draft *d, uint32_t seq, const int32_t *new, size_t n_new,
+                           size_t k, int32_t *guess, struct base_error *err)
 {
     int32_t ids[MAX_NEW + GENERATE_DRAFT_MAX];
     memcpy(ids, new, n_new * sizeof *ids);
-    if (!model_seq_guess_begin(d->options.mtp, seq, err)) return false;
+    if (!model_seq_draft_begin(d->options.mtp, seq, err)) return false;
     const double start = base_seconds();
-    if (!model_seq_guess(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
+    if (!model_seq_draft(d->options.mtp, seq, ids, (uint32_t)n_new, (uint32_t)k, choose, d, err))
         return false;
     memcpy(guess, ids + n_new, k * sizeof *ids);
     if (d->layer_ran)
-        learn_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
-    d->layer_ran = true; /* the first run maps the layer's weights */
+        average_seconds(&d->guess_cost, (base_seconds() - start) / (double)(n_new + k - 1));
+    d->layer_ran = true; /* the time of the first run, which maps the weights, does not count */
     return true;
 }
 
-/* Whether any number of draft tokens pays if all are right. */
+/* Returns whether some number of draft tokens repays its cost if all are right. */
 static bool may_pay(struct generate_draft *d, size_t n_new, size_t most)
 {
     const double right = d->model_right;
@@ -307,9 +311,9 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
 
 /* ---- A step ---- */
 
-bool generate_draft_guess(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
-                          size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
-                          struct base_error *err)
+bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *ids, size_t n,
+                         size_t n_new, uint64_t room, int32_t *guess, size_t *n_guess,
+                         struct base_error *err)
 {
     const size_t most = room < GENERATE_DRAFT_MAX ? (size_t)room : GENERATE_DRAFT_MAX;
     *n_guess = 0;
@@ -323,20 +327,20 @@ bool generate_draft_guess(struct generate_draft *d, uint32_t seq, const int32_t 
     d->evaluates = true;
     *n_guess = pick_for_model(d, n_new, most);
     if (d->options.session) return ask_model(d, ids, n, *n_guess, guess, err);
-    return *n_guess == 0 || ask_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
+    return *n_guess == 0 || draft_by_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }
 
 static void learn_cost(struct generate_draft *d, size_t n, double seconds)
 {
     const uint32_t i = size_index(n);
     if (sizes[i] != n) return;
-    /* The first batch of a size plans its graph. */
+    /* The first batch of a size plans its graph, so its time is not counted. */
     if (d->n_cost[i]++ == 0) return;
-    learn_seconds(&d->cost[i], seconds);
+    average_seconds(&d->cost[i], seconds);
 }
 
-void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
-                          double seconds)
+void generate_draft_record(struct generate_draft *d, size_t n_new, size_t n_guess, size_t n_right,
+                           double seconds)
 {
     learn_cost(d, n_new + n_guess, seconds);
     d->was_wrong = n_right < n_guess;
@@ -346,7 +350,7 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
     d->counts.n_right += n_right;
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
-        if (d->evaluates) { /* the first results change it most */
+        if (d->evaluates) { /* the first results change the average most */
             hit(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
             d->n_known++;
         } else {

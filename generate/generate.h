@@ -1,20 +1,20 @@
 /* generate/generate.h: generates a text from the ids of a prompt, token by token, until an end
  * condition.
  *
- * Owns: the request, a state machine around one sequence of a session: which ids must be evaluated
- * next, which id its logits give, which part of the text can be shown, why it ended. A request
+ * A request is a state machine for one sequence of a session: which ids must be evaluated next,
+ * which id their logits select, which part of the text can be shown, why it ended. A request
  * evaluates nothing itself, so that one batch can be a step of many requests; generate_run drives a
- * single one. Refuses: the command line, templates, output of text.
+ * single one. There is no command line, template or output here.
  *
  *     generate_request_new        once for any number of texts
- *     generate_request_begin      a text: all ids of its prompt; those that the sequence holds
- *                                 already are kept
+ *     generate_request_begin      a text: all ids of its prompt; those that the sequence already has
+ *                                 are not evaluated again
  *     generate_request_next_ids   ids to evaluate; none: the text has ended
  *     generate_request_take       the logits of the last of them -> a piece of text
  *     generate_request_end        the text that was held back, and the outcome
  *
- * After generate_request_begin a request allocates nothing of its own; a constraint's caches grow
- * with each new state. */
+ * After generate_request_begin a request itself allocates nothing; a constraint's caches grow with
+ * each new state. */
 #ifndef GENERATE_GENERATE_H
 #define GENERATE_GENERATE_H
 
@@ -25,7 +25,7 @@
 
 enum generate_ending {
     GENERATE_END_EOS,        /* the model chose an end-of-text token */
-    GENERATE_END_STOP,       /* a stop text */
+    GENERATE_END_STOP,       /* the text has a stop text */
     GENERATE_END_LIMIT,      /* max_tokens */
     GENERATE_END_CONTEXT,    /* the context is full */
     GENERATE_END_CONSTRAINT, /* the constraint allows no token */
@@ -33,22 +33,22 @@ enum generate_ending {
 };
 extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 
-/* The objects that pointers refer to must outlive the requests. */
+/* The objects that the pointers refer to must outlive the requests. */
 struct generate_options {
     struct sample_options sample; /* the request sets its token_bytes and end_id */
     uint64_t max_tokens;          /* limit for each text; UINT64_MAX: the context alone limits it */
     const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
     size_t n_stop;
-    const struct constraint *constraint; /* applies to the answer; NULL: none */
-    const char *marks;   /* control tokens whose letters occur in this text may represent them under
-                            the constraint; NULL: none may */
-    int64_t max_thought; /* limit of reasoning tokens; -1: see struct generate_thought_marks */
+    const struct constraint *constraint; /* restricts the answer; NULL: none */
+    const char *marks;   /* control tokens whose text occurs here may represent it under the
+                          * constraint; NULL: none may */
+    int64_t max_thought; /* maximum of reasoning tokens; -1: see struct generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
-    bool all_logits;     /* pieces have logits also if no choice depends on them */
+    bool all_logits;     /* pieces have logits even if no choice depends on them */
 };
 
-/* Objects that requests share; all must outlive them. */
+/* Objects that requests share; all must outlive the requests. */
 struct generate_model {
     const struct model *model;
     const struct text_tokenizer *tokenizer;
@@ -56,23 +56,23 @@ struct generate_model {
     const struct constrain_token_trie *trie; /* NULL: each constrained request builds one */
 };
 
-/* The marks around a model's reasoning before it answers. A constraint applies to the answer only.
+/* The marks around a model's reasoning before its answer. A constraint restricts only the answer.
  * Reasoning ends with the closing mark. The request writes that mark itself after max_thought
- * tokens and, under a constraint, if the model would end the text or if fewer tokens would remain
+ * tokens and, under a constraint, if the model would end the text or if fewer tokens would be left
  * than are reserved for the answer: a quarter of the tokens that may come, or those of the shortest
  * answer if that is more. */
 struct generate_thought_marks {
     const char *open, *close;
-    bool opened; /* the prompt has opened it; otherwise the text may begin with the opening mark */
+    bool opened; /* the prompt ends with the opening mark; otherwise the text may begin with it */
 };
 
 struct generate_prompt {
-    const int32_t *ids; /* [n] all ids before the text, n > 0 */
+    const int32_t *ids; /* [n]: all ids before the text, n > 0 */
     size_t n;
-    size_t n_held; /* ids that the sequence was made to hold by the caller (model_seq_fork); 0: it
-                      holds what the request's last text left */
-    const char *begun; /* [n_begun] the beginning of the answer, with which the ids end; the
-                          constraint applies to it too. NULL: none */
+    size_t n_held; /* number of ids that the caller has put into the sequence (model_seq_fork); 0:
+                    * it has those of the request's last text */
+    const char *begun; /* [n_begun]: the beginning of the answer, which is the end of the ids; the
+                        * constraint restricts it too. NULL: none */
     size_t n_begun;
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
@@ -86,82 +86,84 @@ struct generate_piece {
     uint64_t index;      /* of the token, from 0 */
     const char *text;    /* text to show: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
-    const float *logits; /* [n_vocab] that the token was chosen from; NULL: none, or no token */
+    const float *logits; /* [n_vocab]: the token was chosen by these; NULL: none, or no token */
 };
 
 struct generate_outcome {
     enum generate_ending ending;
-    const char *stop_text;   /* the stop text that ended it, or NULL */
+    const char *stop_text;   /* the stop text that ended the text, or NULL */
     uint64_t n_prompt;       /* ids of the prompt */
-    uint64_t n_cached;       /* ids of the prompt that the sequence already held */
-    uint64_t n_read;         /* ids of the prompt that were evaluated; the sum is smaller after an
-                                interruption */
+    uint64_t n_cached;       /* ids of the prompt that the sequence already had */
+    uint64_t n_read;         /* ids of the prompt that were evaluated; after an interrupt the sum of
+                              * these two is less than n_prompt */
     uint64_t n_generated;    /* including the one that ended the text */
-    double read_seconds;     /* evaluating the prompt */
-    double generate_seconds; /* after that */
-    double choose_seconds;   /* the part of this for samplers and the constraint */
+    double read_seconds;     /* seconds for the prompt */
+    double generate_seconds; /* seconds after that */
+    double choose_seconds;   /* the part of these for samplers and the constraint */
     bool complete;           /* the constraint accepts the answer; true without one */
 };
 
-struct generate_request; /* opaque; the caller owns it */
+struct generate_request; /* opaque */
 
-/* Creates a request on sequence `seq`, which must have no other user. NULL on failure: BASE_USAGE
- * for options out of range, BASE_FAILED, BASE_NO_MEMORY. */
+/* Creates a request on sequence `seq`, which nothing else may use. The caller frees it. Returns
+ * NULL with BASE_USAGE for options out of range, BASE_FAILED or BASE_NO_MEMORY. */
 struct generate_request *generate_request_new(const struct generate_options *options,
                                               const struct generate_model *model, uint32_t seq,
                                               struct base_error *err);
-void generate_request_free(struct generate_request *r); /* NULL is fine */
+void generate_request_free(struct generate_request *r); /* accepts NULL */
 
-/* Begins a text with a fresh sampler. The sequence keeps the common prefix of its ids and the
- * prompt, without the prompt's last id, and drops other ids; prompt->ids are copied. BASE_TOO_LONG
- * if the prompt exceeds the context, BASE_USAGE for a prompt without ids and for a beginning that
- * the constraint does not allow. */
+/* Begins a text with a new sampler. The sequence keeps the common prefix of its ids and the prompt,
+ * without the prompt's last id, and drops its other ids; prompt->ids are copied. Fails with
+ * BASE_TOO_LONG if the prompt exceeds the context, and with BASE_USAGE for a prompt without ids or
+ * a beginning that the constraint does not allow. */
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *prompt,
                             struct base_error *err);
 
-/* The ids [*n] to append to the sequence, with logits for the last; *n 0: the text has ended. */
+/* Returns the ids [*n] to append to the sequence, with logits for the last one; *n 0: the text has
+ * ended. */
 const int32_t *generate_request_next_ids(const struct generate_request *r, size_t *n);
 uint32_t generate_request_seq(const struct generate_request *r);
-/* The ids [*n] that the sequence holds. */
+/* Returns the ids [*n] of the sequence. */
 const int32_t *generate_request_held(const struct generate_request *r, size_t *n);
 struct model_session *generate_request_session(const struct generate_request *r);
 
-/* For draft tokens: all ids [*n] of the text so far; the number of tokens after those that may be
- * evaluated; whether the prompt has been evaluated; whether the text has ended; and a function that
- * drops what the sequence holds after the text. */
+/* For draft tokens: all ids [*n] of the text so far; how many tokens after these may be evaluated;
+ * whether the prompt has been evaluated; whether the text has ended; and a function that drops what
+ * the sequence has after the text. */
 const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
 uint64_t generate_request_room(const struct generate_request *r);
 bool generate_request_has_read(const struct generate_request *r);
 bool generate_request_is_over(const struct generate_request *r);
 void generate_request_cut(struct generate_request *r);
 
-/* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds.
- * After an interruption, or if the constraint allows no token, the piece has no token. */
+/* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now has.
+ * After an interrupt, or if the constraint allows no token, the piece has no token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 
-/* The next token is determined: generate_request_take gets no logits (NULL) for it, and the ids
- * before it need not be evaluated yet. */
+/* Returns whether the next token is determined: generate_request_take then needs no logits (NULL),
+ * and the ids before it need not be evaluated yet. */
 bool generate_request_is_forced(const struct generate_request *r);
 
-/* To be called if the evaluation was interrupted: the text ends. */
+/* Call this if the evaluation was interrupted: the text ends. */
 void generate_request_interrupt(struct generate_request *r);
 
-/* To be called after the last token: the rest of the text, and how it ended. An interruption is no
- * error, nor is a text that ends before its constraint is satisfied (outcome->complete). */
+/* Call this after the last token: returns the rest of the text, and how it ended. An interrupt is
+ * not an error, nor is a text that ends before it satisfies its constraint (outcome->complete). */
 bool generate_request_end(struct generate_request *r, struct generate_piece *piece,
                           struct generate_outcome *outcome, struct base_error *err);
 
-/* Called for each token, and once more at the end if text is left. */
+/* Called for each token, and once more at the end if text is left. Returns false with an error to
+ * stop. */
 typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
                               struct base_error *err);
 
-/* Drives one request to its end: evaluates, takes tokens, calls the sink. */
+/* Runs one request to its end: evaluates, chooses tokens, calls the sink. */
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
 
-/* As generate_run, but with draft tokens (generate/draft.h; NULL: none), which change neither
- * pieces nor outcome. The sink must not use the session. */
+/* The same with draft tokens (generate/draft.h; NULL: none), which change neither pieces nor
+ * outcome. The sink must not use the session. */
 struct generate_draft;
 bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
                        generate_sink_fn *sink, void *user, struct generate_outcome *outcome,

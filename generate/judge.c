@@ -71,7 +71,7 @@ double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best)
     return highest + log(sum);
 }
 
-/* Saved probabilities of 16 bits leave out those below this. */
+/* Saved probabilities of 16 bits do not represent logarithms below this. */
 static const double least_log = -16;
 
 struct generate_row_score generate_row_compare(const float *logits, struct generate_base_row base,
@@ -162,7 +162,7 @@ struct generate_estimate generate_judge_base_perplexity(const struct generate_ju
     return perplexity_of(&j->base_nll);
 }
 
-/* The covariance of the means of both nll. */
+/* Returns the covariance of the means of both nll. */
 static double covariance(const struct generate_judge *j)
 {
     const double n = (double)j->nll.count;
@@ -170,7 +170,7 @@ static double covariance(const struct generate_judge *j)
     return (j->nll_product / n - (j->nll.sum / n) * (j->base_nll.sum / n)) / (n - 1);
 }
 
-/* The standard error of the difference of two values with the errors a and b. */
+/* Returns the standard error of the difference of two values with the standard errors a and b. */
 static double difference_error(double a, double b, double covariance)
 {
     const double variance = a * a + b * b - 2 * covariance;

@@ -1,8 +1,8 @@
-/* generate/judge.h: statistics of a model's predictions: their fit to a text, their distance from
- * those of another model, the share of tasks that they solve.
+/* generate/judge.h: statistics of a model's predictions: how well they fit a text, their distance
+ * from those of another model, the share of tasks that they solve.
  *
- * Owns: the probability of a token from a row of logits, the divergence of two rows, means with
- * their standard errors, quantiles. Refuses: evaluating, files, printing. All sums are double
+ * Contains the probability of a token from a row of logits, the divergence of two rows, means with
+ * their standard errors, and quantiles; no evaluation, files or printing. All sums are in double
  * precision and in the order of the calls, so that results do not depend on threads. */
 #ifndef GENERATE_JUDGE_H
 #define GENERATE_JUDGE_H
@@ -11,40 +11,40 @@
 
 /* ---- Means ---- */
 
-struct generate_moments { /* zeroed: empty */
+struct generate_moments { /* all zeros: no values */
     double sum, squares;
     uint64_t count;
 };
 void generate_moments_add(struct generate_moments *m, double x);
-double generate_moments_mean(const struct generate_moments *m); /* NaN of none */
-/* The standard error of the mean, from the sample variance; 0 for fewer than two values. */
+double generate_moments_mean(const struct generate_moments *m); /* NaN if there are no values */
+/* Returns the standard error of the mean, from the sample variance; 0 for fewer than two values. */
 double generate_moments_error(const struct generate_moments *m);
 
-/* As above for n values of which a share `share` are 1 and the others 0. */
+/* The same for n values of which a share `share` are 1 and the others 0. */
 double generate_share_error(double share, uint64_t n);
-/* Wilson's 95 % confidence interval of a share; n > 0. */
+/* Computes Wilson's 95 % confidence interval of a share; n > 0. */
 void generate_share_interval(double share, uint64_t n, double *low, double *high);
 
-/* The value below which `fraction` (0 to 1) of sorted[n] lie: ascending, n > 0; interpolates
- * linearly between adjacent values. */
+/* Returns the quantile `fraction` (0 to 1) of sorted[n], ascending, n > 0; interpolates linearly
+ * between adjacent values. */
 double generate_quantile(const double *sorted, uint64_t n, double fraction);
 
 /* ---- Rows of logits ---- */
 
-/* The logarithm of the sum of exp(logits[n]), n > 0; *best is the index of the first largest
- * logit. */
+/* Returns the logarithm of the sum of exp(logits[n]), n > 0; *best is the index of the largest
+ * logit, the first of equal ones. */
 double generate_row_log_sum(const float *logits, uint32_t n, uint32_t *best);
 
-/* The row of another model that a position is compared with. */
+/* A row of another model, with which a position is compared. */
 struct generate_base_row {
-    const float *value; /* [n_vocab]; NULL: nothing */
-    bool is_log; /* log-probabilities; those of 2^-23 and less were cut off at about -16 and are
-                    left out. Otherwise logits */
+    const float *value; /* [n_vocab]; NULL: no comparison */
+    bool is_log; /* log-probabilities, of which those of 2^-23 and less were cut off at about -16
+                  * and are left out; otherwise logits */
 };
 
 struct generate_row_score {
-    double nll;      /* minus the logarithm of the target's probability */
-    double base_nll; /* as nll, for the base row; this and the following are 0 without one */
+    double nll;      /* negative logarithm of the target's probability */
+    double base_nll; /* the same of the base row; this and the following are 0 without one */
     double kl;       /* divergence from the base: sum of p_base (log p_base - log p) */
     double shift;    /* the target's probability minus its probability in the base */
     bool same_top;   /* both have the same best token */
@@ -58,14 +58,15 @@ struct generate_judge {
     struct generate_moments nll, base_nll, kl, shift, shift_square;
     double nll_product; /* sum of nll x base_nll */
     uint64_t n_same;
-    double *kl_value, *shift_value; /* [room], of each position; sorted by generate_judge_end */
+    double *kl_value, *shift_value; /* [room]: of each position; sorted by generate_judge_end */
     uint64_t room;
 };
 
-/* Allocates room for `positions` comparisons. BASE_NO_MEMORY; to be freed in any case. */
+/* Allocates room for `positions` comparisons. Fails with BASE_NO_MEMORY. The caller frees it, after
+ * a failure too. */
 bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err);
-void generate_judge_free(struct generate_judge *j); /* a zeroed one is fine */
-/* To be called at most `positions` times. */
+void generate_judge_free(struct generate_judge *j); /* may be all zeros */
+/* Adds a position; at most `positions` calls. */
 void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score);
 void generate_judge_end(struct generate_judge *j); /* sorts, so that quantiles can be read */
 
@@ -74,7 +75,8 @@ struct generate_estimate {
 };
 struct generate_estimate generate_judge_perplexity(const struct generate_judge *j);
 struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j);
-/* The logarithm of the ratio of the two perplexities, and their difference; they are correlated. */
+/* Return the logarithm of the ratio of the two perplexities, and their difference; the errors take
+ * into account that both are correlated. */
 struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j);
 struct generate_estimate generate_judge_difference(const struct generate_judge *j);
 double generate_judge_correlation(const struct generate_judge *j); /* of both nll; NaN: undefined */

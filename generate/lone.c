@@ -1,8 +1,8 @@
-/* generate/lone.c: one step of a request evaluated alone. See generate/lone.h. */
+/* generate/lone.c: one step of a request that is evaluated by itself. See generate/lone.h. */
 #include "generate/lone.h"
 #include "base/clock.h"
 
-/* Takes a token; *id -1 if there is none. */
+/* Chooses a token; *id -1 if there is none. */
 static bool take(struct generate_lone *l, const float *logits, int32_t *id, struct base_error *err)
 {
     struct generate_piece piece;
@@ -11,8 +11,8 @@ static bool take(struct generate_lone *l, const float *logits, int32_t *id, stru
     return piece.id < 0 || l->sink(l->user, &piece, err);
 }
 
-/* Receives the logits after the last new id and after each draft token, in order: while the draft
- * tokens equal the chosen ones, the next logits are those of plain evaluation. */
+/* Receives the logits after the last new id and after each draft token, in order. As long as the
+ * draft tokens equal the chosen ones, the next logits are those of plain evaluation. */
 static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                       struct base_error *err)
 {
@@ -51,8 +51,8 @@ static bool guess(struct generate_lone *l, size_t n, struct base_error *err)
 {
     size_t n_held;
     const int32_t *held = generate_request_ids(l->request, &n_held);
-    return generate_draft_guess(l->draft, generate_request_seq(l->request), held, n_held, n,
-                                generate_request_room(l->request), l->guess, &l->n_guess, err);
+    return generate_draft_next(l->draft, generate_request_seq(l->request), held, n_held, n,
+                               generate_request_room(l->request), l->guess, &l->n_guess, err);
 }
 
 bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,
@@ -66,8 +66,8 @@ bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,
     const double start = guesses ? base_seconds() : 0;
     if (!evaluate(l, ids, n, err)) return false;
     if (guesses)
-        generate_draft_learn(l->draft, n, l->n_guess, l->n_right,
-                             base_seconds() - start - l->taking);
+        generate_draft_record(l->draft, n, l->n_guess, l->n_right,
+                              base_seconds() - start - l->taking);
     if (l->n_guess)
         generate_request_cut(l->request);
     else

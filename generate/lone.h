@@ -1,7 +1,7 @@
-/* generate/lone.h: one step of a request evaluated alone. Private to generate/.
+/* generate/lone.h: one step of a request that is evaluated by itself. Private to generate/.
  *
- * Owns: a batch of the request's next ids and of draft tokens, and the tokens chosen by its logits.
- * Refuses: other requests in the batch. */
+ * A batch has the request's next ids and draft tokens; its logits select tokens. It has no other
+ * requests. */
 #ifndef GENERATE_LONE_H
 #define GENERATE_LONE_H
 
@@ -16,16 +16,16 @@ struct generate_lone {
     void *user;
     struct model_token *tokens; /* a batch: room for the next ids and GENERATE_DRAFT_MAX more */
     /* ---- Results and state of a step ---- */
-    bool failed; /* taking a token failed, not the evaluation */
+    bool failed; /* choosing a token failed, not the evaluation */
     int32_t guess[GENERATE_DRAFT_MAX];
     size_t n_guess;
-    size_t n_right; /* in a batch: draft tokens that were right so far */
+    size_t n_right; /* in a batch: number of draft tokens that were right so far */
     bool wrong;     /* in a batch: the further logits follow a wrong draft token or the end */
     double taking;  /* in a batch: seconds spent choosing tokens */
 };
 
-/* Evaluates the next ids, ids[n], n > 0, and takes the tokens. False: an error, or an
- * interruption. */
+/* Evaluates the next ids, ids[n], n > 0, and chooses the tokens. Returns false after an error or an
+ * interrupt. */
 bool generate_lone_step(struct generate_lone *l, const int32_t *ids, size_t n,
                         struct base_error *err);
 

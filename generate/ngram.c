@@ -3,7 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TRIES = 8 /* places that are compared */, MIN_BITS = 8, MAX_BITS = 20 };
+enum {
+    MAX_TRIES = 8 /* number of earlier occurrences that are compared */,
+    MIN_BITS = 8,
+    MAX_BITS = 20
+};
 
 bool generate_ngram_init(struct generate_ngram *g, uint32_t room, struct base_error *err)
 {
@@ -28,7 +32,7 @@ void generate_ngram_clear(struct generate_ngram *g)
     memset(g->latest, 0, ((size_t)1 << g->bits) * sizeof *g->latest);
 }
 
-/* The hash of the ids before `place`. */
+/* Returns the hash of the ids before `place`. */
 static uint32_t hash_at(const struct generate_ngram *g, uint32_t place)
 {
     uint64_t h = 0;
@@ -46,7 +50,7 @@ void generate_ngram_add(struct generate_ngram *g, int32_t id)
     *latest = g->n;
 }
 
-/* The number of equal ids before the two places. */
+/* Returns the number of equal ids before `place` and before the text's end. */
 static uint32_t match(const struct generate_ngram *g, uint32_t place)
 {
     uint32_t n = 0;
@@ -60,7 +64,7 @@ uint32_t generate_ngram_find(const struct generate_ngram *g, uint32_t *length)
     uint32_t best = 0;
     *length = 0;
     if (g->n < GENERATE_NGRAM) return 0;
-    uint32_t place = g->before[g->n]; /* the end itself is the latest with its hash */
+    uint32_t place = g->before[g->n]; /* the latest place with this hash is the end itself */
     for (int i = 0; i < MAX_TRIES && place; i++, place = g->before[place]) {
         const uint32_t n = match(g, place);
         if (n < GENERATE_NGRAM || n <= *length) continue;

@@ -1,8 +1,7 @@
 /* generate/request.c: generates one text, token by token. See generate/generate.h.
  *
- * `held` has the ids of the sequence, as many as the session's sequence is long, followed by the
- * ids to evaluate next. Bytes become a piece as soon as they are whole UTF-8 and cannot be part of
- * a stop text. */
+ * `held` contains the ids of the session's sequence, followed by the ids to evaluate next. Bytes
+ * become a piece as soon as they are whole UTF-8 and cannot be part of a stop text. */
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
@@ -21,11 +20,11 @@ struct generate_request {
     const struct generate_options *options;
     struct generate_model model;
     uint32_t seq, n_ctx;
-    int32_t *end_id; /* [n_ends] end-of-turn tokens first, then end-of-text tokens */
+    int32_t *end_id; /* [n_ends]: end-of-turn tokens first, then end-of-text tokens */
     size_t n_ends;
     struct sampler *sampler;
-    uint64_t seed;                  /* of the sampler */
-    bool sampler_is_new;            /* no text has used it yet */
+    uint64_t seed;                  /* the seed of the sampler */
+    bool sampler_is_new;            /* no text has used the sampler yet */
     struct generate_driver *driver; /* NULL: no constraint */
     struct generate_stop *stop;
     struct generate_thought thought;
@@ -34,8 +33,8 @@ struct generate_request {
     int32_t *held; /* [n_ctx + 1] */
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
-    uint64_t n_decoded, n_shown;      /* bytes of the text */
-    uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not begun */
+    uint64_t n_decoded, n_shown;      /* in bytes of the text */
+    uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not reached */
     struct generate_outcome outcome;
     bool over, has_read; /* has_read: the prompt has been evaluated */
     double start;
@@ -65,7 +64,7 @@ static bool list_ends(struct generate_request *r)
     return true;
 }
 
-/* Replaces the sampler by one without history. */
+/* Replaces the sampler by a new one without history. */
 static bool make_sampler(struct generate_request *r, uint64_t seed, struct base_error *err)
 {
     struct sample_options o = r->options->sample;
@@ -145,14 +144,14 @@ static uint32_t seq_length(const struct generate_request *r)
     return model_seq_length(r->model.session, r->seq);
 }
 
-/* Keeps the sequence's common prefix with the prompt. At least the last id is evaluated, because it
- * gives the first logits. */
+/* Keeps the sequence's common prefix with the prompt. At least the last id is evaluated, because
+ * its logits select the first token. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
     size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
     const size_t length = seq_length(r);
-    if (n > 0) r->n_held = 0;                   /* ids of another text */
-    if (r->n_held > length) r->n_held = length; /* the last token, or interrupted ids */
+    if (n > 0) r->n_held = 0;                   /* the ids are those of another text */
+    if (r->n_held > length) r->n_held = length; /* the last token, or ids of an interrupted batch */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
     r->outcome.n_cached = model_seq_truncate(r->model.session, r->seq, (uint32_t)n);
     memcpy(r->held, p->ids, p->n * sizeof *r->held);
@@ -293,7 +292,7 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
     return generate_thought_take(t, id, err);
 }
 
-/* Passes the decoder's bytes to the stop texts; true if one is complete. */
+/* Passes the decoder's bytes to the stop texts. Returns whether one of them is complete. */
 static bool feed_stop(struct generate_request *r)
 {
     const int index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
@@ -305,8 +304,10 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
-/* Passes the answer's part of the output to the constraint if a stop text may cut it. */
-static bool give(struct generate_request *r, struct generate_piece *piece, struct base_error *err)
+/* Returns the text as a piece; passes the answer's part to the constraint if a stop text may cut
+ * it. */
+static bool make_piece(struct generate_request *r, struct generate_piece *piece,
+                       struct base_error *err)
 {
     const struct base_buffer *out = &r->output;
     if (out->failed || r->piece.failed)
@@ -319,7 +320,7 @@ static bool give(struct generate_request *r, struct generate_piece *piece, struc
     return generate_driver_show(r->driver, out->data + before, out->size - before, err);
 }
 
-/* Ends the reasoning: the constraint begins. */
+/* Ends the reasoning: from here on the constraint applies. */
 static bool begin_answer(struct generate_request *r, struct base_error *err)
 {
     r->answer_at = r->n_decoded;
@@ -327,8 +328,8 @@ static bool begin_answer(struct generate_request *r, struct base_error *err)
 }
 
 /* Continues after a token that belongs to the text. */
-static bool go_on(struct generate_request *r, int32_t id, enum generate_phase before,
-                  struct base_error *err)
+static bool continue_text(struct generate_request *r, int32_t id, enum generate_phase before,
+                          struct base_error *err)
 {
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
@@ -372,9 +373,9 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
         stop_with(r, GENERATE_END_EOS); /* otherwise the token may close the reasoning */
-    else if (!go_on(r, id, before, err))
+    else if (!continue_text(r, id, before, err))
         return false;
-    return give(r, piece, err);
+    return make_piece(r, piece, err);
 }
 
 bool generate_request_is_forced(const struct generate_request *r)
@@ -407,7 +408,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
         text_decoder_end(&r->decoder, &r->piece);
         if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);
     }
-    if (!give(r, piece, err)) return false;
+    if (!make_piece(r, piece, err)) return false;
     r->outcome.complete = is_complete(r);
     *outcome = r->outcome;
     return true;

@@ -1,4 +1,4 @@
-/* generate/run.c: drives one request to its end, with draft tokens or without. See
+/* generate/run.c: runs one request to its end, with draft tokens or without. See
  * generate/generate.h and generate/draft.h. */
 #include "generate/lone.h"
 #include <stdlib.h>

@@ -8,11 +8,11 @@
 
 enum {
     DEFAULT_STEP = 512,
-    LEAST_SHARED = 8,  /* least length of a shared prefix for which a job waits */
-    PASSES_A_SLOT = 4, /* per slot: how many later jobs may start before a waiting one */
+    LEAST_SHARED = 8,  /* minimum length of a shared prefix for which a job waits */
+    PASSES_A_SLOT = 4, /* per slot: number of later jobs that may start before a waiting one */
 };
 
-/* The ids of a sequence, as many as model_seq_length. */
+/* The ids of a sequence of the session. */
 struct sequence {
     int32_t *id; /* [n_ctx] */
     uint64_t last_used;
@@ -20,13 +20,13 @@ struct sequence {
 
 struct slot {
     struct generate_request *request;       /* NULL: not created yet */
-    const struct generate_options *options; /* of the request */
+    const struct generate_options *options; /* those of the request */
     struct generate_job *job;               /* NULL: the slot is free */
-    uint64_t since;                         /* order of arrival: smaller is earlier */
-    size_t mark; /* length of a prefix of the prompt that others share, to be kept once it is read;
-                    0: none */
+    uint64_t since;                         /* order of arrival: a smaller number is earlier */
+    size_t mark; /* length of a prefix of the prompt that others share and that is copied once it is
+                  * evaluated; 0: none */
     bool failed;
-    struct base_error error; /* of the job, if it failed */
+    struct base_error error; /* the job's error, if it failed */
 };
 
 struct generate_scheduler {
@@ -41,7 +41,7 @@ struct generate_scheduler {
     bool *tried;               /* [n_seq] */
     struct model_token *token; /* [n_step + n_slots + GENERATE_DRAFT_MAX] */
     struct generate_draft *draft;
-    uint64_t drafted; /* `since` of the job whose text the draft has */
+    uint64_t drafted; /* `since` of the job whose text `draft` has */
     struct generate_job *first, **end;
     size_t n_waiting, n_running;
     uint64_t clock;
@@ -151,7 +151,7 @@ static struct generate_job *unlink_job(struct generate_scheduler *s, struct gene
     return job;
 }
 
-/* Ends a job that had no slot. */
+/* Ends a job without a slot. */
 static bool end_waiting(struct generate_job *job, struct base_error *err)
 {
     const struct generate_outcome outcome = {.ending = GENERATE_END_INTERRUPTED,
@@ -189,8 +189,8 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return n;
 }
 
-/* The length of the prompt's prefix that a sequence holds, without the last id, which is always
- * evaluated. */
+/* Returns the length of the prompt's prefix that a sequence has, without the last id, which is
+ * always evaluated. */
 static size_t held_of(const struct generate_scheduler *s, uint32_t seq,
                       const struct generate_prompt *p)
 {
@@ -202,7 +202,7 @@ static size_t shared_by(const struct generate_prompt *a, const struct generate_p
     return a->n && b->n ? common(a->ids, a->n - 1, b->ids, b->n - 1) : 0;
 }
 
-/* The sequence, among those not tried, that holds the longest prefix of the prompt. */
+/* Returns the sequence, among those not tried, with the longest prefix of the prompt. */
 static uint32_t best_source(const struct generate_scheduler *s, const struct generate_prompt *p,
                             size_t *n)
 {
@@ -217,8 +217,8 @@ static uint32_t best_source(const struct generate_scheduler *s, const struct gen
     return best;
 }
 
-/* Whether a job that is being read will hold a longer prefix of this one's prompt than any sequence
- * does. */
+/* Returns whether a job should wait: the prompt of a running job, once evaluated, has a longer
+ * prefix of this job's prompt than any sequence now. */
 static bool waits(struct generate_scheduler *s, const struct generate_job *job)
 {
     size_t now;
@@ -234,8 +234,8 @@ static bool waits(struct generate_scheduler *s, const struct generate_job *job)
     return false;
 }
 
-/* The length of the prompt's prefix that saves the waiting jobs the most tokens, if it exceeds
- * `held`; else 0. */
+/* Returns the length of the prompt's prefix that saves the waiting jobs the most tokens, if it is
+ * above `held`; otherwise 0. */
 static size_t worth_keeping(const struct generate_scheduler *s, const struct generate_prompt *p,
                             size_t held)
 {
@@ -254,7 +254,8 @@ static size_t worth_keeping(const struct generate_scheduler *s, const struct gen
     return best;
 }
 
-/* Copies the first n tokens of `from` to `to`, or as many as the session can. */
+/* Copies the first n tokens of `from` to `to`, or as many as the session can. Returns their
+ * number. */
 static size_t fork_sequence(struct generate_scheduler *s, uint32_t from, uint32_t to, size_t n)
 {
     n = model_seq_fork(s->model.session, from, to, (uint32_t)n);
@@ -263,9 +264,10 @@ static size_t fork_sequence(struct generate_scheduler *s, uint32_t from, uint32_
     return n;
 }
 
-/* Gives sequence `to` the longest prefix of the prompt that any sequence has. */
-static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
-                             const struct generate_prompt *p)
+/* Copies the longest prefix of the prompt that any sequence has to sequence `to`. Returns its
+ * length. */
+static size_t fork_longest(struct generate_scheduler *s, uint32_t to,
+                           const struct generate_prompt *p)
 {
     memset(s->tried, 0, s->n_seq * sizeof *s->tried);
     for (;;) {
@@ -282,16 +284,16 @@ static size_t take_beginning(struct generate_scheduler *s, uint32_t to,
 }
 
 /* Loads a longer prefix of the prompt into sequence `to` if the store has one. */
-static void take_stored(struct generate_scheduler *s, uint32_t to, struct generate_prompt *p)
+static void load_stored(struct generate_scheduler *s, uint32_t to, struct generate_prompt *p)
 {
     const size_t n = s->store.load(s->store.user, s->model.session, to, p->ids, p->n, p->n_held);
     if (n > 0) memcpy(s->sequence[to].id, p->ids, n * sizeof *p->ids);
     p->n_held = length_of(s, to);
 }
 
-/* Called when a slot holds exactly the prefix that others share: keeps it in a sequence of its
+/* Called when a slot has exactly the prefix that others share: copies it to a sequence of its
  * own. */
-static void keep_beginning(struct generate_scheduler *s, uint32_t i)
+static void copy_shared(struct generate_scheduler *s, uint32_t i)
 {
     uint32_t to = s->n_slots;
     for (uint32_t k = to + 1; k < s->n_seq; k++)
@@ -305,8 +307,8 @@ static void keep_beginning(struct generate_scheduler *s, uint32_t i)
 
 /* ---- Slots ---- */
 
-/* The free slot for a job: the one that holds a prefix of its prompt, else the least recently used
- * one. */
+/* Returns the free slot for a job: the one with a prefix of its prompt, otherwise the least
+ * recently used one. */
 static uint32_t free_slot(struct generate_scheduler *s, const struct generate_prompt *p)
 {
     size_t held;
@@ -321,8 +323,8 @@ static uint32_t free_slot(struct generate_scheduler *s, const struct generate_pr
     return best;
 }
 
-/* Builds one token trie for all requests with a constraint. */
-static bool need_trie(struct generate_scheduler *s, struct base_error *err)
+/* Builds one token trie for all requests with a constraint, if there is none yet. */
+static bool has_trie(struct generate_scheduler *s, struct base_error *err)
 {
     if (s->model.trie) return true;
     s->trie = generate_trie_new(s->model.tokenizer, model_facts(s->model.model)->n_vocab, err);
@@ -338,19 +340,19 @@ static bool begin_request(struct generate_scheduler *s, uint32_t i, struct gener
         generate_request_free(slot->request);
         slot->request = NULL;
         slot->options = job->options;
-        if (!job->options->constraint || need_trie(s, err))
+        if (!job->options->constraint || has_trie(s, err))
             slot->request = generate_request_new(job->options, &s->model, i, err);
     }
     if (!slot->request) {
         slot->options = NULL;
         return false;
     }
-    job->prompt.n_held = take_beginning(s, i, &job->prompt);
-    if (s->store.load) take_stored(s, i, &job->prompt);
+    job->prompt.n_held = fork_longest(s, i, &job->prompt);
+    if (s->store.load) load_stored(s, i, &job->prompt);
     return generate_request_begin(slot->request, &job->prompt, err);
 }
 
-/* Assigns a slot to the job; if the job cannot begin, it ends with its error after the step. */
+/* Assigns a slot to the job. If the job cannot begin, it ends with its error after the step. */
 static void admit(struct generate_scheduler *s, struct generate_job *job)
 {
     const uint32_t i = free_slot(s, &job->prompt);
@@ -379,7 +381,7 @@ static void admit_waiting(struct generate_scheduler *s)
     }
 }
 
-/* Sorts the slots with a job, the oldest first; returns their number. */
+/* Sorts the slots with a job, the oldest first. Returns their number. */
 static uint32_t sort_slots(struct generate_scheduler *s)
 {
     uint32_t n = 0;
@@ -400,14 +402,14 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The ids that the slot's request needs evaluated, *n > 0; or NULL. */
+/* Returns the ids that the slot's request needs evaluated, *n > 0; or NULL. */
 static const int32_t *next_ids(const struct slot *slot, size_t *n)
 {
     *n = 0;
     return slot->failed ? NULL : generate_request_next_ids(slot->request, n);
 }
 
-/* Adds `n` of the slot's `total` next ids to the batch; returns the size of the batch. */
+/* Adds `n` of the slot's `total` next ids to the batch. Returns the size of the batch. */
 static size_t feed(struct generate_scheduler *s, uint32_t i, const int32_t *ids, size_t n,
                    size_t total, size_t n_tokens, uint32_t *n_rows)
 {
@@ -420,7 +422,8 @@ static size_t feed(struct generate_scheduler *s, uint32_t i, const int32_t *ids,
     return n_tokens;
 }
 
-/* Gathers the tokens of a step: one of each generating text, then parts of prompts. */
+/* Collects the tokens of a step: one of each generating text, then parts of prompts. Returns their
+ * number. */
 static size_t gather(struct generate_scheduler *s)
 {
     const uint32_t n_slots = sort_slots(s);
@@ -474,7 +477,7 @@ static bool step_together(struct generate_scheduler *s, struct base_error *err)
            model_eval_batch(s->model.session, s->token, n_tokens, take_rows, s, err);
 }
 
-/* The slot of the only job, if it is generating; else NULL. */
+/* Returns the slot of the only job, if it is generating; otherwise NULL. */
 static struct slot *lone_slot(const struct generate_scheduler *s)
 {
     size_t n;
@@ -485,8 +488,9 @@ static struct slot *lone_slot(const struct generate_scheduler *s)
     return n > 0 && n <= s->n_step && generate_request_has_read(slot->request) ? slot : NULL;
 }
 
-/* A job that is cancelled during its sink gets no further piece. */
-static bool give_alone(void *user, const struct generate_piece *piece, struct base_error *err)
+/* Passes a piece to the job's sink. A job that is cancelled during its sink gets no further
+ * piece. */
+static bool pass_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct slot *slot = user;
     if (!slot->job->sink(slot->job->user, piece, err)) return false;
@@ -495,7 +499,7 @@ static bool give_alone(void *user, const struct generate_piece *piece, struct ba
     return true;
 }
 
-/* A step with draft tokens. False: the evaluation failed. */
+/* Runs a step with draft tokens. Returns false if the evaluation failed. */
 static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
 {
     const uint32_t seq = (uint32_t)(slot - s->slot);
@@ -505,7 +509,7 @@ static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct b
     const int32_t *ids = next_ids(slot, &n);
     struct generate_lone l = {.request = slot->request,
                               .draft = s->draft,
-                              .sink = give_alone,
+                              .sink = pass_piece,
                               .user = slot,
                               .tokens = s->token};
     if (s->drafted != slot->since) generate_draft_begin(s->draft);
@@ -521,7 +525,7 @@ static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct b
     return true;
 }
 
-/* Frees the job's slot before its `end` is called, which may add jobs. */
+/* Ends a job. Frees its slot first, because its `end` may add jobs. */
 static bool end_job(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
 {
     struct generate_job *job = slot->job;
@@ -556,6 +560,6 @@ bool generate_scheduler_step(struct generate_scheduler *s, struct base_error *er
     if (!(lone ? step_alone(s, lone, err) : step_together(s, err))) return false;
     for (uint32_t i = 0; i < s->n_slots; i++)
         if (s->slot[i].job && s->slot[i].mark && s->slot[i].mark == length_of(s, i))
-            keep_beginning(s, i);
+            copy_shared(s, i);
     return end_jobs(s, err);
 }

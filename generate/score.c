@@ -4,8 +4,8 @@
  *     1, 2, 3, 4        a group: its own prefix, then a sequence for each row
  *     5, 6, 7, ...      the next group of the same evaluation
  *
- * A group's prefix ends before the first token that differs or counts. A wave is two evaluations:
- * of all prefixes, then of all rows after them. */
+ * A group's prefix ends before the first token that differs or counts. Groups are evaluated in
+ * waves of two evaluations: of all prefixes, then of all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
 #include "generate/judge.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    LEAST_SHARED = 8, /* least length of a prefix that is worth keeping */
+    LEAST_SHARED = 8, /* minimum length of a prefix that is worth keeping */
     KEEPER = 0
 };
 
@@ -23,7 +23,7 @@ struct target {
     double *logprob;
 };
 
-/* A requested row of logits: its targets are consecutive. */
+/* A requested row of logits, with consecutive targets. */
 struct wanted {
     size_t first, n;
 };
@@ -32,11 +32,11 @@ struct generate_scorer {
     struct engine *engine;
     struct model_session *session;
     uint32_t n_vocab, n_seq, n_ctx;
-    int32_t *kept; /* [n_ctx]: ids of sequence 0, as many as it holds */
+    int32_t *kept; /* [n_ctx]: the ids of sequence 0 */
     struct model_token *token;
     struct wanted *wanted;
     struct target *target;
-    size_t n_tokens, n_wanted, n_targets; /* in the evaluation that is being prepared */
+    size_t n_tokens, n_wanted, n_targets; /* in the next evaluation */
     size_t token_room, wanted_room, target_room;
     struct generate_score_counts counts;
 };
@@ -82,7 +82,7 @@ struct generate_score_counts generate_scorer_counts(const struct generate_scorer
 
 /* ---- One evaluation ---- */
 
-/* The list with room for one more item of `size` bytes, or NULL. */
+/* Returns the list, with room for one more item of `size` bytes, or NULL. */
 static void *grown(void *list, size_t *room, size_t used, size_t size)
 {
     if (used < *room) return list;
@@ -177,7 +177,7 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return i;
 }
 
-/* The length of a group's prefix. */
+/* Returns the length of a group's prefix. */
 static size_t beginning_of(const struct generate_score_group *g)
 {
     size_t n = g->row[0].from;
@@ -188,15 +188,16 @@ static size_t beginning_of(const struct generate_score_group *g)
     return n;
 }
 
-/* The length of the prefix that may be kept for other groups, without the last token, whose logits
- * may count. */
+/* Returns the length of the prefix that may be kept for other groups: without the last token, whose
+ * logits may count. */
 static size_t shareable(const struct generate_score_group *g)
 {
     const size_t n = beginning_of(g);
     return n ? n - 1 : 0;
 }
 
-/* Keeps the common prefix of two adjacent groups if it is longer than the kept one. */
+/* Keeps the common prefix of two adjacent groups in sequence 0 if it is longer than the kept
+ * one. */
 static bool keep(struct generate_scorer *s, const struct generate_score_group *a,
                  const struct generate_score_group *b, struct base_error *err)
 {
@@ -265,7 +266,8 @@ static bool run_rows(struct generate_scorer *s, const struct generate_score_grou
     return evaluate(s, err);
 }
 
-/* The number of groups to evaluate together: those with a sequence for each row, at least one. */
+/* Returns the number of groups to evaluate together: those with a sequence for each row, at least
+ * one. */
 static size_t wave_of(const struct generate_scorer *s, const struct generate_score_group *group,
                       size_t n)
 {

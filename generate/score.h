@@ -1,23 +1,23 @@
 /* generate/score.h: the probabilities of given texts: of each token of a row, given the tokens
  * before it.
  *
- * Owns: which rows are evaluated together, which prefixes they share. Refuses: input of rows,
- * statistics (generate/judge.h).
+ * It determines which rows are evaluated together and which prefixes they share; generate/judge.h
+ * has the statistics.
  *
  * Rows come in groups with a common prefix (a question and its answers), which is evaluated once
  * and forked for each row. The common prefix of adjacent groups (examples before each question) is
- * kept and evaluated once too. Results of a row have the same bits whatever else is evaluated: the
- * logits of a sequence depend on its own tokens only, and sums are double precision in the order of
- * the vocabulary. */
+ * kept and evaluated once too. The results of a row have the same bits whatever else is evaluated:
+ * the logits of a sequence depend on its own tokens only, and sums are in double precision in the
+ * order of the vocabulary. */
 #ifndef GENERATE_SCORE_H
 #define GENERATE_SCORE_H
 
 #include "models/model.h"
 
 struct generate_score_row {
-    const int32_t *ids; /* [n], at most the session's n_ctx + 1: the last is not evaluated */
+    const int32_t *ids; /* [n], at most the session's n_ctx + 1: the last id is not evaluated */
     size_t n;
-    size_t from;     /* first token that counts, 1 <= from <= n: nothing predicts token 0 */
+    size_t from;     /* first token that counts, 1 <= from <= n: token 0 has no prediction */
     double *logprob; /* [n - from]: natural logarithms of the probabilities */
 };
 
@@ -31,23 +31,23 @@ struct generate_score_counts {
     uint64_t n_alone;     /* tokens of all rows without sharing */
 };
 
-struct generate_scorer; /* opaque; the caller owns it */
+struct generate_scorer; /* opaque */
 
 enum { GENERATE_SCORE_LEAST_SEQ = 3 };
 
-/* Uses all sequences of the session, GENERATE_SCORE_LEAST_SEQ at least (else BASE_USAGE); groups
- * with more rows than sequences take several evaluations. `engine` and `session` must outlive it.
- * NULL on failure. */
+/* Creates a scorer, which uses all sequences of the session, at least GENERATE_SCORE_LEAST_SEQ
+ * (otherwise BASE_USAGE); groups with more rows than sequences take several evaluations. `engine`
+ * and `session` must outlive it; the caller frees it. Returns NULL on failure. */
 struct generate_scorer *generate_scorer_new(struct engine *engine, struct model_session *session,
                                             uint32_t n_vocab, struct base_error *err);
-void generate_scorer_free(struct generate_scorer *s); /* NULL is fine */
+void generate_scorer_free(struct generate_scorer *s); /* accepts NULL */
 
-/* Fills the logprobs of all rows. BASE_TOO_LONG for a row beyond the context, BASE_USAGE for `from`
- * out of range: nothing is evaluated. After another error (BASE_INTERRUPTED, BASE_NO_MEMORY) the
- * function can be called again. */
+/* Computes the logprobs of all rows. Fails with BASE_TOO_LONG for a row beyond the context, and
+ * with BASE_USAGE for `from` out of range, before any evaluation. After another error
+ * (BASE_INTERRUPTED, BASE_NO_MEMORY) the function can be called again. */
 bool generate_scorer_run(struct generate_scorer *s, const struct generate_score_group *group,
                          size_t n, struct base_error *err);
-/* The counts since the scorer was created. */
+/* Returns the counts since the scorer was created. */
 struct generate_score_counts generate_scorer_counts(const struct generate_scorer *s);
 
 #endif

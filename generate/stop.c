@@ -1,7 +1,7 @@
-/* generate/stop.c: stop strings by one Knuth-Morris-Pratt automaton each.
+/* generate/stop.c: stop strings, with one Knuth-Morris-Pratt automaton each.
  *
- * Owns the strings and the position in each. The held bytes are always the longest prefix of a stop
- * string that the text ends with, so that string is their buffer. */
+ * The bytes that are held back are always the longest prefix of a stop string that the text ends
+ * with, so that string is their buffer. */
 #include "generate/stop.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct pattern {
 struct generate_stop {
     struct pattern *pattern; /* [count] */
     size_t count;
-    size_t holder; /* the pattern with the largest `at`, whose prefix is held back */
+    size_t holder; /* index of the pattern with the largest `at`, whose prefix is held back */
     int matched;   /* index, or -1 */
 };
 
@@ -88,8 +88,8 @@ static void pattern_step(struct pattern *p, char byte)
     if (p->text[p->at] == byte) p->at++;
 }
 
-/* Reads one byte; true if a string is complete. Releases all held bytes but the new longest prefix
- * (or the match). */
+/* Reads one byte; true if a string is complete. Releases all bytes that were held back except the
+ * new longest prefix (or the match). */
 static bool step(struct generate_stop *s, char byte, struct base_buffer *out)
 {
     const struct pattern *holder = &s->pattern[s->holder];

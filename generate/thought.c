@@ -118,8 +118,8 @@ static bool take_opening(struct generate_thought *t, int32_t id, struct base_err
     return true;
 }
 
-/* Searches t->bytes for the end of the closing mark: the number of bytes up to it; 0 if it is not
- * there. */
+/* Searches t->bytes for the end of the closing mark. Returns the number of bytes up to it; 0 if it
+ * is absent. */
 static size_t find_close(struct generate_thought *t)
 {
     for (size_t i = 0; i < t->bytes.size; i++) {
@@ -137,7 +137,7 @@ static bool is_space(const char *s, size_t n)
 }
 
 /* A token that extends past the closing mark would begin an answer that the constraint has not
- * checked; the rest of the mark replaces it. */
+ * checked: the rest of the mark replaces it. */
 static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_error *err)
 {
     if (t->driver && text_token_is_end(t->tokenizer, *id)) {

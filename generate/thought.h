@@ -1,7 +1,5 @@
 /* generate/thought.h: phases of a text with reasoning before the answer. Private to generate/.
  *
- * Owns: the phases of one text and the tokens that the request writes instead of the model.
- *
  *     OPENING    tokens of the opening mark, while the model writes them
  *       |  \
  *       |   THINKING   any tokens, up to the closing mark
@@ -24,13 +22,13 @@ struct generate_thought {
     const struct text_tokenizer *tokenizer;
     struct generate_driver *driver; /* NULL: no constraint */
     enum generate_phase phase;
-    struct text_ids open, close; /* the marks */
-    size_t n_opened;             /* tokens of `open` that were written */
+    struct text_ids open, close; /* the ids of the marks */
+    size_t n_opened;             /* number of tokens of `open` that were written */
     bool refused; /* these tokens cannot begin an answer: only the rest of the mark can follow */
-    struct generate_stop *match;           /* finds the closing mark in the thought */
-    uint64_t left;                         /* limit of further reasoning tokens */
+    struct generate_stop *match;           /* finds the closing mark in the reasoning */
+    uint64_t left;                         /* maximum of further reasoning tokens */
     uint64_t owed;                         /* tokens reserved for the answer */
-    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] written in the phase CLOSING */
+    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written]: written in the phase CLOSING */
     size_t n_written, written_at;
     bool wrote; /* the latest token is one of the written ones */
     struct base_buffer bytes, scratch;
@@ -41,12 +39,12 @@ bool generate_thought_begin(struct generate_thought *t, const struct generate_th
                             int64_t max_thought, uint64_t left, struct base_error *err);
 void generate_thought_free(struct generate_thought *t);
 
-/* To be called before a token is chosen, of `left` that may still come, this one included. Returns
- * the token of the opening mark that is allowed in addition to the constraint's, -1 for none; *id
- * is the token that must be written, or -1. */
+/* Call this before a token is chosen; `left` tokens may still come, this one included. Returns the
+ * token of the opening mark that is allowed in addition to the constraint's, -1 for none; *id is
+ * the token that must be written, or -1. */
 int32_t generate_thought_offer(struct generate_thought *t, uint64_t left, int32_t *id);
 
-/* To be called after a token was chosen or written; may replace it. */
+/* Call this after a token was chosen or written; it may replace the token. */
 bool generate_thought_take(struct generate_thought *t, int32_t *id, struct base_error *err);
 
 #endif

@@ -11,7 +11,7 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
-/* The output of the mixer, or the sum of the outputs of two. */
+/* Returns the output of the mixer, or the sum of the outputs of two mixers. */
 static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -19,14 +19,15 @@ static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_
     return l->mixer_2.block ? engine_add(b->g, m, build_part(b, &l->mixer_2, x)) : m;
 }
 
-/* A sublayer's output, scaled by residual_scale. */
+/* Returns a sublayer's output x times residual_scale. */
 static struct engine_tensor *scaled(const struct model_builder *b, struct engine_tensor *x)
 {
     const float scale = b->params->residual_scale;
     return scale == 1.0f ? x : engine_scale(b->g, x, scale, 0.0f);
 }
 
-/* x += m(N x) + f(N x) with one or two norms. */
+/* x += m(N x) + f(N x): both sublayers read the layer's input, through one norm or one norm
+ * each. */
 static struct engine_tensor *build_parallel(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -39,7 +40,7 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
-/* The outputs of the layer's networks for x, which is normalized. */
+/* Returns the output of the layer's feed-forward networks for the normalized rows x. */
 static struct engine_tensor *build_networks(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -56,7 +57,7 @@ static struct engine_tensor *build_networks(struct model_builder *b, struct engi
     return mean ? engine_scale(b->g, f, sqrtf(0.5f), 0.0f) : f;
 }
 
-/* x += m(x), then x += f(x), with norms before, after or both. */
+/* x += m(x), then x += f(x), with a norm of each sublayer's input, of its output, or both. */
 static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
@@ -83,7 +84,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
-/* Builds one layer: x [T][E] to [T][E]; in the last layer only the rows whose logits are requested
+/* Builds one layer, x [T][E] to [T][E]. In the last layer only the rows whose logits are requested
  * continue after the mixer. */
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
 {
@@ -111,7 +112,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     return engine_name(x, "embedding");
 }
 
-/* The logits of normalized rows x [n][E]. */
+/* Returns the logits [n][V] of the normalized rows x [n][E]. */
 static struct engine_tensor *build_logits(const struct model_builder *b,
                                           const struct model_linear *output,
                                           struct engine_tensor *x)
@@ -123,13 +124,14 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     return engine_name(x, "logits");
 }
 
-/* The maximum number of nodes of a layer. */
+/* Returns an upper bound of the graph nodes that one layer needs. */
 static uint32_t nodes_of_layer(const struct model_params *p)
 {
     return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
 }
 
-/* Only the states are needed: the last writes depend on everything before. */
+/* Makes the last layer's state the outputs of a graph without logits. Every other node is an input
+ * of these writes, directly or not, so the graph's planner keeps it. */
 static void output_state(const struct model_builder *b)
 {
     for (int i = 0; i < 2; i++)

@@ -16,25 +16,25 @@ struct model {
 
 /* ---- Graphs (build.c) ---- */
 
-/* The MTP layer (multi-token prediction: drafts of the token after the next), for T tokens: at
- * position p it reads token p and the hidden state of position p - 1, so that its keys and values
- * lie in the slots of the token. */
+/* The graph of the MTP layer (multi-token prediction, which drafts the token after the next) for T
+ * tokens. At position p it reads token p and the hidden state of position p - 1, and stores keys
+ * and values in the slot of token p. */
 struct model_mtp_graph {
     struct engine_graph *graph;
     struct engine_tensor *ids, *positions; /* I32 [T] */
     struct engine_tensor *hidden;          /* F32 [T][E] */
-    struct model_state_inputs inputs;      /* keys and values alone */
-    /* F32 [1][E] and [1][V]: the hidden state for the next position, and logits; NULL in a graph
-     * that only stores keys and values. */
+    struct model_state_inputs inputs;      /* only keys and values */
+    /* F32 [1][E], the hidden state for the next position, and F32 [1][V]; both NULL in a graph that
+     * only stores keys and values */
     struct engine_tensor *next, *logits;
 };
 
 bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
                      uint32_t n_tokens, bool guesses, struct base_error *err);
 
-/* One planned graph for a batch shape: T tokens in, final hidden rows of n_out of them out. In the
- * last layer n_rows of the tokens continue after the mixer: those, and the ones whose hidden states
- * an MTP layer gets. */
+/* A planned graph for a batch shape: T tokens in, the final hidden states of n_out of them out.
+ * After the mixer of the last layer the graph continues with n_rows of the tokens: those with
+ * logits, and those whose hidden states the MTP layer reads. */
 struct model_graph {
     struct engine_graph *graph;
     uint32_t n_tokens, n_rows, n_out;
@@ -43,8 +43,8 @@ struct model_graph {
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
     struct model_state_inputs inputs; /* where each token's state is stored */
-    struct engine_tensor *rows;       /* I32 [n_rows]: tokens; NULL if n_rows is 0 or T */
-    struct engine_tensor *out_rows;   /* I32 [n_out]: of n_rows; NULL if n_out is 0 or n_rows */
+    struct engine_tensor *rows;       /* I32 [n_rows]: token indices; NULL if n_rows is 0 or T */
+    struct engine_tensor *out_rows;   /* I32 [n_out]: row indices; NULL if n_out is 0 or n_rows */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
     struct engine_tensor *all;        /* F32 [n_rows][E]: what the MTP layer reads, or NULL */
     uint64_t last_used;
@@ -56,7 +56,7 @@ bool model_graph_build(struct model_graph *g, struct model *m, struct model_stat
 void model_graph_free(struct model_graph *g);
 uint64_t model_graph_bytes(const struct model_graph *g);
 
-/* The output product: hidden F32 [rows][E] to logits F32 [rows][V]. */
+/* A planned graph of the output projection: hidden states F32 [rows][E] to logits F32 [rows][V]. */
 struct model_head {
     struct engine_graph *graph;
     uint32_t n_rows;
@@ -68,14 +68,14 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
 /* ---- The MTP layer, in a session (mtp.c) ---- */
 
 enum {
-    MODEL_MTP_ROWS = 96, /* hidden states that a sequence keeps */
-    MODEL_MTP_GRAPHS = 7 /* of 1, 2, 4, ... MODEL_MTP_PENDING tokens */
+    MODEL_MTP_ROWS = 96, /* hidden states that the session keeps of a sequence */
+    MODEL_MTP_GRAPHS = 7 /* for 1, 2, 4, ... MODEL_MTP_PENDING tokens */
 };
 
-/* Of position p in row p % MODEL_MTP_ROWS. */
+/* Names the hidden state in row p % MODEL_MTP_ROWS, that of position p. */
 struct model_mtp_row {
     uint32_t position;
-    int32_t id; /* the token there; -1: the row is empty */
+    int32_t id; /* the token at that position; -1: the row is empty */
 };
 
 struct model_mtp_rows {
@@ -84,37 +84,37 @@ struct model_mtp_rows {
     uint32_t n_embd;
     float *hidden;             /* [n_seq][MODEL_MTP_ROWS][E] */
     struct model_mtp_row *row; /* [n_seq][MODEL_MTP_ROWS] */
-    /* [n_seq]: keys and values of the positions from state->kv.mtp_first to `stored` are computed;
-     * hidden states of the positions up to `end` are kept. */
+    /* [n_seq] each. `stored`: the keys and values of the positions from state->kv.mtp_first up to
+     * it are computed. `end`: the hidden states of the positions up to it are kept. */
     uint32_t *stored, *end;
     uint32_t *share; /* [n_seq]: of the last tokens of a call, those whose hidden states are kept */
     struct model_mtp_graph guess, store[MODEL_MTP_GRAPHS]; /* built when first used */
 };
 
-/* On failure call model_mtp_free too. */
+/* Allocates the rows of all sequences. After a failure the caller still calls model_mtp_free. */
 bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
                     struct base_error *err);
-void model_mtp_free(struct model_mtp_rows *r); /* a zeroed one is fine */
-/* The sequence is another, loaded with keys and values (its rows are empty), or a copy of `from`.
- */
+void model_mtp_free(struct model_mtp_rows *r); /* may be all zeros */
+/* _clear: sequence `seq` is new, or was loaded with its keys and values; its rows become empty.
+ * _copy: `to` became a copy of `from`. */
 void model_mtp_clear(struct model_mtp_rows *r, uint32_t seq);
 void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to);
-/* Adds the bytes of all graphs. */
+/* Builds all graphs and adds their bytes to *bytes. */
 bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err);
-/* The number of the last of n > 0 consecutive tokens whose hidden states are kept. */
+/* Returns how many of the last of n > 0 consecutive tokens have their hidden states kept. */
 uint32_t model_mtp_share(const struct model_params *p, uint64_t n);
-/* A call evaluates n tokens of the sequence: sets its share. */
+/* Announces that a call will evaluate n tokens of the sequence: sets its `share`. */
 void model_mtp_expect(struct model_mtp_rows *r, uint32_t seq, uint32_t n);
-/* After a run of g: keeps the hidden states of its tokens row[n_rows]. */
+/* Copies the hidden states of the tokens row[n_rows] after a run of g. */
 bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
                     const struct model_token *tokens, const uint32_t *row, struct base_error *err);
-/* Computes the layer's keys and values of positions before `end` that lack them; if the hidden
- * states before it are not kept, the layer begins there. */
+/* Computes the missing keys and values of the layer for positions before `end`. If the hidden
+ * states that this needs are not kept, the layer's keys and values begin at `end`. */
 bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struct base_error *err);
-/* See model_seq_guess_begin. */
+/* See model_seq_draft_begin. */
 bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err);
-/* See model_seq_guess, whose arguments have been checked. */
-bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+/* See model_seq_draft. The caller has checked the arguments. */
+bool model_mtp_draft(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 #endif

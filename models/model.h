@@ -1,9 +1,9 @@
-/* models/model.h: opening and evaluating a model.
+/* models/model.h: opens models and evaluates tokens.
  *
- * Owns: hyper-parameters, the architecture table, weights by name, graph builders, sequence memory.
- * Refuses: text, sampling, printing. A model is immutable once open (weights stay in the mapped
- * file); a session is the mutable part: one or several sequences of tokens, their cache, the
- * graphs. */
+ * Contains hyper-parameters, the architecture table, weights by name, graph builders and the state
+ * of sequences; no text, sampling or printing. A model is immutable once open (its weights are in
+ * the mapped file). A session is the mutable part: one or several sequences of tokens, their cache,
+ * and the graphs. */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
@@ -18,59 +18,63 @@ enum model_unused {
     MODEL_USED,
     MODEL_UNUSED_IMAGES,
     MODEL_UNUSED_AUDIO,
-    MODEL_UNUSED_DRAFTS, /* layers that predict later tokens */
-    MODEL_UNUSED_HEADS,  /* for outputs other than next-token logits */
+    MODEL_UNUSED_DRAFTS, /* of layers that predict later tokens */
+    MODEL_UNUSED_HEADS,  /* of outputs other than next-token logits */
     MODEL_UNUSED_OTHER,  /* without effect on this architecture's text */
     MODEL_UNUSED_COUNT
 };
 
-struct model_facts { /* public facts of a model */
+struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;                          /* an MTP layer: model_seq_guess */
+    bool has_mtp;                          /* the file has an MTP layer: model_seq_draft works */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 
-/* Overrides of position scaling: keys "option.NAME" for gguf_override, set before model_open. NAME
- * is rope.freq_base or rope.scaling.X, X one of type (none, linear, yarn), factor,
- * original_context_length, yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow. Base
- * and factor apply to layers without a window, and to windowed layers that have no base of their
- * own. */
+/* Overrides of position scaling, for gguf_override before model_open: keys "option.NAME". NAME is
+ * rope.freq_base or rope.scaling.X, where X is type (none, linear or yarn), factor,
+ * original_context_length, yarn_ext_factor, yarn_attn_factor, yarn_beta_fast or yarn_beta_slow.
+ * Base and factor apply to layers without a window, and to windowed layers that have no base of
+ * their own. */
 #define MODEL_OPTION_PREFIX "option"
 
-/* `file` and `engine` must outlive the model. NULL and BASE_MODEL for a missing, damaged or
- * unsupported model: the message names the key, the tensor or the architecture. */
+/* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with
+ * model_close. Returns NULL with BASE_MODEL if the model is incomplete, damaged or not supported:
+ * the message names the key, the tensor or the architecture. */
 struct model *model_open(const struct gguf_file *file, struct engine *engine,
                          struct base_error *err);
-void model_close(struct model *m); /* NULL is fine */
+void model_close(struct model *m); /* accepts NULL */
 const struct model_facts *model_facts(const struct model *m);
 
 struct model_session_options {
-    uint32_t n_seq;       /* sequences, 0 .. n_seq - 1; 0: one */
+    uint32_t n_seq;       /* number of sequences; their ids are 0 .. n_seq - 1; 0: one */
     uint32_t n_ctx;       /* tokens per sequence; 0: the trained context, at most 4096 */
-    uint32_t n_batch;     /* maximum of tokens evaluated at once; 0: 512 */
+    uint32_t n_batch;     /* maximum number of tokens in one run; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
-    bool mtp; /* keeps what model_seq_guess needs, if the file has an MTP layer */
+    bool mtp; /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */
 
-/* Allocates the cache and plans the graphs that the options imply. */
+/* Allocates the cache and plans the graphs that the options imply. Returns NULL with BASE_USAGE for
+ * options that do not fit the model and BASE_NO_MEMORY. The caller frees it with
+ * model_session_free. */
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
                                         struct base_error *err);
-void model_session_free(struct model_session *s); /* NULL is fine */
+void model_session_free(struct model_session *s); /* accepts NULL */
 uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
-uint32_t model_session_n_vocab(const struct model_session *s); /* floats of a row of logits */
-/* Bytes of the cache of all sequences. Memory that no token was written to is not resident. */
+uint32_t model_session_n_vocab(const struct model_session *s); /* number of logits per token */
+/* Returns the bytes of the cache of all sequences. The parts that no token was written to take no
+ * physical memory. */
 uint64_t model_session_cache_bytes(const struct model_session *s);
-/* Computes the bytes of all graphs that model_eval plans for a prompt of n_prompt tokens followed
- * by single tokens. With an engine that only plans (plan_only) a session provides only this and the
- * sizes above, and allocates no memory for graphs and cache. */
+/* Computes the bytes of all graphs that model_eval needs for a prompt of n_prompt tokens followed
+ * by single tokens. With an engine that only plans (plan_only) a session offers only this function
+ * and the sizes above, and allocates no memory for graphs and cache. */
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err);
-/* Adds the bytes of the graphs for a batch of n tokens of one sequence that all have logits. */
+/* Adds to *bytes those of the graphs for a batch of n tokens of one sequence, all with logits. */
 bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
                               struct base_error *err);
 
@@ -85,60 +89,61 @@ struct model_token {
     bool wants_logits;
 };
 
-/* Receives the requested rows of logits in the order of the tokens, several rows at a time: the
- * first row's index among those requested, the number of rows, [rows][n_vocab]. The logits are
- * valid during the call. */
+/* Receives the requested rows of logits in the order of the tokens, several rows per call: `first`
+ * is the index of the first one among the requested rows, logits is [rows][n_vocab] and valid
+ * during the call. Returns false after setting *err to stop the evaluation. */
 typedef bool (*model_logits_sink)(void *user, uint64_t first, uint64_t rows, const float *logits,
                                   struct base_error *err);
 
-/* Appends each token to its sequence, n_batch of them in one run of the graph; in one call a
- * sequence may occur any number of times. BASE_TOO_LONG when a sequence's context would overflow
- * and BASE_FAILED for an id or a sequence that does not exist: nothing is evaluated. After another
- * error (an interrupt, an error of the sink) the tokens of the batch that failed are removed.
- * `sink` may be NULL. */
+/* Appends each token to its sequence and evaluates it, at most n_batch tokens per run of the graph.
+ * A call may have any number of tokens of a sequence. Fails with BASE_TOO_LONG when a sequence
+ * would exceed its context, and with BASE_FAILED for a token id or sequence that does not exist,
+ * before any evaluation. After another error (an interrupt, an error of the sink) the tokens of the
+ * failed batch are removed. `sink` may be NULL. */
 bool model_eval_batch(struct model_session *s, const struct model_token *tokens, uint64_t n,
                       model_logits_sink sink, void *user, struct base_error *err);
 
-uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
+uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* in tokens */
 
-/* Removes tokens from position `length` on and returns how many are left: `length`; 0 when a
- * sliding-window cache lacks what the positions after `length` attend to; or, for a model with
- * recurrent states, the length of the nearest earlier snapshot (models/state/recurrent.h). */
+/* Removes the tokens from position `length` on. Returns the number of tokens that are left:
+ * `length`; or 0 if a sliding-window cache lacks positions that the next tokens attend to; or, for
+ * a model with recurrent states, the length of the nearest earlier snapshot
+ * (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 
-/* Sets the next lengths to which the sequence can be cut exactly, besides those at which
- * evaluations end; 0: none. A model with recurrent states ends a run at such a length. Results have
- * the same bits with and without marks. */
+/* Sets the next lengths to which the sequence can be cut back exactly, besides those at which
+ * evaluations end; 0: none. A model with recurrent states ends a run at such a length. Marks do not
+ * change a bit of the results. */
 enum { MODEL_MARKS = 2 };
 void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length[MODEL_MARKS]);
 
-/* `to` becomes the first `length` tokens of `from` (its previous content is dropped) and shares
- * their KV slots instead of copying them. Returns the tokens that `to` now holds: `length` (at most
- * those of `from`), or fewer as with truncation. */
+/* Replaces `to` by the first `length` tokens of `from` and shares their KV slots instead of copying
+ * them. Returns the new number of tokens of `to`: `length`, at most those of `from`, or fewer as
+ * with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
 
 /* ---- Draft tokens of an MTP layer (multi-token prediction) ---- */
 
 bool model_session_has_mtp(const struct model_session *s);
 
-/* Chooses a token by logits [n_vocab]; -1: an error. */
+/* Chooses a token by its logits [n_vocab]. Returns -1 after setting *err. */
 typedef int32_t (*model_chooser)(void *user, const float *logits, struct base_error *err);
 
-/* Computes what model_seq_guess needs of the sequence, which it does itself otherwise. */
-bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err);
+/* Computes in advance what model_seq_draft needs of the sequence. */
+bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err);
 
-/* The first n > 0 of ids[n + k] follow the tokens of the sequence. Writes the k > 0 draft tokens
- * after them, chosen one after another, to the others. n + k is at most 33. The sequence does not
- * change. The session keeps the hidden states of the latest 96 evaluated positions of a sequence;
- * for a position without one the layer's own output is used, or zeros. */
-bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+/* Drafts tokens after the sequence. The first n > 0 of ids[n + k] are the tokens that follow it;
+ * the function writes k > 0 draft tokens after them, chosen one after another. n + k is at most 33.
+ * The sequence does not change. The session keeps the hidden states of the latest 96 evaluated
+ * positions of a sequence; for other positions it uses the layer's own output, or zeros. */
+bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err);
 
 /* ---- Saved sequences ----
  *
- * A sequence as bytes, for a session of the same model with the same cache types and `mtp`. A
- * loaded sequence continues with the same bits as the saved one. Only the same build of the program
- * can read the bytes: they have no version and no names. */
+ * A sequence is saved as bytes for a session of the same model with the same cache types and `mtp`.
+ * A loaded sequence continues with the same bits as the saved one. Only the same build of the
+ * program can read the bytes: they contain neither version nor names. */
 
 struct model_sink { /* writes the next n bytes */
     bool (*write)(void *user, const void *bytes, uint64_t n, struct base_error *err);
@@ -148,24 +153,24 @@ enum { MODEL_READERS_MAX = 8 };
 struct model_source { /* copies or skips the next n bytes; both fail past the end */
     bool (*read)(void *user, void *bytes, uint64_t n, struct base_error *err);
     bool (*pass_over)(void *user, uint64_t n, struct base_error *err);
-    void *user[MODEL_READERS_MAX]; /* readers of the same bytes, one per thread, each of which
-                                      starts at their beginning */
+    void *user[MODEL_READERS_MAX]; /* one per thread; each reads the same bytes from their start */
     unsigned n_users;              /* at least 1 */
 };
 
-/* Writes the state of a sequence that is not empty. Errors are those of the sink and
+/* Writes the state of a sequence, which must not be empty. Fails with the sink's errors and
  * BASE_NO_MEMORY. */
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
                     struct base_error *err);
 
-/* Replaces `seq` by the first tokens of a saved sequence, as many as can be restored and at most
- * `most`; returns their number. Returns 0 if they are fewer than `least`, and `seq` is unchanged;
- * or after an error, and `seq` may be empty. Any bytes are safe to read; the source must check that
- * they are those that were saved. */
+/* Replaces `seq` by the first tokens of a saved sequence, as many as can be restored, at most
+ * `most`. Returns their number. Returns 0 without an error if they would be fewer than `least`;
+ * `seq` is then unchanged. Returns 0 with an error if reading fails; `seq` is then unchanged or
+ * empty. Reading any bytes is memory-safe, but the source must check that they are those that were
+ * saved. */
 uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
                         const struct model_source *from, struct base_error *err);
 
-/* ---- Sequence 0 alone ---- */
+/* ---- Functions for sequence 0 ---- */
 
 uint32_t model_session_length(const struct model_session *s);
 uint32_t model_session_truncate(struct model_session *s, uint32_t length);
@@ -173,13 +178,13 @@ uint32_t model_session_truncate(struct model_session *s, uint32_t length);
 /* Which positions get logits. */
 enum model_logits { MODEL_LOGITS_NONE, MODEL_LOGITS_LAST, MODEL_LOGITS_ALL };
 
-/* Appends ids[n] (in batches of n_batch). The sink's `first` counts ids: with LAST it is n - 1.
- * Errors are those of model_eval_batch. */
+/* Appends ids[n] to sequence 0 and evaluates them, n_batch at a time. The sink's `first` counts
+ * ids: with MODEL_LOGITS_LAST it is n - 1. Errors are those of model_eval_batch. */
 bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum model_logits which,
                 model_logits_sink sink, void *user, struct base_error *err);
 
-/* The logits [n_vocab] of the last token that requested logits; NULL before, and after
- * truncation. */
+/* Returns the logits [n_vocab] of the last token that had logits; NULL before the first one and
+ * after a truncation. They are valid until the next evaluation. */
 const float *model_last_logits(const struct model_session *s);
 
 #endif

@@ -1,22 +1,24 @@
-/* models/mtp.c: the MTP layer (multi-token prediction), which drafts the token after the next, in a
- * session. See models/internal.h and model_seq_guess.
+/* models/mtp.c: the MTP layer (multi-token prediction) of a session, which drafts the token after
+ * the next. See models/internal.h and model_seq_draft.
  *
  * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
- * with the others. They are computed from embeddings and the hidden states of the positions before,
- * for many positions at once: before a draft, before a sequence is saved, and when
- * MODEL_MTP_PENDING of them are missing; so a text without drafts has nearly no cost of them. A
- * sequence keeps its latest hidden states: those of the positions without keys and values, and
- * those before, because wrong drafts cut the sequence back. A hidden state that is not kept is
- * taken as zero: the draft may be worse, and the text is the same.
+ * with the others. Each needs the token's embedding and the hidden state of the position before it.
+ * The session computes them for many positions at once: before a draft, before it saves a sequence,
+ * and when MODEL_MTP_PENDING of them are missing. So a text without drafts costs almost nothing
+ * more. The session keeps the latest hidden states of each sequence: those of the positions without
+ * keys and values, and some earlier ones, because rejected drafts cut the sequence back. Zeros
+ * replace a hidden state that is not kept: this can make a draft worse, but never changes the text.
  *
- * A prompt without the layer computes its last hidden state alone, which saves most of a layer. So
- * of a long prompt only the last hidden states are computed for the layer (model_mtp_share), and
- * its drafts attend to these positions and what follows. */
+ * A prompt without this layer computes only its last hidden state, which saves most of the last
+ * layer's work. To keep this advantage, a long prompt computes only its last hidden states for the
+ * MTP layer (model_mtp_share), whose drafts then attend only to these and later positions. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_LAYERS = 64 /* a model of so many computes them all, for one percent to two */ };
+/* The hidden states that a long prompt computes for the MTP layer are 1 / ALL_LAYERS of its
+ * work. */
+enum { ALL_LAYERS = 64 };
 
 bool model_mtp_init(struct model_mtp_rows *r, struct model *m, struct model_state *state,
                     struct base_error *err)
@@ -49,22 +51,22 @@ void model_mtp_free(struct model_mtp_rows *r)
 
 /* ---- Graphs ---- */
 
-static bool has_guess(struct model_mtp_rows *r, struct base_error *err)
+static bool has_draft_graph(struct model_mtp_rows *r, struct base_error *err)
 {
     return r->guess.graph || model_mtp_build(&r->guess, r->m, r->state, 1, true, err);
 }
 
-static bool has_store(struct model_mtp_rows *r, uint32_t i, struct base_error *err)
+static bool has_store_graph(struct model_mtp_rows *r, uint32_t i, struct base_error *err)
 {
     return r->store[i].graph || model_mtp_build(&r->store[i], r->m, r->state, 1u << i, false, err);
 }
 
 bool model_mtp_plan(struct model_mtp_rows *r, uint64_t *bytes, struct base_error *err)
 {
-    if (!has_guess(r, err)) return false;
+    if (!has_draft_graph(r, err)) return false;
     *bytes += (uint64_t)engine_graph_bytes(r->guess.graph);
     for (uint32_t i = 0; i < MODEL_MTP_GRAPHS; i++) {
-        if (!has_store(r, i, err)) return false;
+        if (!has_store_graph(r, i, err)) return false;
         *bytes += (uint64_t)engine_graph_bytes(r->store[i].graph);
     }
     return true;
@@ -100,7 +102,8 @@ void model_mtp_copy(struct model_mtp_rows *r, uint32_t from, uint32_t to)
     r->end[to] = r->end[from];
 }
 
-/* The hidden state of `position`, whose token must be `id` (-1: any); NULL if it is not kept. */
+/* Returns the hidden state [E] of `position`, whose token must be `id` (-1: any); NULL if it is not
+ * kept. */
 static const float *find(const struct model_mtp_rows *r, uint32_t seq, uint32_t position,
                          int32_t id)
 {
@@ -118,7 +121,8 @@ static void keep(struct model_mtp_rows *r, uint32_t seq, uint32_t position, int3
 
 /* ---- Runs ---- */
 
-/* Token `id` at `at`, with the hidden state of the position before it; NULL: zeros. */
+/* Fills the inputs of a graph for token `id` at `at` with the hidden state [E] of the position
+ * before it; NULL: zeros. */
 static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g, int32_t id,
                  const struct model_place *at, const float *hidden)
 {
@@ -135,7 +139,7 @@ static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g
         if (!g->inputs.kv.range[kind]) continue;
         int32_t *range = (int32_t *)g->inputs.kv.range[kind]->data + 4 * (size_t)at->t;
         if (range[1] < (int32_t)first) range[1] = (int32_t)first;
-        if (range[1] >= range[2]) range[1] = range[2] - 1; /* to itself */
+        if (range[1] >= range[2]) range[1] = range[2] - 1; /* at least to itself */
     }
 }
 
@@ -146,7 +150,7 @@ bool model_mtp_store(struct model_mtp_rows *r, uint32_t seq, uint32_t end, struc
     while (*stored < end) {
         uint32_t i = 0;
         while (i + 1 < MODEL_MTP_GRAPHS && 2u << i <= end - *stored) i++;
-        if (!has_store(r, i, err)) return false;
+        if (!has_store_graph(r, i, err)) return false;
         struct model_place at = {.seq = seq, .position = *stored};
         for (; at.t < 1u << i; at.t++, at.position++) {
             const uint32_t p = at.position;
@@ -173,8 +177,8 @@ void model_mtp_expect(struct model_mtp_rows *r, uint32_t seq, uint32_t n)
     r->share[seq] = model_mtp_share(&r->m->params, n);
 }
 
-/* The hidden state of position p is kept next. Keys and values need the one before: where it is not
- * kept, and at position 0, the layer begins with the next position. */
+/* Prepares for keeping the hidden state of position p. Keys and values need the hidden state of the
+ * position before; if that is not kept, and at position 0, they begin with the next position. */
 static void follow(struct model_mtp_rows *r, uint32_t seq, uint32_t p)
 {
     uint32_t *first = &r->state->kv.mtp_first[seq];
@@ -199,10 +203,10 @@ bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
 
 bool model_mtp_begin(struct model_mtp_rows *r, uint32_t seq, struct base_error *err)
 {
-    return has_guess(r, err) && model_mtp_store(r, seq, r->state->length[seq], err);
+    return has_draft_graph(r, err) && model_mtp_store(r, seq, r->state->length[seq], err);
 }
 
-bool model_mtp_guess(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+bool model_mtp_draft(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
     struct model_state *state = r->state;

@@ -11,7 +11,8 @@
 
 enum { N_NEAREST = 3, MAX_COMPARED = 32 };
 
-/* Insertions, deletions and exchanges of characters that turn a into b (Levenshtein 1966). */
+/* Returns the number of insertions, deletions and exchanges of characters that turn a into b
+ * (Levenshtein 1966). */
 static unsigned edit_distance(struct gguf_str a, const char *b)
 {
     unsigned row[MAX_COMPARED + 1];
@@ -66,7 +67,8 @@ static bool read_arch(struct model_params *p, const struct gguf_file *file, stru
 
 /* ---- Numbers of the whole model ---- */
 
-/* A few files have only the output's weight, which is the embeddings too. */
+/* Reads the size of the vocabulary from the shape of the embeddings. A few files have only the
+ * weight of the output projection, which then serves as the embeddings too. */
 static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
@@ -141,7 +143,7 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
         (row->softcap_key &&
          !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap)))
         return false;
-    /* Files also write 0 for an absent number. */
+    /* Some files write 0 instead of leaving the key out. */
     if (p->embd_scale == 0.0f) p->embd_scale = 1.0f;
     if (p->residual_scale == 0.0f) p->residual_scale = 1.0f;
     if (p->logit_scale == 0.0f) p->logit_scale = 1.0f;
@@ -168,7 +170,7 @@ static bool read_temperature(struct model_reader *r, struct model_params *p)
            model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
 }
 
-/* Reads the counts of experts, if the architecture has experts. */
+/* Reads the numbers of experts of an architecture with experts. */
 static bool read_experts(struct model_reader *r, struct model_params *p)
 {
     if (!p->arch->experts.allowed) return true;
@@ -186,7 +188,7 @@ static bool has_tensor(const struct model_reader *r, uint32_t layer, const char 
     return gguf_tensor_find(r->file, name) != NULL;
 }
 
-/* Reads the number of passes over the layers. */
+/* Reads how many times a token passes through the layers. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
     bool skip = false;
@@ -202,11 +204,11 @@ static bool read_passes(struct model_reader *r, struct model_params *p)
 
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
-    /* Every layer has tensors of its own, so the number of tensors bounds the count. */
+    /* Every layer has at least one tensor, so the number of tensors bounds the number of layers. */
     const uint64_t n_tensors = gguf_tensor_count(r->file);
     if (n_tensors == 0)
         return base_fail(r->err, BASE_MODEL,
-                         "the file holds no tensors: a vocabulary without a model");
+                         "the file has no tensors: a vocabulary without a model");
     const uint32_t max_layers =
         n_tensors < MODEL_MAX_LAYERS ? (uint32_t)n_tensors : MODEL_MAX_LAYERS;
     if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||
@@ -312,7 +314,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     return true;
 }
 
-/* Whether a layer of experts has a dense network too. */
+/* Returns whether a layer of experts also has a dense network. */
 static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
 {
     const enum model_beside rule = p->arch->experts.beside;

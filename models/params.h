@@ -1,7 +1,7 @@
 /* models/params.h: one model's numbers and tensors, layer by layer.
  *
- * A layer is {mixer, feed-forward network, norms}. Which blocks these are is the architecture's
- * plan; a block's data of a layer (numbers, tensors) is a struct that only its file in
+ * A layer is {mixer, feed-forward network, norms}. The architecture's plan selects the blocks. The
+ * data of a layer's block (numbers, tensors) is a struct that only the block's file in
  * models/block/ declares. Private to models/. */
 #ifndef MODELS_PARAMS_H
 #define MODELS_PARAMS_H
@@ -35,17 +35,17 @@ enum model_tensor_kind {
 
 enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };
 
-/* Offsets lie in the block's struct and count from 1 (MODEL_AT); 0 is none. Sizes are uint32_t
- * fields of that struct, so that they differ by layer; a tensor with a size of 0 is not part of
- * this model, and a file that has it is refused (see model_weights_bind). Without an offset a size
- * is 1. */
+/* A tensor as a row of data. Offsets are those of the block's struct plus 1 (MODEL_AT); 0 means
+ * none. Sizes are uint32_t fields of that struct, because they differ by layer; without an offset a
+ * size is 1. A tensor with a size of 0 is not part of this model, and model_weights_bind reports an
+ * error for a file that has it. */
 struct model_tensor_row {
     const char *name; /* without "blk.N.", which precedes a layer's tensors */
     enum model_tensor_kind kind;
     enum model_need need;
     uint16_t field;                  /* a pointer, a model_norm or a model_linear */
-    uint16_t inputs, outputs, depth; /* sizes */
-    uint16_t unless;                 /* not required if this linear, of an earlier row, was found */
+    uint16_t inputs, outputs, depth; /* offsets of sizes */
+    uint16_t unless;                 /* not required if this earlier linear was found */
 };
 #define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
 
@@ -55,18 +55,17 @@ struct model_block; /* models/block/blocks.h */
 
 struct model_part {
     const struct model_block *block; /* NULL: the layer has no such part */
-    void *self;                      /* [block->size], owned by the params */
+    void *self;                      /* [block->size], freed with the params */
 };
 
-/* Keys and values that a layer caches for each token. */
+/* The shape of the keys and values that a layer caches for each token. */
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
-    bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on
-                   */
+    bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
 };
 
-/* The recurrent state of a layer. */
+/* The shape of a layer's recurrent state. */
 struct model_recurrent_shape {
     uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
     uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
@@ -75,7 +74,7 @@ struct model_recurrent_shape {
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
-    uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
+    uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* optional in files */
     uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm */
@@ -86,16 +85,16 @@ struct model_layer {
     struct model_part beside;  /* experts beside ffn */
     uint32_t n_beside_norms;   /* E or 0: size of the next three norms */
     struct model_norm ffn_norm_1, beside_post_norm; /* norms of the outputs of ffn and beside */
-    struct model_norm beside_norm; /* norm of the input of beside; may occur without the others */
+    struct model_norm beside_norm; /* norm of the input of beside; possible without the others */
     struct model_part tail;        /* block at the layer's end; with AltUp it is the entire layer */
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
-    bool idle;                       /* the layer has tensors and no effect */
+    bool idle;                       /* the layer has tensors but no effect */
     struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;
 };
 
-enum { MODEL_STREAMS = 4 }; /* of AltUp */
+enum { MODEL_STREAMS = 4 }; /* streams of AltUp */
 
 /* Tensors before and after the layers. */
 struct model_ends {
@@ -113,8 +112,8 @@ struct model_ends {
     struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
     struct model_norm output_norm;   /* [E] */
     struct model_linear output;      /* V x E; the embeddings if missing */
-    /* Divisors of the RoPE frequencies: of all contexts, or of contexts longer than the original
-     * one and of others. */
+    /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
+     * one, and for other contexts. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
 };
 
@@ -122,8 +121,8 @@ struct model_ends {
 struct model_mtp {
     uint32_t n_embd, n_both, n_vocab; /* E, 2 E, V; 0 where the file has none */
     struct model_norm embd_norm, hidden_norm;
-    struct model_linear in;           /* E x 2 E: of both, side by side */
-    struct engine_tensor *token_embd; /* of its own; NULL: the model's, as the next two */
+    struct model_linear in;           /* E x 2 E: multiplies both, concatenated */
+    struct engine_tensor *token_embd; /* NULL: the model's own, as for the next two */
     struct model_norm output_norm;
     struct model_linear output;
 };
@@ -150,35 +149,35 @@ struct model_params {
     struct model_layer *layer; /* [n_layer + n_mtp], owned */
 };
 
-/* Reads and checks the numbers; n_vocab comes from the embedding's shape. BASE_MODEL names the key,
- * or for an unknown architecture its name and the nearest supported ones. On failure *p is
- * empty. */
+/* Reads and checks the numbers; n_vocab comes from the shape of the embeddings. Fails with
+ * BASE_MODEL: the message names the key, or an unknown architecture and the supported ones with the
+ * nearest names. After a failure *p is empty. The caller frees it with model_params_free. */
 bool model_params_read(struct model_params *p, const struct gguf_file *file,
                        struct base_error *err);
 void model_params_free(struct model_params *p);
 
-/* Calls `visit` with each row of tensors that the model has, in a fixed order: `prefix` is "" or
- * "blk.N.", `self` the struct that the row's offsets lie in. Stops at the first false and returns
- * it. */
+/* Calls `visit` for each row of tensors that the model has, in a fixed order. `prefix` is "" or
+ * "blk.N."; the row's offsets are those of the struct `self`. Returns false as soon as `visit`
+ * does. */
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
-/* The name of a tensor in the model's file: PREFIX ROW "." PART, or its alias in the
+/* Writes a tensor's name in the model's file: PREFIX ROW "." PART, or its alias in the
  * architecture. */
 enum { MODEL_TENSOR_NAME = 96 };
 void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
                        const char *part, char name[MODEL_TENSOR_NAME]);
-/* A size of a row (see model_tensor_row). */
+/* Returns the size at an offset of a row (see model_tensor_row). */
 uint32_t model_row_size(const void *self, uint16_t offset);
 
 /* ---- Metadata keys (reader.c) ----
  *
- * Keys are "ARCH.name". Every number that is later used as a size or divisor is checked against
- * bounds, so builders need no checks. An absent key leaves *out unchanged, unless it is required.
- * All functions return false with BASE_MODEL naming the key, or with BASE_USAGE if gguf_override
- * gave the value. */
+ * Keys are "ARCH.name". The functions check every number against bounds; numbers become sizes and
+ * divisors, so builders need no checks of their own. An absent key leaves *out unchanged, unless it
+ * is required. Functions that fail return false with BASE_MODEL, or with BASE_USAGE if
+ * gguf_override set the value; the message names the key. */
 
-/* Bounds above any published model that keep products of two of these numbers from overflowing. */
+/* Bounds above those of any published model; products of two of these numbers cannot overflow. */
 enum {
     MODEL_MAX_DIM = 1 << 20,
     MODEL_MAX_HEADS = 1 << 14,
@@ -190,36 +189,36 @@ enum {
 
 struct model_reader {
     const struct gguf_file *file;
-    const char *name; /* the prefix of keys */
+    const char *name; /* the prefix of the keys */
     uint32_t n_layer;
     struct base_error *err;
-    char key[128]; /* the latest key in full */
+    char key[128]; /* the full name of the latest key */
 };
 
-/* The full key, in r->key. */
+/* Writes the full key into r->key and returns it. */
 const char *model_reader_key(struct model_reader *r, const char *name);
 bool model_reader_has(struct model_reader *r, const char *name);
-/* Whether gguf_override gave the value. */
+/* Returns whether gguf_override set the value. */
 bool model_reader_given(struct model_reader *r, const char *name);
-/* Fails with a text about the key `name`; BASE_USAGE if its value was given. */
+/* Fails with a message about the key `name`: BASE_USAGE if gguf_override set its value. */
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A number in min .. max. */
+/* Reads a number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,
                     uint32_t max, uint32_t *out);
-/* As above for one layer: the key is one number for all layers, or an array of at least n_layer;
- * layers past its end have its last item. */
+/* Reads a number of one layer. The key's value is one number for all layers, or an array of at
+ * least n_layer numbers; layers past its end use its last one. */
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
-/* Whether an array of n_layer booleans or integers marks layer `layer`. *is_array and *out are
- * false if the key is absent or no array. */
+/* Reads an array of n_layer booleans or integers: *out is true if it marks layer `layer`.
+ * *is_array and *out are false if the key is absent or no array. */
 bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t layer, bool *is_array,
                            bool *out);
-/* A finite number >= min. */
+/* Reads a finite number >= min. */
 bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
                     float *out);
-/* As above for one layer: the key is one number for all layers, or an array of n_layer. */
+/* Reads a number of one layer: one number for all layers, or an array of n_layer. */
 bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, float min, float *out);
 

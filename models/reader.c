@@ -50,7 +50,7 @@ bool model_read_u32(struct model_reader *r, const char *name, enum model_need ne
     return true;
 }
 
-/* The item of a layer. */
+/* Returns the index of a layer's item in the array: layers past the end use the last one. */
 static uint64_t item_of(const struct gguf_kv *array, uint32_t layer)
 {
     return layer < array->count ? layer : array->count - 1;

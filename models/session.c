@@ -1,8 +1,9 @@
-/* models/session.c: sequences of tokens: their state, their graphs, evaluation in batches.
+/* models/session.c: a session: sequences of tokens, their state and graphs, evaluation in batches.
  *
- * Graphs are built and planned once per batch shape and kept; a decode step fills inputs and runs.
- * The body graph ends in hidden rows; the output product is a graph of its own that takes them a
- * few rows at a time, because all logits of a batch can be larger than the model. */
+ * A session builds and plans one graph per batch shape and keeps it; a decode step only fills its
+ * inputs and runs it. The body graph ends with hidden states. The output projection is a graph of
+ * its own that processes a few rows at a time, because all logits of a batch can be larger than the
+ * model. */
 #include "models/internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,10 +13,10 @@ enum {
     DEFAULT_CTX = 4096,
     DEFAULT_BATCH = 512,
     KEPT_GRAPHS = 10, /* decode; full batch without output, for the MTP layer, with output; a rest;
-                         a token with 1, 2, 4, 8, 16 drafted ones */
-    KEPT_HEADS = 6,   /* one graph for many rows, the others for few */
+                       * a token with 1, 2, 4, 8 or 16 draft tokens */
+    KEPT_HEADS = 6,   /* one for many rows, the others for a few rows */
     MANY_ROWS = 32,
-    HEAD_BYTES = 64 * 1024 * 1024, /* limit of logits held at once (at least one row) */
+    HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of one piece of logits (at least one row) */
     HEAD_ROWS = 64
 };
 
@@ -24,17 +25,17 @@ struct model_session {
     struct model_state state;
     uint32_t n_batch;
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
-    uint32_t *left;            /* [n_seq]: tokens of the call that are not evaluated yet */
+    uint32_t *left;            /* [n_seq]: number of the call's tokens that are not evaluated yet */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
     uint32_t *row;             /* [n_batch]: tokens of a run that continue in the last layer */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
-    struct model_mtp_rows mtp; /* empty if the session has no such layer */
+    struct model_mtp_rows mtp; /* empty if the session has no MTP layer */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
-    uint64_t head_used[KEPT_HEADS];               /* by `clock` */
+    uint64_t head_used[KEPT_HEADS];               /* times of their last use, by `clock` */
     uint32_t head_rows;
     uint64_t clock;
-    const float *last_logits; /* in a graph of the output product; NULL before the first */
+    const float *last_logits; /* points into a graph of the output projection */
 };
 
 struct model_session_options model_session_options_default(void)
@@ -182,8 +183,8 @@ const float *model_last_logits(const struct model_session *s)
     return s->last_logits;
 }
 
-/* The planned graph of a shape. A new one replaces the least recently used; the decode graph (slot
- * 0) is never replaced. */
+/* Returns the planned graph of a shape. A new graph replaces the least recently used one, but never
+ * the decode graph (slot 0). */
 static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_span,
                                    uint32_t n_rows, uint32_t n_out, struct base_error *err)
 {
@@ -213,7 +214,7 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     const uint32_t share = s->state.mtp ? model_mtp_share(&s->m->params, n_prompt) : 1;
     const uint32_t rows = share < rest ? share : rest, n = s->n_batch;
     const bool whole =
-        n_prompt > n && share - rows >= n; /* the MTP layer gets one before the rest */
+        n_prompt > n && share - rows >= n; /* the MTP layer has one before the rest */
     if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
     if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
@@ -234,7 +235,7 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
                       logf((float)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
-/* The length of the run of tokens that begins the n tokens and belongs to one sequence. */
+/* Returns how many tokens at the start of tokens[n] belong to one sequence. */
 static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 {
     uint32_t i = 1;
@@ -242,8 +243,8 @@ static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
     return i;
 }
 
-/* The length of the first span of n tokens, which ends at the next mark of its sequence; 1 if no
- * state needs spans. */
+/* Returns the length of the first span of tokens[n], which ends at the next mark of its sequence; 1
+ * if the model has no state that needs spans. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
@@ -257,7 +258,8 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
-/* Appends the batch's tokens to their sequences and fills the graph's inputs with their places. */
+/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions and
+ * the places of their states. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
@@ -282,8 +284,8 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     }
 }
 
-/* The output product for `rows` rows at once. A new one replaces the least recently used; the graph
- * for one row is never replaced. */
+/* Returns the graph of the output projection for `rows` rows. A new graph replaces the least
+ * recently used one, but never the graph for one row. */
 static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
 {
     if (rows == 1) return &s->head_one;
@@ -303,7 +305,8 @@ static struct model_head *head_of(struct model_session *s, uint32_t rows, struct
 }
 
 /* Passes the logits of g's n_out rows to the sink, a few rows at a time. The last piece overlaps
- * rows that are already done instead of having its own shape: the same rows give the same bits. */
+ * rows that are already done, so that it needs no graph of its own: the same rows have the same
+ * bits. */
 static bool run_head(struct model_session *s, const struct model_graph *g, uint64_t first,
                      model_logits_sink sink, void *user, struct base_error *err)
 {
@@ -329,7 +332,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
 bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
                               struct base_error *err)
 {
-    if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has such a shape */
+    if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has this shape */
     const uint32_t n_span = model_state_needs_spans(&s->state) ? 1 : n;
     const struct model_graph *g = body_of(s, n, n_span, n, n, err);
     const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
@@ -345,8 +348,9 @@ static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
     return wanted;
 }
 
-/* Sets the rows of a run of n tokens, the next of the call, of which n_out need logits; returns
- * their number. Without logits it is all or none: the mixer of the last layer computes all. */
+/* Writes to s->row those of a run's n tokens, the next ones of the call, that continue in the last
+ * layer; n_out of them have logits. Returns their number. Without logits it is 0 or n, because the
+ * mixer of the last layer computes all n. */
 static uint32_t set_rows(struct model_session *s, const struct model_token *tokens, uint32_t n,
                          uint32_t n_out)
 {
@@ -390,8 +394,8 @@ static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t 
     return false;
 }
 
-/* The number of the n tokens that the next run takes, and of its spans: recurrent states allow one
- * span of each sequence in a run. */
+/* Returns how many of tokens[n] the next run evaluates, and in how many spans: a run may have only
+ * one span of a sequence if the model has recurrent states. */
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
                          uint32_t n, uint32_t *n_span)
 {
@@ -403,14 +407,14 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
     return used;
 }
 
-/* Removes the tokens of the completed runs of a batch that failed. */
+/* Removes the tokens of the runs that were completed before a batch failed. */
 static void take_back(struct model_session *s, const uint32_t *before)
 {
     for (uint32_t seq = 0; seq < s->state.n_seq; seq++)
         model_state_truncate(&s->state, seq, before[seq]);
 }
 
-/* Evaluates at most n_batch tokens; the sink receives the requested rows as first, first + 1,
+/* Evaluates at most n_batch tokens. The sink receives the requested rows as rows first, first + 1,
  * ... */
 static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
                         uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
@@ -460,7 +464,7 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
     return true;
 }
 
-/* Begins the evaluation of left[seq] tokens of each sequence. */
+/* Announces the left[seq] tokens of each sequence that the call will evaluate. */
 static void begin_call(struct model_session *s)
 {
     for (uint32_t seq = 0; s->state.mtp && seq < s->state.n_seq; seq++)
@@ -512,19 +516,19 @@ bool model_session_has_mtp(const struct model_session *s)
     return s->state.mtp;
 }
 
-bool model_seq_guess_begin(struct model_session *s, uint32_t seq, struct base_error *err)
+bool model_seq_draft_begin(struct model_session *s, uint32_t seq, struct base_error *err)
 {
     return !s->state.mtp || model_mtp_begin(&s->mtp, seq, err);
 }
 
-bool model_seq_guess(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
+bool model_seq_draft(struct model_session *s, uint32_t seq, int32_t *ids, uint32_t n, uint32_t k,
                      model_chooser choose, void *user, struct base_error *err)
 {
     const uint32_t steps = n + k - 1;
     if (!s->state.mtp || n == 0 || steps > MODEL_MTP_STEPS)
-        return base_fail(err, BASE_FAILED, "%u guesses after %u tokens", k, n);
+        return base_fail(err, BASE_FAILED, "%u draft tokens after %u tokens", k, n);
     if (!check_room(s, seq, steps, err)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
-    return model_mtp_guess(&s->mtp, seq, ids, n, k, choose, user, err);
+    return model_mtp_draft(&s->mtp, seq, ids, n, k, choose, user, err);
 }

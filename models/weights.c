@@ -12,11 +12,11 @@ struct binder {
     struct model_weights *w;
     const struct model_params *p;
     const struct gguf_file *file;
-    bool *used; /* [tensors of the file]: whether a row names it */
+    bool *used; /* [tensors of the file]: a row names this tensor */
     struct base_error *err;
 };
 
-/* Converts a vector to F32, the type of float arithmetic, once. */
+/* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
     const uint64_t n = t->ne[0] * t->ne[1];
@@ -31,7 +31,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
     return values;
 }
 
-/* Transposes a convolution's taps [channels][K], as F32, to [K][channels]. */
+/* Transposes the taps of a convolution, F32 [channels][K], to [K][channels]. */
 static float *turn(struct binder *b, const float *taps, const int64_t ne[3], const char *name)
 {
     float *values = malloc((size_t)(ne[0] * ne[1]) * sizeof *values);
@@ -59,7 +59,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (long long)ne[0]);
     if (!t->type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
-                            "tensors of type %s cannot be computed with yet", t->type->name);
+                            "tensors of type %s are not supported in computations", t->type->name);
     return true;
 }
 
@@ -84,8 +84,8 @@ static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char 
     return *used = true;
 }
 
-/* The name of a tensor in the file: the architecture's alias, or the usual name if the file has
- * only that. */
+/* Writes the name of a tensor in the file: the architecture's alias, or the usual name if the file
+ * has only that. */
 static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
                   char name[MODEL_TENSOR_NAME])
 {
@@ -97,10 +97,10 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
         memcpy(name, usual, sizeof usual);
 }
 
-/* The form of a bound tensor: as the file has it, as F32, or as transposed F32. */
+/* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
 enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
 
-/* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL if the file has none. */
+/* Binds one tensor of the shape [ne2][ne1][ne0]. *out remains NULL if the file does not have it. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
                  struct engine_tensor **out)
 {
@@ -123,7 +123,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
         ne = turned;
     }
     struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
-    /* The map is read-only; the engine never writes to a leaf that is not an input. */
+    /* The mapped file is read-only: the engine writes only to leaves that are inputs. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
     *out = tensor;
@@ -132,7 +132,8 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
 
 /* ---- Experts as separate tensors, in old files ---- */
 
-/* Expert e of a stack, its name in `name`: of "ffn_up_exps" "ffn_up.E". */
+/* Finds expert e of a stack and writes its name to `name`: "ffn_up.E" for the stack
+ * "ffn_up_exps". */
 static const struct gguf_tensor *find_expert(const struct binder *b, const char *prefix,
                                              const char *stack, int64_t e,
                                              char name[MODEL_TENSOR_NAME])
@@ -145,8 +146,8 @@ static const struct gguf_tensor *find_expert(const struct binder *b, const char 
     return gguf_tensor_find(b->file, name);
 }
 
-/* Checks all experts of a stack [ne2][ne1][ne0]. *distance: bytes from one to the next, 0 if they
- * differ. */
+/* Checks all experts of a stack [ne2][ne1][ne0]. *distance: bytes from one expert to the next; 0 if
+ * the distances differ. */
 static bool check_experts(struct binder *b, const char *prefix, const char *stack,
                           const int64_t ne[3], int64_t *distance)
 {
@@ -172,7 +173,7 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
     return true;
 }
 
-/* Copies the experts into one array. */
+/* Copies the n experts into one array. */
 static void *copy_experts(struct binder *b, const char *prefix, const char *stack, int64_t n)
 {
     char name[MODEL_TENSOR_NAME];
@@ -191,8 +192,8 @@ static void *copy_experts(struct binder *b, const char *prefix, const char *stac
     return data;
 }
 
-/* Binds a stack [ne2][ne1][ne0] of separate experts: in place if the experts are at equal
- * distances, else as a copy. *out stays NULL if the file has none. */
+/* Binds a stack [ne2][ne1][ne0] of separate experts: in place if they are at equal distances in the
+ * file, otherwise as a copy. *out remains NULL if the file does not have them. */
 static bool bind_experts(struct binder *b, const char *prefix, const char *stack,
                          const int64_t ne[3], struct engine_tensor **out)
 {
@@ -276,7 +277,7 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* Whether the architecture's aliases mark the tensor as ignored. */
+/* Returns whether the architecture's aliases mark the tensor as ignored. */
 static bool is_left_out(const struct model_params *p, struct gguf_str name)
 {
     const struct model_alias *alias = p->arch->alias;
@@ -287,7 +288,7 @@ static bool is_left_out(const struct model_params *p, struct gguf_str name)
     return false;
 }
 
-/* Whether the tensor belongs to a dense network that layers with a router ignore. */
+/* Returns whether the tensor belongs to a dense network that layers with a router ignore. */
 static bool is_plain_network(const struct model_params *p, struct gguf_str name)
 {
     return p->arch->experts.by_tensor &&
@@ -295,8 +296,8 @@ static bool is_plain_network(const struct model_params *p, struct gguf_str name)
             starts_with(name, "ffn_down."));
 }
 
-/* The purpose of a layer's tensor: prediction of later tokens (a layer after the others), images,
- * or one that the architecture ignores. */
+/* Returns the purpose of a layer's tensor that no row names: prediction of later tokens (the layers
+ * after the others), images, ignored by the architecture, or MODEL_USED. */
 static enum model_unused use_in_layer(const struct model_params *p, struct gguf_str name)
 {
     uint32_t layer = 0;
@@ -310,8 +311,9 @@ static enum model_unused use_in_layer(const struct model_params *p, struct gguf_
     return starts_with(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }
 
-/* The purpose of a tensor that no row names: MODEL_USED if ignoring it would change the text. Input
- * scales are for engines with 4-bit activations. */
+/* Returns the purpose of a tensor that no row names; MODEL_USED if the text would be another
+ * without it. Input scales are ignored: they are for engines that quantize activations to 4
+ * bits. */
 static enum model_unused use_of(const struct model_params *p, struct gguf_str name)
 {
     static const struct {
@@ -360,7 +362,7 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
     if (!done) model_weights_free(w);
-    /* The file has one of the two, because the vocabulary's size comes from it. */
+    /* A file has at least one of the two: read_vocab has checked it. */
     if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
     if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;

@@ -1,5 +1,5 @@
-/* models/weights.h: a model's tensors: bound once at open, checked against the shapes that the
- * model's numbers imply. Private to models/. */
+/* models/weights.h: a model's tensors, bound once when the model is opened and checked against the
+ * shapes that its numbers imply. Private to models/. */
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
@@ -7,16 +7,17 @@
 #include "models/params.h"
 
 struct model_weights {
-    struct engine_tensor *tensors; /* the params' structs point to these; owned */
-    void **copies; /* vectors as F32, transposed taps, experts in one array; owned */
+    struct engine_tensor *tensors; /* owned; the params' structs point to these */
+    void **copies; /* owned: vectors as F32, transposed taps, experts in one array */
     uint32_t n_tensors, n_copies;
-    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors that are no part of the text model */
+    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors that are not part of the text model */
 };
 
-/* Binds every tensor of the file to the fields that the rows of `p` name. A missing or misshapen
- * one, or one of a type without arithmetic, is BASE_MODEL with its name; so is one that no row
- * names, unless it is not part of the text model (images, audio, drafts, heads for other uses): it
- * would change the result. On failure *w is empty. */
+/* Binds every tensor of the file to the field that the rows of `p` name. Fails with BASE_MODEL,
+ * which names the tensor, if one is missing, has the wrong shape or a type without arithmetic. A
+ * tensor that no row names is an error too, because the result would be wrong without it, unless it
+ * is not part of the text model (images, audio, drafts, heads for other uses). After a failure *w
+ * is empty. */
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
                         const struct gguf_file *file, struct base_error *err);
 void model_weights_free(struct model_weights *w);

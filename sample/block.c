@@ -36,7 +36,7 @@ static const uint32_t power_bits[16] = {0x3f800000,
                                         0x3feac0c7 - 0x700000,
                                         0x3ff5257d - 0x780000};
 
-/* Prefetches the block 64 blocks ahead, which is usually not in the cache. */
+/* Prefetches the block that is 64 blocks ahead: a vocabulary is usually larger than the cache. */
 static inline void fetch_ahead(const float *x)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + 64 * SAMPLE_BLOCK + i);
@@ -88,7 +88,7 @@ static uint64_t reach_plain(const float *x, float threshold)
     return ids;
 }
 
-/* 0 if the id does not count or the distance is -87 or less. */
+/* Returns the weight exp((x - top) * scale); 0 if x < min_logit or the distance is -87 or less. */
 static float weight_of(float x, float top, float scale, float min_logit, float *distance)
 {
     const float d = *distance = (x - top) * scale;
@@ -213,7 +213,7 @@ AVX2 static inline float max_avx2(const float *x, uint64_t allowed)
             low = _mm256_blendv_ps(none, low, bits_of(allowed, i));
             high = _mm256_blendv_ps(none, high, bits_of(allowed, i + 8));
         }
-        a = _mm256_max_ps(low, a); /* returns the second operand if either is NaN */
+        a = _mm256_max_ps(low, a); /* max_ps returns its second operand if one is NaN */
         b = _mm256_max_ps(high, b);
     }
     a = _mm256_max_ps(a, b);
@@ -238,7 +238,7 @@ AVX2 static void bounds_avx2(const float *x, const uint64_t *allowed, uint32_t n
 AVX2 static uint32_t count_avx2(const float *x, float threshold)
 {
     const __m256 min = _mm256_set1_ps(threshold);
-    __m256i n = _mm256_setzero_si256(); /* each hit subtracts 1 from its lane */
+    __m256i n = _mm256_setzero_si256(); /* a comparison is -1 in lanes where it holds */
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), min, _CMP_GE_OQ);
         n = _mm256_add_epi32(n, _mm256_castps_si256(hit));
@@ -271,7 +271,7 @@ AVX2 static inline __m256 powers(__m256i n)
     return _mm256_castsi256_ps(_mm256_add_epi32(of, _mm256_slli_epi32(n, 19)));
 }
 
-/* The weights in lanes where *is is set; clears *is in lanes whose weight is 0. */
+/* Returns the weights of the lanes where *is is set, and clears *is in lanes whose weight is 0. */
 AVX2 static inline __m256 weights(__m256 x, __m256 top, __m256 scale, __m256 *is, __m256 *distance)
 {
     const __m256 add = _mm256_set1_ps(rounder), one = _mm256_set1_ps(1.0f);
@@ -296,7 +296,7 @@ AVX2 static void weigh_avx2(const float *x, float top, float scale, float min_lo
     }
 }
 
-/* The sum of lanes 0 to 7 (lane[0]) and 8 to 15 (lane[1]). */
+/* Returns the sum of lanes 0 to 7 (lane[0]) and 8 to 15 (lane[1]). */
 AVX2 static inline float fold(const __m256 lane[2])
 {
     const __m256 a = _mm256_add_ps(lane[0], lane[1]);
@@ -305,7 +305,7 @@ AVX2 static inline float fold(const __m256 lane[2])
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-/* Sums over block b at x. */
+/* Computes the sums over block b at x. */
 AVX2 static inline void sum_avx2(const float *x, float top, float scale, float min_logit,
                                  enum sample_block_sum kind, struct sample_block_sums to,
                                  uint32_t b)
@@ -449,7 +449,7 @@ AVX512 static uint32_t count_avx512(const float *x, float threshold)
     return (uint32_t)__builtin_popcountll(reach_avx512(x, threshold));
 }
 
-/* The weights in lanes where *is is set; clears *is in lanes whose weight is 0. */
+/* Returns the weights of the lanes where *is is set, and clears *is in lanes whose weight is 0. */
 AVX512 static inline __m512 weights_512(__m512 x, __m512 top, __m512 scale, __mmask16 *is,
                                         __m512 *distance)
 {
@@ -486,7 +486,7 @@ AVX512 static inline float fold_512(__m512 lane)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-/* Sums over block b at x. `open`: every number counts, `min_logit` is ignored. */
+/* Computes the sums over block b at x. `open`: every number counts and `min_logit` is ignored. */
 AVX512 static inline void sum_avx512(const float *x, float top, float scale, float min_logit,
                                      bool open, enum sample_block_sum kind,
                                      struct sample_block_sums to, uint32_t b)
@@ -515,7 +515,7 @@ AVX512 static inline void sum_avx512(const float *x, float top, float scale, flo
     to.n[b] = (uint32_t)__builtin_popcountll(ids);
 }
 
-/* Impossible ids have weight 0, so no comparison is needed without a cut. */
+/* Without a cut no comparison is needed: impossible ids have weight 0. */
 AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
                                   float min_logit, struct sample_block_sums to)
 {

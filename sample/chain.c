@@ -1,13 +1,13 @@
-/* sample/chain.c: the list of stages, their order by the user's names, and the ranges of options.
+/* sample/chain.c: the list of stages, their order as the user names it, and the ranges of options.
  *
- * A stage that is switched off by its option is not in the chain. */
+ * The chain contains only the stages that their options switch on. */
 #include "sample/chain.h"
 #include <float.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* In the default order. */
+/* in the default order */
 static const struct sample_stage *const stages[] = {
     &sample_stage_penalties, &sample_stage_dry,     &sample_stage_top_n_sigma,
     &sample_stage_top_k,     &sample_stage_typical, &sample_stage_top_p,
@@ -32,7 +32,7 @@ struct sample_name sample_name(const struct sample_options *o, const char *param
 
 /* ---- Order ---- */
 
-/* Names are compared without case, - and _: "Top-K", "topk" and "top_k" are one. */
+/* Compares names without case, - and _: "Top-K", "topk" and "top_k" are one name. */
 static bool same_name(const char *word, size_t n, const char *name)
 {
     size_t i = 0;
@@ -69,7 +69,7 @@ static bool fail_name(const struct sample_options *o, const char *word, size_t n
                         known);
 }
 
-/* Reads the order into index[]; *n of them. */
+/* Reads the *n indices of the user's order into index[]. */
 static bool read_order(const struct sample_options *o, int index[N_STAGES], int *n,
                        struct base_error *err)
 {
@@ -91,7 +91,7 @@ static bool read_order(const struct sample_options *o, int index[N_STAGES], int 
     return true;
 }
 
-/* A stage that its option switches on must be in the order. */
+/* Checks that the order contains every stage that an option switches on. */
 static bool order_check(const struct sample_options *o, const int *index, int n,
                         struct base_error *err)
 {
@@ -114,7 +114,7 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
                                 sample_name(o, stages[i]->parameter).text);
         if (o->mirostat != 0 && stages[i]->truncates)
             return base_fail_at(err, BASE_USAGE, sample_name(o, "mirostat").text, -1,
-                                "takes the place of %s, which %s switches on", stages[i]->name,
+                                "replaces %s, which %s switches on", stages[i]->name,
                                 sample_name(o, stages[i]->parameter).text);
     }
     return true;
@@ -150,7 +150,7 @@ void sample_chain_free(struct sampler *s)
 
 static const struct parameter {
     const char *name;
-    size_t at; /* in struct sample_options */
+    size_t at; /* offset in struct sample_options */
     bool whole;
     double low, high, standard;
 } parameters[] = {
@@ -198,7 +198,7 @@ struct sample_options sample_options_default(void)
     return o;
 }
 
-/* This form of the comparison rejects NaN. */
+/* This form of the comparison is false for NaN. */
 static bool ranges_check(const struct sample_options *o, struct base_error *err)
 {
     for (int i = 0; i < N_PARAMETERS; i++) {

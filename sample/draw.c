@@ -1,5 +1,5 @@
 /* sample/draw.c: draws one id at the end of the chain: from the distribution, or by a rule that
- * changes it: mirostat 1 and 2, adaptive-p. Formulas: docs/sampling.md. */
+ * changes it (mirostat 1 and 2, adaptive-p). Formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
@@ -13,8 +13,8 @@ int32_t sample_draw(struct sampler *s)
 
 /* ---- Mirostat ---- */
 
-/* Version 1: the number of candidates with a surprise below mu, if probabilities are a power of the
- * rank (Zipf); the exponent is estimated from the best hundred. */
+/* Version 1: returns the number of candidates whose surprise is below mu if probabilities are a
+ * power of the rank (Zipf). The exponent is estimated from the best hundred candidates. */
 static uint32_t zipf_count(struct sampler *s)
 {
     enum { BEST = 100 };
@@ -30,7 +30,7 @@ static uint32_t zipf_count(struct sampler *s)
     if (!(squares > 0.0)) return 1;
     const double n = (double)set->n_vocab, exponent = sum / squares, over = exponent - 1.0;
     const double power = sample_exp(s->mu * ln2);
-    /* The limit of the quotient for exponent 1. */
+    /* The first case is the limit of the quotient for exponent 1. */
     const double base =
         fabs(over) < 1e-9 ? power / sample_log(n) : over * power / (1.0 - sample_pow(n, -over));
     const double k = sample_exp(sample_log(base) / exponent);
@@ -48,7 +48,7 @@ static void keep_zipf(struct sampler *s)
     sample_set_keep_best(set, k);
 }
 
-/* Version 2: keeps candidates with a surprise of at most mu; the best one if there are none. */
+/* Version 2: keeps the candidates with a surprise of at most mu; the best one if there are none. */
 static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;
@@ -90,7 +90,7 @@ static bool init_adaptive(struct sampler *s, uint32_t n_ctx)
     return true;
 }
 
-/* The target moves opposite to the mean of recent choices. */
+/* Moves the target in the direction opposite to the mean of recent choices. */
 int32_t sample_draw_adaptive(struct sampler *s)
 {
     struct sample_adaptive *a = &s->adaptive;

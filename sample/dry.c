@@ -1,19 +1,20 @@
-/* sample/dry.c: DRY, "don't repeat yourself": the penalty of a token grows with the length of the
- * repetition that it would continue.
+/* sample/dry.c: DRY, "don't repeat yourself": penalizes a token by the length of the repetition
+ * that it would continue.
  *
- * If the last m tokens of the history also occur earlier in it, followed by t, then t continues a
- * repetition of length m; from the allowed length on its logit loses multiplier * base^(m -
- * allowed). A repetition never extends across a sequence breaker in the text; breakers are searched
- * for in the bytes, across borders of tokens. A token that contains a whole breaker has no penalty.
+ * If the last m tokens of the history also occur earlier in it, followed by token t, then t
+ * continues a repetition of length m. If m is at least the allowed length, the stage subtracts
+ * multiplier * base^(m - allowed) from the logit of t. A repetition never extends across a sequence
+ * breaker in the text; breakers are byte strings that may begin and end inside tokens. A token that
+ * contains a whole breaker has no penalty.
  *
- * The lengths come from the Z-algorithm over the reversed history: linear in its size. */
+ * The Z-algorithm over the reversed history computes the lengths in linear time. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_ROOM = 1 << 12 }; /* bytes; most tokens are shorter, and need no allocation later */
+enum { TEXT_ROOM = 1 << 12 }; /* bytes; only a longer token makes sample_accept allocate */
 
 static bool copy_breakers(struct sample_dry *d, const struct sample_options *o)
 {
@@ -35,7 +36,7 @@ static bool copy_breakers(struct sample_dry *d, const struct sample_options *o)
     return ok;
 }
 
-/* The penalty for each length of a repetition, at most the largest float. */
+/* Computes the penalty for each length of a repetition, at most the largest float. */
 static bool make_penalties(struct sample_dry *d, const struct sample_options *o)
 {
     d->penalty = malloc((d->ring.size + 1) * sizeof *d->penalty);
@@ -79,7 +80,7 @@ static void free_all(struct sampler *s)
 
 /* ---- Breakers ---- */
 
-/* Whether some breaker ends in text after its first `before` bytes. */
+/* Returns whether some breaker ends in the text after its first `before` bytes. */
 static bool breaker_ends(const struct sample_dry *d, const struct base_buffer *text, size_t before)
 {
     const char *breaker = d->breaker;
@@ -110,8 +111,8 @@ static void accept(struct sampler *s, int32_t id)
 
 /* ---- Repetitions ---- */
 
-/* same[k]: the length of the longest common suffix of the history and the history without its last
- * k tokens. [left, right) is the match found so far that extends furthest back. */
+/* Computes same[k], the length of the longest common suffix of the history and the history without
+ * its last k tokens. [left, right) is the match found so far that extends furthest back. */
 static void find_repetitions(struct sample_dry *d)
 {
     const uint32_t n = d->ring.used;
@@ -148,7 +149,7 @@ static void apply(struct sampler *s)
     for (uint32_t k = 1; k < d->ring.used; k++) {
         const uint32_t length = d->same[k] < limit ? d->same[k] : limit;
         if (length < allowed) continue;
-        const int32_t id = sample_ring_at(&d->ring, k - 1); /* the token that followed */
+        const int32_t id = sample_ring_at(&d->ring, k - 1); /* the token after the repeated part */
         if (d->repeat[id] == 0) d->ids[n++] = id;
         if (length + 1 > d->repeat[id]) d->repeat[id] = length + 1;
     }

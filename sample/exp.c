@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ln(2) in two parts; the product of the first with a whole number below 2^20 is exact. */
+/* ln(2) as a sum of two numbers; the product of the first and a whole number below 2^20 is
+ * exact. */
 static const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 
 /* exp(x) = 2^n exp(f), |f| <= ln(2)/2, with the Taylor polynomial of degree 13 (truncation below
@@ -26,7 +27,7 @@ double sample_exp(double x)
                                                  1.0 / 39916800,
                                                  1.0 / 479001600,
                                                  1.0 / 6227020800};
-    if (!(x > -708.0)) return 0.0; /* too small for any sum */
+    if (!(x > -708.0)) return 0.0; /* too small to change any sum */
     if (x > 709.0) return INFINITY;
     int64_t n = (int64_t)(x * 0x1.71547652b82fep+0 + (x < 0 ? -0.5 : 0.5)); /* nearest */
     double f = (x - (double)n * ln2_high) - (double)n * ln2_low;

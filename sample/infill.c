@@ -1,6 +1,6 @@
-/* sample/infill.c: sampling for fill-in-the-middle: prefers end tokens, and merges candidates of
- * which one is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c ensures
- * that). */
+/* sample/infill.c: sampling for fill-in-the-middle: prefers end tokens, and merges candidates if
+ * one is a prefix of the other. Formula: docs/sampling.md. It works on a list, so chain.c requires
+ * a cut before it. */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static bool active(const struct sample_options *o)
 {
-    return o->samplers != NULL; /* active if named */
+    return o->samplers != NULL; /* active only if the order names it */
 }
 
 static bool init(struct sampler *s, uint32_t n_ctx)
@@ -36,8 +36,8 @@ static bool is_end(const struct sampler *s, int32_t id)
     return false;
 }
 
-/* Reads probabilities and bytes; returns the probability of all end tokens. Sorts the list in the
- * order of ranks, the best at its end. */
+/* Reads the candidates' probabilities and bytes, and returns the probability of all end tokens.
+ * Sorts the list by rank, with the best at its end. */
 static double read_candidates(struct sampler *s)
 {
     struct sample_infill *f = &s->infill;
@@ -66,8 +66,8 @@ static bool is_prefix(const struct sample_infill *f, uint32_t a, uint32_t b)
            memcmp(f->text.data + f->at[a], f->text.data + f->at[b], size) == 0;
 }
 
-/* If one candidate is a prefix of the other, the likelier gets the probability of both. -1:
- * merged. */
+/* If one candidate is a prefix of another, the likelier one gets the probability of both; the other
+ * is marked by -1. */
 static void merge_prefixes(struct sample_infill *f, uint32_t n)
 {
     for (uint32_t a = 0; a < n; a++)
@@ -79,13 +79,13 @@ static void merge_prefixes(struct sample_infill *f, uint32_t n)
         }
 }
 
-/* Keeps the end tokens and candidates with p >= threshold, in order; returns how many are not end
- * tokens. */
+/* Keeps the end tokens and the candidates with p >= threshold, in their order. Returns how many of
+ * them are not end tokens. */
 static uint32_t keep_likely(struct sampler *s, double threshold)
 {
     struct sample_infill *f = &s->infill;
     struct sample_set *set = &s->set;
-    struct sample_candidate *rank0 = set->list + set->n - 1; /* ranks go down from here */
+    struct sample_candidate *rank0 = set->list + set->n - 1; /* ranks descend in memory */
     uint32_t n = 0, n_text = 0;
     double sum = 0.0;
     for (uint32_t r = 0; r < set->n; r++) {
@@ -102,7 +102,7 @@ static uint32_t keep_likely(struct sampler *s, double threshold)
     return n_text;
 }
 
-/* The first possible end token. */
+/* Returns the first possible end token. */
 static struct sample_candidate pick_end(struct sampler *s)
 {
     for (size_t i = 0; i < s->options.n_ends; i++) {

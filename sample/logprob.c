@@ -1,7 +1,7 @@
 /* sample/logprob.c: the model's own log-probabilities, before any sampler.
  *
- * Owns nothing. The caller's array is used as a heap, worst first, so that one pass over the
- * vocabulary finds the best; a second one sums the weights (logarithms are right to 1e-6). */
+ * One pass over the vocabulary collects the best ids in the caller's array, as a heap with the
+ * worst first; a second pass sums the weights. Errors of the logarithms are below 1e-6. */
 #include "sample/block.h"
 #include "sample/exp.h"
 #include "sample/sample.h"
@@ -29,7 +29,7 @@ static void sink(struct sample_logprob *heap, uint32_t n, uint32_t i)
     heap[i] = moving;
 }
 
-/* Block b of the logits without NaN and infinity. */
+/* Copies block b of the logits without NaN and infinity. */
 static void read_block(const struct sample_block_kernels *kernels, const float *logits,
                        uint32_t n_vocab, uint32_t b, float x[SAMPLE_BLOCK])
 {
@@ -49,7 +49,8 @@ static void heapify(struct sample_logprob *heap, uint32_t n)
     for (uint32_t i = n / 2; i-- > 0;) sink(heap, n, i);
 }
 
-/* Inserts the ids of a block into the heap of the best, with logits in place of logarithms. */
+/* Inserts the ids of a block into the heap of the best, with their logits in place of
+ * logarithms. */
 static uint32_t select_best(const float x[SAMPLE_BLOCK], uint32_t first, uint32_t k, uint32_t n,
                             struct sample_logprob *best)
 {

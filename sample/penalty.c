@@ -1,5 +1,5 @@
-/* sample/penalty.c: the history, and the penalties for tokens in it: repeat, frequency and
- * presence. Formulas: docs/sampling.md. */
+/* sample/penalty.c: the history, and the repeat, frequency and presence penalties of the tokens in
+ * it. Formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* sample/random.c: random numbers: PCG32, XSH-RR output, one fixed stream. See sample/sample.h. */
+/* sample/random.c: random numbers: PCG32 with XSH-RR output and one fixed stream. See
+ * sample/sample.h. */
 #include "sample/sample.h"
 
 void sample_random_seed(struct sample_random *r, uint64_t seed)

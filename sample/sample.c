@@ -1,7 +1,5 @@
-/* sample/sample.c: creates samplers, and samples one id from logits.
- *
- * Owns the interface of sample.h; set.c has the set of candidates, the stages (listed in chain.c)
- * have the rules. */
+/* sample/sample.c: creates samplers and samples one id from logits: the interface of sample.h.
+ * set.c has the set of candidates, the stages (listed in chain.c) have the rules. */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +7,7 @@
 
 /* ---- Creation ---- */
 
-/* Ids outside the vocabulary are errors of the caller. */
+/* Checks that the options contain only ids of the vocabulary. */
 static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct base_error *err)
 {
     for (size_t i = 0; i < o->n_biases; i++)
@@ -53,7 +51,7 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     s->mu = 2.0 * (double)options->mirostat_tau;
     sample_random_seed(&s->random, options->seed);
     if (!allocate(s) || !sample_chain_init(s, n_ctx, err)) goto no_memory;
-    /* Clears the caller's pointers to everything that was copied. */
+    /* The copy of the options must not point to the caller's arrays. */
     s->options.bias = NULL;
     s->options.end_id = NULL;
     s->options.dry_breaker = NULL;

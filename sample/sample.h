@@ -1,9 +1,10 @@
 /* sample/sample.h: from logits to the next token id.
  *
- * Owns: biases, penalties, truncation rules, temperature, random numbers, and the order of the
- * stages. Refuses: models, text, printing. Deterministic: the same logits, history, options and
- * seed give the same id on every machine (own generator; own exp, log and pow). Allocates in
- * sample_new only. docs/sampling.md has the formula and the source of each sampler. */
+ * Contains biases, penalties, truncation rules, temperature, random numbers and the order of the
+ * stages; no models, text or printing. Deterministic: the same logits, history, options and seed
+ * result in the same id on every machine, because the generator, exp, log and pow are part of this
+ * folder. Only sample_new allocates. docs/sampling.md has the formula and the source of each
+ * sampler. */
 #ifndef SAMPLE_SAMPLE_H
 #define SAMPLE_SAMPLE_H
 
@@ -11,12 +12,12 @@
 #include "base/cpu.h"
 #include "base/error.h"
 
-/* Appends the bytes of token `id`; nothing for one that has no text. */
+/* Appends the bytes of token `id` to `out`; none for a token without text. */
 typedef void sample_bytes_fn(void *context, int32_t id, struct base_buffer *out);
 
 struct sample_bias {
     int32_t id;
-    float bias; /* added to the logit before everything else; -infinity: never chosen */
+    float bias; /* added to the logit before all stages; -infinity: never chosen */
 };
 
 struct sample_text {
@@ -28,7 +29,7 @@ struct sample_name {
     char text[64];
 };
 
-enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
+enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes */
 
 /* clang-format off */
 /* Ranges of the numbers among the options, both ends allowed, and their defaults. */
@@ -58,13 +59,14 @@ enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 #define SAMPLE_RANGE_adaptive_decay      0,    0.99,      0.9
 /* clang-format on */
 
-/* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
+/* sample_new copies everything but `token_bytes` and its context, which must outlive the
+ * sampler. */
 struct sample_options {
-    enum cpu_level level; /* of kernels, capped to the machine; no effect on results */
+    enum cpu_level level; /* of the kernels, at most that of the machine; does not change results */
     uint64_t seed;
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
-    float dynatemp_exponent; /* exponent of the entropy's share of the largest one */
+    float dynatemp_exponent; /* exponent of the entropy as a share of the largest possible one */
     int64_t top_k;           /* 0: off */
     float top_p;             /* 1: off */
     float min_p;             /* 0: off */
@@ -76,12 +78,12 @@ struct sample_options {
     float repeat_penalty;    /* 1: off; divides positive, multiplies negative logits */
     float frequency_penalty; /* 0: off; subtracted per occurrence */
     float presence_penalty;  /* 0: off; subtracted once */
-    int64_t repeat_last_n;   /* length of history for penalties; 0: none, -1: all */
+    int64_t repeat_last_n;   /* number of latest ids that are penalized; 0: none, -1: all */
     float dry_multiplier;    /* 0: off */
     float dry_base;
     int64_t dry_allowed_length;
-    int64_t dry_last_n;                    /* length of history for DRY; 0: none, -1: all */
-    const struct sample_text *dry_breaker; /* [n_dry_breakers] not empty */
+    int64_t dry_last_n;                    /* number of latest ids for DRY; 0: none, -1: all */
+    const struct sample_text *dry_breaker; /* [n_dry_breakers], none empty */
     size_t n_dry_breakers;
 
     int64_t mirostat; /* 0: off; 1, 2: version of mirostat, which replaces every truncation rule */
@@ -89,56 +91,58 @@ struct sample_options {
     float adaptive_target; /* below 0: off */
     float adaptive_decay;
 
-    const struct sample_bias *bias; /* [n_biases]; those of one id are added up */
+    const struct sample_bias *bias; /* [n_biases]; biases of the same id add up */
     size_t n_biases;
     const char *samplers; /* names separated by ; or , in the order of application; NULL: the
                              default, "penalties;dry;...;temperature" */
 
-    sample_bytes_fn *token_bytes; /* for DRY's breakers and infill; NULL: tokens have no text */
+    sample_bytes_fn *token_bytes; /* for DRY's breakers and infill; NULL: no token has text */
     void *token_context;
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    /* Sets the name of the member `parameter` of this struct for errors; NULL: the member's own
+    /* Writes the name of the member `parameter` of this struct for messages; NULL: the member's own
      * name. */
     void (*name_of)(const char *parameter, struct sample_name *out);
 };
 struct sample_options sample_options_default(void);
 
-/* BASE_USAGE, with the name of the member as its item, for a value out of range, an unknown or
- * repeated name in `samplers`, and contradicting options. sample_new checks too. */
+/* Checks the options; sample_new does so too. Fails with BASE_USAGE, whose item is the member's
+ * name, for a value out of range, an unknown or repeated name in `samplers`, and contradicting
+ * options. */
 bool sample_options_check(const struct sample_options *options, struct base_error *err);
 
-struct sampler; /* opaque; the caller owns it */
+struct sampler; /* opaque */
 
-/* `n_ctx` bounds the history. BASE_USAGE if an option is out of range. */
+/* Creates a sampler, which the caller frees with sample_free. `n_ctx` is the largest length of the
+ * history. Returns NULL with BASE_USAGE if an option is out of range, or BASE_NO_MEMORY. */
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
                            struct base_error *err);
-void sample_free(struct sampler *s); /* NULL is fine */
+void sample_free(struct sampler *s); /* accepts NULL */
 
-/* Adds an id to the history (prompt ids too). Ids outside the vocabulary are ignored. For an id
- * that sample_next returned, adaptive-p updates its mean here. */
+/* Appends an id to the history (also the ids of the prompt). Ignores ids outside the vocabulary.
+ * For an id that sample_next returned, this call updates adaptive-p's mean. */
 void sample_accept(struct sampler *s, int32_t id);
 
-/* The next id for logits[n_vocab]; the logits are not changed. A vector without any number above
- * -infinity is BASE_FAILED. NaN counts as -infinity. Returns -1 on error. */
+/* Returns the next id for logits[n_vocab], which do not change. Returns -1 with BASE_FAILED if no
+ * logit is above -infinity; NaN counts as -infinity. */
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
 
-/* Forbids an id from now on. */
+/* Forbids an id in all following calls. */
 void sample_forbid(struct sampler *s, int32_t id);
 
-/* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
- * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must
- * exist until that call. If no allowed id has a logit above -infinity, sample_next is BASE_FAILED
- * with "constraint" as its item. Penalties and the other stages apply as usual. */
+/* Restricts the next call of sample_next, and only that one, to the ids whose bit is set: bit `id &
+ * 63` of word `id >> 6`, as in constrain_masker_mask (constraint.h); NULL: every id. The mask must
+ * exist until that call. If no allowed id has a logit above -infinity, sample_next fails with
+ * BASE_FAILED and the item "constraint". Penalties and the other stages apply as usual. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);
 
-/* The model's own predictions: natural logarithms of probabilities under the plain softmax of
- * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
- * first, of equal ones the lower id first; returns their number (less than k if fewer have a logit
- * above -infinity). *of_id (if not NULL) is the log-probability of `id`, -infinity for an
- * impossible one. The result is the same for every `level`, which is capped to what the machine
- * runs; errors are below 1e-6. */
+/* Computes the model's own predictions: natural logarithms of probabilities under the plain softmax
+ * of logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
+ * first and the lower id first among equal ones. Returns their number, which is less than k if
+ * fewer ids have a logit above -infinity. *of_id (if not NULL) is the log-probability of `id`,
+ * -infinity for an impossible one. Errors are below 1e-6. `level`, at most that of the machine,
+ * does not change the result. */
 struct sample_logprob {
     int32_t id;
     double logprob;
@@ -146,12 +150,12 @@ struct sample_logprob {
 uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id);
 
-/* The random generator, for tests: PCG32 (O'Neill 2014). */
+/* The random generator PCG32 (O'Neill 2014), exported for tests. */
 struct sample_random {
     uint64_t state, step;
 };
 void sample_random_seed(struct sample_random *r, uint64_t seed);
 uint32_t sample_random_u32(struct sample_random *r);
-double sample_random_unit(struct sample_random *r); /* [0, 1), 32 bits */
+double sample_random_unit(struct sample_random *r); /* in [0, 1), 32 random bits */
 
 #endif

@@ -1,8 +1,9 @@
-/* sample/select.c: weights of candidates, and the first candidates of a list in some order, by
- * number or by weight, without sorting it. See set.h.
+/* sample/select.c: weights of candidates, and selection of the first candidates of a list in some
+ * order, by number or by weight, without sorting it. See set.h.
  *
- * The partition has no branch on the comparison with the pivot, which would be mispredicted. Each
- * candidate is stored after those that come first, and the end advances if it comes first too. */
+ * The partition has no branch on the comparison with the pivot, because the processor would
+ * mispredict it: every candidate is written after those that precede the pivot, and the end of
+ * these advances only if it precedes the pivot too. */
 #include "sample/exp.h"
 #include "sample/set.h"
 #include <float.h>
@@ -41,8 +42,8 @@ static bool better_first(const void *unused, struct sample_candidate a, struct s
     return sample_better(a, b);
 }
 
-/* Moves a candidate to its rank among list[n], n > 0, after those that come first; returns its
- * place. Inlined to avoid a call for the usual order. */
+/* Moves a candidate of list[n], n > 0, to its rank, after those that precede it, and returns its
+ * index. Inlining removes the indirect call for the usual order. */
 static inline __attribute__((always_inline)) uint32_t
 partition(struct sample_candidate *list, uint32_t n, sample_first_fn *first, const void *order)
 {
@@ -75,7 +76,7 @@ struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32
     }
 }
 
-enum { SHORT_LIST = 64 }; /* candidates up to which weights are computed in double */
+enum { SHORT_LIST = 64 }; /* lists up to this length have weights in double */
 
 double sample_select_total(const struct sample_set *set, const struct sample_candidate *list,
                            uint32_t n, float best)

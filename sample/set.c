@@ -61,13 +61,13 @@ float sample_saturate(double logit)
     return (float)logit;
 }
 
-/* A copy of the block without impossible ids, for changing it. */
+/* Returns a copy of the block that may change, without impossible ids. */
 static float *own_block(struct sample_set *set, uint32_t b)
 {
     float *to = set->logit + (size_t)b * SAMPLE_BLOCK, last[SAMPLE_BLOCK];
     const float *from = set->given + (size_t)b * SAMPLE_BLOCK;
     const uint32_t n = set->n_vocab - b * SAMPLE_BLOCK;
-    if (set->place[b] == SAMPLE_OWN) return to;
+    if (set->place[b] == SAMPLE_BLOCK_COPIED) return to;
     if (n < SAMPLE_BLOCK) {
         for (int i = 0; i < SAMPLE_BLOCK; i++) last[i] = -INFINITY;
         memcpy(last, from, n * sizeof *from);
@@ -76,13 +76,13 @@ static float *own_block(struct sample_set *set, uint32_t b)
     set->kernels->keep(to, from, set->min_logit);
     for (uint64_t holes = set->allowed ? ~set->allowed[b] : 0; holes; holes &= holes - 1)
         to[__builtin_ctzll(holes)] = -INFINITY;
-    set->place[b] = SAMPLE_OWN;
+    set->place[b] = SAMPLE_BLOCK_COPIED;
     return to;
 }
 
 const float *sample_set_block(struct sample_set *set, uint32_t b)
 {
-    if (set->place[b] == SAMPLE_AS_GIVEN) return set->given + (size_t)b * SAMPLE_BLOCK;
+    if (set->place[b] == SAMPLE_BLOCK_GIVEN) return set->given + (size_t)b * SAMPLE_BLOCK;
     return own_block(set, b);
 }
 
@@ -97,8 +97,8 @@ static void update_block_max(struct sample_set *set, uint32_t b)
     set->block_max[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
 }
 
-/* Copies only the last block and blocks with infinity; the maximum of every block shows which
- * blocks must be read. */
+/* Copies only the last block and blocks with an infinity. Computes the maximum of every block: it
+ * decides which blocks must be read. */
 static void read_group(struct sample_set *set, uint32_t g)
 {
     const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
@@ -110,9 +110,9 @@ static void read_group(struct sample_set *set, uint32_t g)
                              set->block_max + first);
     for (uint32_t b = first; b < end; b++) {
         const bool given = !allowed || allowed[b] == UINT64_MAX;
-        set->place[b] = given ? SAMPLE_AS_GIVEN : SAMPLE_TO_MAKE;
+        set->place[b] = given ? SAMPLE_BLOCK_GIVEN : SAMPLE_BLOCK_TO_COPY;
         if (b < n_whole && !(set->block_max[b] > FLT_MAX)) continue;
-        set->place[b] = SAMPLE_TO_MAKE;
+        set->place[b] = SAMPLE_BLOCK_TO_COPY;
         update_block_max(set, b);
     }
     update_group_max(set, g);
@@ -147,7 +147,7 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
 
 /* ---- Order ---- */
 
-/* Restores a heap below index i; the root is the best candidate, or the worst. */
+/* Restores a heap below index i; its root is the best candidate (best_first) or the worst. */
 static void sift(struct sample_candidate *heap, uint32_t n, uint32_t i, bool best_first)
 {
     struct sample_candidate moving = heap[i];
@@ -167,7 +167,7 @@ static void heapify(struct sample_candidate *heap, uint32_t n, bool best_first)
     for (uint32_t i = n / 2; i-- > 0;) sift(heap, n, i, best_first);
 }
 
-/* Makes list[0..n) the set, in no order. */
+/* Turns the set into the list [0, n), in no order. */
 static void begin_list(struct sample_set *set, uint32_t n)
 {
     set->is_list = true;
@@ -181,8 +181,8 @@ void sample_set_keep_list(struct sample_set *set, uint32_t n)
     begin_list(set, n);
 }
 
-/* Sorts as far as needed: the root of the heap moves to the place after its end, so rank r is at
- * list[n - 1 - r]. */
+/* Sorts only as far as needed: the root of the heap moves to the place after its end, so rank r is
+ * at list[n - 1 - r]. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
 {
     while (set->n_ranked <= r) {
@@ -196,7 +196,7 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
     return set->list[set->n - 1 - r];
 }
 
-/* The candidate with the largest logit, the first of equal ones. */
+/* Returns the candidate with the largest logit, the one with the lowest id among equal ones. */
 static struct sample_candidate best_of_vocabulary(struct sample_set *set)
 {
     uint32_t g = 0;
@@ -221,7 +221,7 @@ struct sample_candidate sample_set_best(struct sample_set *set)
 
 /* ---- Cuts ---- */
 
-/* Keeps the best n of a cut set, which must be ranked. */
+/* Keeps the best n of a cut set, whose first n ranks must be sorted. */
 static void keep_ranks(struct sample_set *set, uint32_t n)
 {
     set->list += set->n - n;
@@ -229,15 +229,15 @@ static void keep_ranks(struct sample_set *set, uint32_t n)
     if (set->n_ranked > n) set->n_ranked = n;
 }
 
-/* The smallest float that is not below the threshold. */
+/* Returns the smallest float that is not below the threshold. */
 static float float_from(double threshold)
 {
     const float near = threshold > (double)FLT_MAX ? INFINITY : (float)threshold;
     return (double)near < threshold ? nextafterf(near, INFINITY) : near;
 }
 
-/* Removes from a block the candidates after `last` in the order. The threshold, already set,
- * removes smaller logits; equal logits with a larger id are removed one by one. */
+/* Removes from a block the candidates after `last` in the order. The threshold, which is set
+ * before, removes smaller logits; equal logits with a larger id are removed one by one. */
 static void remove_after(struct sample_set *set, uint32_t b, struct sample_candidate last)
 {
     if (set->block_max[b] < last.logit) {
@@ -256,7 +256,7 @@ static void remove_after(struct sample_set *set, uint32_t b, struct sample_candi
     update_block_max(set, b);
 }
 
-/* Removes the candidates after `last`; the set remains a vocabulary. */
+/* Removes the candidates after `last`; the set remains blocks of the vocabulary. */
 static void keep_to(struct sample_set *set, struct sample_candidate last)
 {
     set->min_logit = last.logit;
@@ -266,7 +266,7 @@ static void keep_to(struct sample_set *set, struct sample_candidate last)
     for (uint32_t g = 0; g < set->n_groups; g++) update_group_max(set, g);
 }
 
-/* The candidates at or above a threshold in every `stride`th block; counting may stop above
+/* Counts the candidates at or above a threshold in every `stride`th block; may stop above
  * `limit`. */
 static uint32_t count_above(struct sample_set *set, float threshold, uint32_t stride,
                             uint32_t limit)
@@ -288,8 +288,8 @@ static uint32_t count_blocks_above(struct sample_set *set, float threshold)
     return n;
 }
 
-/* A threshold that `want` or a few more candidates reach, among those in every `stride`th block;
- * with `blocks` it is blocks that reach it. -FLT_MAX or less if there are fewer. */
+/* Returns a threshold that `want` candidates, or a few more, reach in every `stride`th block; with
+ * `blocks` it counts blocks with such a candidate. Returns -FLT_MAX or less if there are fewer. */
 static float find_threshold(struct sample_set *set, uint32_t want, uint32_t stride, bool blocks)
 {
     const float best = sample_set_best(set).logit;
@@ -314,10 +314,11 @@ static float find_threshold(struct sample_set *set, uint32_t want, uint32_t stri
     return low;
 }
 
-/* Thresholds around the logit of rank k: about k candidates reach `low`, as a rule a few more, and
- * fewer than k reach `high`. While k is small against the number of blocks, the blocks that reach
- * `low` are counted, each of which has a candidate; otherwise the candidates of a sample of the
- * blocks, whose number has a statistical error of a few square roots. */
+/* Estimates thresholds around the logit of rank k: about k candidates reach `low`, usually a few
+ * more, and fewer than k reach `high`. If k is small compared to the number of blocks, the blocks
+ * that reach `low` are counted, because each has at least one candidate. Otherwise the candidates
+ * in a sample of the blocks are counted; this number has a statistical error of a few square
+ * roots. */
 static void guess_band(struct sample_set *set, uint32_t k, float *low, float *high)
 {
     *high = INFINITY;
@@ -330,8 +331,8 @@ static void guess_band(struct sample_set *set, uint32_t k, float *low, float *hi
     if (part > 2 * margin) *high = find_threshold(set, part - margin - part / 16, stride, false);
 }
 
-/* Lists in room[] the candidates of the vocabulary with logits in [threshold, high); *n is their
- * number. Returns the number of candidates >= high. */
+/* Lists in room[] the candidates of the vocabulary with logits in [threshold, high) and sets *n to
+ * their number. Returns the number of candidates >= high. */
 static uint32_t list_between(struct sample_set *set, float threshold, float high, uint32_t *n)
 {
     uint32_t above = 0;

@@ -1,8 +1,8 @@
 /* sample/set_sums.c: sums over the candidates, and the draw. See set.h.
  *
- * Over a vocabulary weights are float (relative error below 1e-6), sums of blocks float in a fixed
- * order, sums of those double. In lists sums are double, and so are weights unless the list is long
- * (select.c). */
+ * In blocks of a vocabulary weights are float (relative error below 1e-6), the sum of a block is
+ * float in a fixed order, and the sum of blocks is double. In lists sums are double, and so are
+ * weights unless the list is long (select.c). */
 #include "sample/exp.h"
 #include "sample/set.h"
 #include <float.h>
@@ -11,7 +11,7 @@
 
 /* ---- Blocks ---- */
 
-/* The weights of the maxima of a group's blocks. */
+/* Computes the weights of the maxima of a group's blocks. */
 static void weigh_block_maxima(const struct sample_set *set, uint32_t group, float best,
                                float weight[SAMPLE_GROUP])
 {
@@ -24,8 +24,8 @@ static struct sample_block_sums sums_at(const struct sample_set *set, uint32_t b
     return (struct sample_block_sums){set->sums.sum + b, set->sums.second + b, set->sums.n + b};
 }
 
-/* Sums consecutive blocks in one call, from `first` up to `end` at most; returns where it stopped.
- * Blocks without candidates are not read. */
+/* Sums consecutive blocks in one call, from `first` to at most `end`, and returns the first block
+ * that is not summed. Skips blocks without candidates. */
 static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
     uint32_t b = first + 1;
@@ -42,7 +42,7 @@ static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
     return b;
 }
 
-/* As above in double, for squares that overflow float. */
+/* The same in double, for squares that overflow float. */
 static void add_moments(struct sample_set *set, uint32_t b, double top,
                         struct sample_group_sums *to)
 {
@@ -55,8 +55,8 @@ static void add_moments(struct sample_set *set, uint32_t b, double top,
     }
 }
 
-/* Adds sums relative to another point, which is at distance `far` from this one and has weight w
- * relative to it. */
+/* Adds sums that are relative to another point, which is at distance `far` from this one and has
+ * the weight w relative to it. */
 static void add_weights(struct sample_group_sums *to, struct sample_group_sums own, double far,
                         double w)
 {
@@ -74,7 +74,7 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-/* The weights of a group, in four independent sums. */
+/* Returns the sum of the weights of a group, as four independent sums for speed. */
 static double total_of_group(const struct sample_set *set, uint32_t group,
                              const float weight[SAMPLE_GROUP])
 {
@@ -84,7 +84,7 @@ static double total_of_group(const struct sample_set *set, uint32_t group,
     return lane[0] + lane[2] + (lane[1] + lane[3]);
 }
 
-/* The sums of a group from those of its blocks. */
+/* Computes the sums of a group from those of its blocks. */
 static void add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
@@ -111,7 +111,7 @@ static void add_group(struct sample_set *set, uint32_t group)
     set->group[group] = to;
 }
 
-/* Updates the sums of blocks and groups. Those for the entropy include the weights. */
+/* Updates the sums of blocks and groups. The sums for the entropy include those of the weights. */
 static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
 {
     const bool other =
@@ -142,14 +142,15 @@ static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
 
 /* ---- Sums ---- */
 
-/* The sums of a distribution relative to its best: the entropy of p = w / total is log(total) -
- * sum(w d) / total. */
+/* Converts the sums of a distribution, relative to its best logit: the entropy of p = w / total is
+ * log(total) - sum(w d) / total. */
 static struct sample_sums sums_of(double total, double moment, uint64_t n)
 {
     return (struct sample_sums){total, sample_log(total) - moment / total, n};
 }
 
-/* The sums of the whole vocabulary, relative to its best, and the share of each group. */
+/* Computes the sums of the whole vocabulary, relative to its best logit, and the share of each
+ * group. */
 static struct sample_group_sums sum_vocabulary(struct sample_set *set, enum sample_block_sum kind)
 {
     struct sample_group_sums all = {0};
@@ -215,7 +216,7 @@ void sample_set_total_bounds(struct sample_set *set, double depth, double *low, 
             sum += w * (double)own;
         }
     }
-    *low = sum + rest; /* a block has between one and all of its ids */
+    *low = sum + rest; /* a block has at least one candidate and at most all of its ids */
     *high = sum + (double)SAMPLE_BLOCK * rest;
 }
 
@@ -237,14 +238,15 @@ struct sample_moments sample_set_moments(struct sample_set *set)
 
 /* ---- Drawing ---- */
 
-/* Adaptive-p's weight of a candidate that has the probability p. */
+/* Returns adaptive-p's weight of a candidate with the probability p. */
 static double shaped(double p, double target)
 {
     const double d = fabs(p - target) * (1.0 / 0.3);
     return sample_exp(-10.0 * d * d / (1.0 + d));
 }
 
-/* The weight of a candidate in a draw: adaptive-p's if there is a shape, else the plain one. */
+/* Returns the weight of a candidate in a draw: adaptive-p's if there is a shape, otherwise the
+ * plain one. */
 static double weight_in_list(const struct sample_set *set, const struct sample_block_shape *shape,
                              float logit, float best)
 {
@@ -277,8 +279,9 @@ static struct sample_candidate draw_listed_shaped(struct sample_set *set,
     return sample_set_rank(set, r);
 }
 
-/* The first of share[n] with which *sum, to which the shares before are added, exceeds the
- * threshold. If rounding lets none exceed it, the result is the last with a share. */
+/* Returns the index of the first of share[n] with which *sum exceeds the threshold; *sum becomes
+ * the sum before it. If none exceeds it because of rounding, the result is the last index with a
+ * share. */
 static uint32_t walk(const double *share, uint32_t n, double threshold, double *sum)
 {
     uint32_t at = 0;
@@ -294,7 +297,7 @@ static uint32_t walk(const double *share, uint32_t n, double threshold, double *
     return at;
 }
 
-/* The share of each block of a group. */
+/* Computes the share of each block of a group. */
 static void weights_of_blocks(const struct sample_set *set, const struct sample_block_shape *shape,
                               uint32_t group, float best, double share[SAMPLE_GROUP])
 {
@@ -336,8 +339,8 @@ struct sample_candidate sample_set_draw(struct sample_set *set, double u, double
 
 /* ---- Adaptive-p ---- */
 
-/* Most ids of a vocabulary have hardly any probability. Below this one adaptive-p's weight of p is
- * approximated linearly at 0; the relative error is below 500 p^2, 2e-7. */
+/* Most ids of a vocabulary have almost no probability. Below this one, adaptive-p's weight of p is
+ * approximated linearly at 0; the relative error is below 500 p^2 = 2e-7. */
 static const double unlikely = 0x1p-16;
 
 static void shape_group(struct sample_set *set, uint32_t group,
@@ -372,7 +375,7 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
     if (set->is_list) {
         c = draw_listed_shaped(set, &shape, u);
     } else {
-        set->sum_temp = 0.0; /* these sums replace those of another kind */
+        set->sum_temp = 0.0; /* these sums replace the cached ones of another kind */
         double sum = 0.0;
         for (uint32_t g = 0; g < set->n_groups; g++) {
             set->group_weight[g] = 0.0;

@@ -1,8 +1,8 @@
 /* sample/truncate.c: rules that remove candidates: top-k, top-p, min-p, typical, top-n-sigma, XTC;
  * and temperature, which keeps one candidate at 0.
  *
- * Each rule works on an uncut vocabulary without sorting it: it finds a threshold below which no
- * candidate remains. Sources of the formulas: docs/sampling.md. */
+ * Each rule works on an uncut vocabulary without sorting it: it finds a threshold and removes the
+ * candidates below. Sources of the formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
@@ -25,8 +25,8 @@ const struct sample_stage sample_stage_top_k = {.name = "top_k",
                                                 .keeps_best = true,
                                                 .usually_on = true};
 
-/* Keeps the fewest best candidates with a total probability of top_p. Logits near the best usually
- * make up nearly all of the vocabulary's sum: they are summed first. */
+/* Keeps the fewest best candidates whose total probability is at least top_p. Logits near the best
+ * one usually make up nearly all of the vocabulary's sum, so they are summed first. */
 static void apply_top_p(struct sampler *s)
 {
     static const double depths[] = {6.0, 9.0, 12.0, 15.0, 20.0, 32.0, INFINITY};
@@ -54,7 +54,7 @@ const struct sample_stage sample_stage_top_p = {.name = "top_p",
                                                 .keeps_best = true,
                                                 .usually_on = true};
 
-/* Keeps candidates with at least min_p times the probability of the best. */
+/* Keeps the candidates with at least min_p times the probability of the best one. */
 static void apply_min_p(struct sampler *s)
 {
     struct sample_set *set = &s->set;
@@ -75,7 +75,7 @@ const struct sample_stage sample_stage_min_p = {.name = "min_p",
                                                 .keeps_best = true,
                                                 .usually_on = true};
 
-/* Keeps logits at most n standard deviations below the best. */
+/* Keeps the logits at most n standard deviations below the best one. */
 static void apply_top_n_sigma(struct sampler *s)
 {
     struct sample_set *set = &s->set;
@@ -98,8 +98,8 @@ const struct sample_stage sample_stage_top_n_sigma = {.name = "top_n_sigma",
 
 /* ---- Typical ---- */
 
-/* The distance of a candidate's surprise from the entropy, in nats below the best logit: a
- * candidate whose surprise is the entropy is at `centre` <= 0. */
+/* Measures how far the surprise of a candidate is from the entropy, as logits in nats below the
+ * best one: a candidate whose surprise equals the entropy is at `centre` <= 0. */
 struct typical {
     const struct sample_set *set;
     double best, centre;
@@ -118,8 +118,8 @@ static bool nearer(const void *typical, struct sample_candidate a, struct sample
     return sample_better(a, b);
 }
 
-/* Lists every candidate that may be kept: those within `reach`, which grows until their total
- * probability reaches the threshold. */
+/* Lists every candidate that may be kept: those within `reach` of the centre. `reach` grows until
+ * their total probability is at least the threshold. */
 static void gather_typical(struct sample_set *set, const struct typical *t, double threshold)
 {
     for (double reach = 1.0 - t->centre; !set->is_list; reach += reach / 4) {
@@ -156,14 +156,14 @@ const struct sample_stage sample_stage_typical = {.name = "typ_p",
 
 /* ---- XTC ---- */
 
-/* Lists the candidates whose weight is at least `low` and returns their number; *n_high: the number
- * with at least `high`. */
+/* Lists the candidates whose weight is at least `low` and returns their number; *n_high is the
+ * number of those with at least `high`. */
 static uint32_t list_likely(struct sample_set *set, double low, double high, uint32_t *n_high)
 {
     const float best = sample_set_best(set).logit;
     uint32_t n = 0;
     *n_high = 0;
-    /* At most 1 / threshold candidates can be so likely; all can if the threshold is 0. */
+    /* At most 1 / threshold candidates can be this likely; all can if the threshold is 0. */
     if (!set->is_list)
         sample_set_list_above(set, (double)best + set->temp * sample_log(low) - 1e-3);
     for (; n < set->n; n++) {
@@ -174,12 +174,12 @@ static uint32_t list_likely(struct sample_set *set, double low, double high, uin
     return n;
 }
 
-/* The number of candidates at least as likely as the threshold; those of a vocabulary are listed.
- * The sum is computed only as far as the result depends on it. */
+/* Returns the number of candidates at least as likely as the threshold; lists them if the set is
+ * uncut. Computes the total only as precisely as the result requires. */
 static uint32_t count_likely(struct sample_set *set, double threshold)
 {
     static const double depths[] = {5.0, 9.0};
-    const double rounding = 1e-5; /* above the error of sums of weights */
+    const double rounding = 1e-5; /* more than the error of sums of weights */
     uint32_t n, n_high;
     double low, high;
     for (size_t i = 0; !set->is_list && i < sizeof depths / sizeof depths[0]; i++) {
@@ -193,7 +193,7 @@ static uint32_t count_likely(struct sample_set *set, double threshold)
     return list_likely(set, low, low, &n_high);
 }
 
-/* With the given probability removes all candidates that are at least as likely as the threshold
+/* With the given probability, removes all candidates that are at least as likely as the threshold,
  * except the least likely of them. */
 static void apply_xtc(struct sampler *s)
 {
@@ -224,8 +224,8 @@ const struct sample_stage sample_stage_xtc = {.name = "xtc",
 
 /* ---- Temperature ---- */
 
-/* The entropy as a share of the largest possible one, raised to the exponent, chooses between
- * temp - range and temp + range. */
+/* Returns a temperature between temp - range and temp + range: the entropy's share of the largest
+ * possible entropy, raised to the exponent, is its position between the two. */
 static double dynamic_temperature(struct sampler *s)
 {
     const struct sample_options *o = &s->options;
@@ -234,7 +234,7 @@ static double dynamic_temperature(struct sampler *s)
     const struct sample_sums sums = sample_set_sums(&s->set);
     if (sums.n < 2) return temp;
     double share = sums.entropy / sample_log((double)sums.n);
-    if (!(share > 1e-12)) share = 0.0; /* near 0 the rest is rounding error */
+    if (!(share > 1e-12)) share = 0.0; /* a share near 0 is only rounding error */
     if (share > 1.0) share = 1.0;
     return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
 }

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* The result of a call and its error object must agree. */
+/* The result of a call and its error object must be consistent. */
 static inline void fuzz_check(bool ok, const struct base_error *err)
 {
     if (ok != (err->code == BASE_OK)) abort();

@@ -1,5 +1,5 @@
-/* test/fuzz_gguf.c: a fuzz target: any bytes as a model. They are refused or can be read
- * completely, and a model that opens gives logits or an error. */
+/* test/fuzz_gguf.c: a fuzz target: any bytes as a model. They are an error or can be read
+ * completely, and a model that can be opened returns logits or an error. */
 #include "engine/engine.h"
 #include "gguf/gguf.h"
 #include "models/model.h"

@@ -1,5 +1,5 @@
 /* test/fuzz_template.c: a fuzz target: a chat template, and after a NUL byte the messages as JSON.
- * It is refused or renders within its limits. */
+ * It is an error or renders within its limits. */
 #include "test/fuzz.h"
 #include "text/jinja/jinja.h"
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* test/fuzz_tokenizer.c: a fuzz target: any bytes as a vocabulary. It is refused, or encodes and
+/* test/fuzz_tokenizer.c: a fuzz target: any bytes as a vocabulary. It is an error, or encodes and
  * decodes two texts: a fixed one and the end of the file. */
 #include "test/fuzz.h"
 #include "text/tokenizer/tokenizer.h"

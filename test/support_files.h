@@ -1,5 +1,5 @@
-/* test/support_files.h: finds models and reference data that are not in the repository. A test that
- * lacks its data prints a line "skipped: ..." and skips. */
+/* test/support_files.h: finds models and reference data that are not in the repository. A test
+ * without its data prints a line "skipped: ..." and skips. */
 #ifndef TEST_SUPPORT_FILES_H
 #define TEST_SUPPORT_FILES_H
 
@@ -19,7 +19,7 @@ char *support_read_file(const char *path, size_t *size);
 /* Prints "skipped: WHAT" and skips the running cmocka test. */
 void support_skip(const char *what);
 
-/* True under $INFER_TEST_QUICK (sanitizer runs): long tests take a smaller case. */
+/* True with $INFER_TEST_QUICK (sanitizer runs): long tests use a smaller case. */
 bool support_quick(void);
 
 #define SUPPORT_SMOLLM2 "SmolLM2-135M-Instruct.Q4_1.gguf"

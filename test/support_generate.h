@@ -23,7 +23,7 @@ void support_generate_close(struct support_generate *s);
 /* A new request; fails the test on an error. The options must outlive it. */
 struct generate_request *support_request(const struct support_generate *s,
                                          const struct generate_options *options, uint32_t seq);
-/* One step of one request, evaluated alone; false when the request has ended. */
+/* Runs one step of one request by itself; false when the request has ended. */
 bool support_request_step(struct generate_request *r, struct generate_piece *piece);
 
 #endif

@@ -48,7 +48,7 @@ static void fill_random(struct support_leaf *leaf, uint64_t *seed)
 {
     const struct quant_type *type = leaf->tensor.type;
     int64_t rows = engine_tensor_rows(&leaf->tensor), k = leaf->tensor.ne[0];
-    if (!type->encode) return; /* integers stay zero */
+    if (!type->encode) return; /* integers remain zero */
     float *x = malloc((size_t)k * sizeof *x);
     assert_non_null(x);
     for (int64_t r = 0; r < rows; r++) {

@@ -1,6 +1,6 @@
 /* test/support_graph.h: tests one op or graph: sources in every memory layout with guard bytes
- * around them, run with several numbers of threads and instruction-set levels, which must give the
- * same bits. */
+ * around them, run with several numbers of threads and instruction-set levels; the results must
+ * have the same bits. */
 #ifndef TEST_SUPPORT_GRAPH_H
 #define TEST_SUPPORT_GRAPH_H
 

@@ -1,7 +1,6 @@
-/* test/support_model.h: writes complete models with random weights from a seed.
- *
- * The same options give the same bytes on every machine. Tensor names, metadata keys and shapes are
- * those of real files of the architecture, so any GGUF engine can load the result. */
+/* test/support_model.h: writes complete models with random weights from a seed. The same options
+ * write the same bytes on every machine. Tensor names, metadata keys and shapes are those of real
+ * files of the architecture, so any GGUF engine can load the result. */
 #ifndef TEST_SUPPORT_MODEL_H
 #define TEST_SUPPORT_MODEL_H
 

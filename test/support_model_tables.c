@@ -24,10 +24,10 @@
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
-/* Bars above the default: the other implementation computes GELU by a half-precision table (1e-6),
- * the gated delta rule in chunks (1e-9), and scans with its own exponential (1e-11). Figures of the
- * Gemmas with bars of 1e-10 (1e-8: 23 layers, sparse) come from a build without that table
- * (GGML_GELU_FP16). glm4moe-mtp is compared with ik_llama.cpp, whose values are F16. */
+/* Limits above the default: the other implementation computes GELU by a half-precision table
+ * (1e-6), the gated delta rule in chunks (1e-9), and scans with its own exponential (1e-11).
+ * Figures of the Gemmas with limits of 1e-10 (1e-8: 23 layers, sparse) are those of a build without
+ * that table (GGML_GELU_FP16). glm4moe-mtp is compared with ik_llama.cpp, whose values are F16. */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
     {"llama-fused", "llama", .tied = true, .with = "attn_qkv.weight"},

@@ -1,5 +1,5 @@
 /* test/support_random.h: random numbers for tests and benches (splitmix64): a state is any number;
- * equal states give equal numbers on every machine. */
+ * the numbers after equal states are equal on every machine. */
 #ifndef TEST_SUPPORT_RANDOM_H
 #define TEST_SUPPORT_RANDOM_H
 

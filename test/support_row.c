@@ -22,7 +22,7 @@ static float largest_of(const struct quant_type *type, const uint8_t *block)
     return largest;
 }
 
-/* Whether the type's encoder searches a grid, which takes long under sanitizers. */
+/* Returns whether the type's encoder searches a grid, which is slow under sanitizers. */
 static bool encodes_slowly(const struct quant_type *type)
 {
     return strncmp(type->name, "IQ1", 3) == 0 || strncmp(type->name, "IQ2", 3) == 0 ||

@@ -4,7 +4,7 @@
 
 #include "engine/graph.h"
 
-/* f(x); NaN for NaN, except that a step function gives 0. */
+/* f(x); NaN for NaN, except that a step function returns 0 */
 double support_unary(enum engine_unary f, double x);
 
 #endif

@@ -7,7 +7,7 @@
 /* A vocabulary and the file that it is in. */
 struct support_vocab {
     struct gguf_file *file;
-    struct text_tokenizer *tokenizer; /* NULL: refused */
+    struct text_tokenizer *tokenizer; /* NULL: it cannot be opened */
     struct base_error err;
 };
 

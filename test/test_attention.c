@@ -328,7 +328,8 @@ static void any_level_threads_and_split_give_the_same_bits(void **state)
     }
 }
 
-/* An int16-quantized cache gives the bits of a cache of the type to which its rows were rounded. */
+/* An int16-quantized cache has the same bits as a cache of the type to which its rows were
+ * rounded. */
 static void int16_caches_equal_caches_of_their_type(void **state)
 {
     (void)state;
@@ -425,7 +426,7 @@ static void values_that_are_not_finite_give_the_same_bits(void **state)
 }
 
 /* Keys with scores far below the range have no weight, and the result is NaN if all keys are such;
- * scores far above the range give NaN. */
+ * scores far above the range result in NaN. */
 static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
 {
     (void)state;
@@ -449,8 +450,8 @@ static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
     data_free(d);
 }
 
-/* No keys give zeros; tables and slots that do not exist give NaN; ranges that exceed their table
- * are clamped; other sequences are unaffected. */
+/* Without keys the result is zeros; tables and slots that do not exist result in NaN; ranges that
+ * exceed their table are clamped; other sequences are unaffected. */
 static void empty_ranges_give_zeros_and_missing_cells_nan(void **state)
 {
     (void)state;

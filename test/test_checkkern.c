@@ -126,7 +126,7 @@ static void column_free(struct column *c)
     guard_free(&c->sum);
 }
 
-/* Codes that no float column gives: any combination, with any scale. */
+/* Codes that no float column is quantized to: any combination, with any scale. */
 static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, float *s,
                       int16_t *sum)
 {
@@ -490,7 +490,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                                      : MAX_K / type->block_len) *
                     type->block_len;
         for (int repeat = 0; repeat < (support_quick() ? 2 : 4); repeat++) {
-            /* As many rows as any kernel takes at once. */
+            /* As many rows as any kernel processes at once. */
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
@@ -608,8 +608,8 @@ static void every_kernel_of_activations_equals_scalar(void **state)
     bed_free(&bed);
 }
 
-/* Results next to the smallest normal float, near 2^-126 minus half a step, where it matters
- * whether the exponent is examined before or after rounding. */
+/* Results next to the smallest normal float, near 2^-126 minus half a step, where the result
+ * depends on whether the exponent is examined before or after rounding. */
 static void bf16_dots_agree_beside_the_smallest_normal(void **state)
 {
     (void)state;
@@ -727,7 +727,7 @@ static struct caught try_mutants(bool plain, int tries)
     return n;
 }
 
-/* Plain rows detect every mutant in every try. In 12,000 tries, 43 % of adversarial rows (zeros,
+/* Plain rows detect every mutant in every run. In 12,000 runs, 43 % of adversarial rows (zeros,
  * NaN, one dominant block) detected a dropped block, and 41 % another order. */
 static void mutants_are_caught(void **state)
 {

@@ -113,7 +113,7 @@ static void deep_texts_are_accepted_or_refused(void **state)
     }
 }
 
-/* Texts with many simultaneous readings give a limit or an answer. */
+/* Texts with many simultaneous readings reach a limit or have an answer. */
 static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
 {
     (void)state;
@@ -163,8 +163,8 @@ static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
     }
 }
 
-/* Many words compile to one automaton; many other values, or too many choices at once, are
- * refused. */
+/* Many words compile to one automaton; many other values, or too many choices at once, are an
+ * error. */
 static void enormous_lists_are_one_automaton_or_refused(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void print_grammar(const struct tiny *g, struct base_buffer *b)
 }
 
 /* Bit e of the result: text[from..e) derives from the rule. A recursion of a rule at the same
- * position adds nothing; repeating until nothing changes gives the least fixed point. */
+ * position adds nothing; repetition until nothing changes computes the least fixed point. */
 struct table {
     const struct tiny *g;
     const char *text;

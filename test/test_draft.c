@@ -20,7 +20,7 @@ struct text {
     struct base_buffer bytes;
     int32_t id[N_CTX + 1];
     size_t n;
-    uint32_t held; /* tokens that the sequence holds at the end */
+    uint32_t held; /* tokens of the sequence at the end */
     struct generate_outcome outcome;
 };
 
@@ -113,7 +113,7 @@ static void make_kit(struct kit *k)
 
 /* ---- Texts ---- */
 
-/* Repeats itself, so that look-ups find matches. */
+/* A text that repeats itself, so that look-ups find matches. */
 static size_t make_prompt(struct sample_random *r, int32_t *ids)
 {
     const size_t period = 4 + sample_random_u32(r) % 9, n = 8 + sample_random_u32(r) % 24;
@@ -165,7 +165,7 @@ static void compare_turns(struct fixture *f, const struct generate_options *o,
         run(a, NULL, &p, &plain);
         run(b, d, &p, &guessed);
         compare(&plain, &guessed, what);
-        /* Except for snapshots, the sequence holds the same tokens as without drafting. */
+        /* Except for snapshots, the sequence has the same tokens as without drafting. */
         if (guessed.held > n + guessed.n) fail_msg("%s: it holds %u", what, guessed.held);
         const size_t more = plain.n < MAX_PROMPT ? plain.n : MAX_PROMPT;
         if (turn == 0 && n + more < N_CTX) memcpy(ids + n, plain.id, more * sizeof *ids);
@@ -404,7 +404,7 @@ static void guess_bytes(struct model_session *s, uint32_t seq, struct base_buffe
     struct base_error err = BASE_ERROR_INIT;
     struct drafted d = {.n_vocab = model_session_n_vocab(s)};
     int32_t ids[4] = {70};
-    if (!model_seq_guess(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
+    if (!model_seq_draft(s, seq, ids, 1, 3, keep_logits, &d, &err)) fail_msg("%s", err.text);
     *bytes = d.logits;
 }
 
@@ -444,7 +444,7 @@ static void step_both(struct model_session *s[N_SESSIONS], struct sample_random 
         else if (!model_eval(s[i], ids, n, kind == 2 ? MODEL_LOGITS_NONE : MODEL_LOGITS_LAST, NULL,
                              NULL, err))
             fail_msg("%s", err->text);
-        if (i == 0 && !model_seq_guess_begin(s[i], 0, err)) fail_msg("%s", err->text);
+        if (i == 0 && !model_seq_draft_begin(s[i], 0, err)) fail_msg("%s", err->text);
     }
     assert_int_equal(model_session_length(s[0]), model_session_length(s[1]));
 }
@@ -500,8 +500,8 @@ static void open_two(struct support_generate *g, const char *name,
     if (!s[0] || !s[1]) fail_msg("%s", err.text);
 }
 
-/* A prompt that is one batch without logits: no hidden state of it is kept, and those of a text
- * before it are not taken for them. */
+/* A prompt that is one batch without logits: no hidden state of it is kept, and those of an earlier
+ * text must not replace them. */
 static void hidden_states_of_another_text_are_not_used(void **state)
 {
     enum { N = 90 };

@@ -1,5 +1,5 @@
-/* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of three
- * nodes at any level, threads, rows, columns and route; and cases that must not be fused. */
+/* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), has the same bits as
+ * three nodes at any level, threads, rows, columns and route; and cases that must not be fused. */
 #include "test/support_files.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
@@ -104,7 +104,7 @@ static void gate_and_up_of_experts_in_one_node_equal_scalar(void **state)
     product_for_all(check_experts, threads, 2);
 }
 
-/* M-blocks of many tiles, N-blocks, K-blocks, batches: one node gives the bits of two. */
+/* M-blocks of many tiles, N-blocks, K-blocks, batches: one node has the same bits as two. */
 static void check_long_gate(const struct quant_type *type, struct engine *e, int round)
 {
     enum { ROWS = 1111, COLS = 300, BATCHES = 2 };

@@ -1,5 +1,6 @@
-/* test/test_generate.c: requests: two in one session give the same as each alone; tokens that a
- * sequence holds are reused; reasoning ends as specified; a constraint begins with the answer. */
+/* test/test_generate.c: requests: two in one session write the same as each by itself; tokens that
+ * a sequence already has are not evaluated again; reasoning ends as specified; a constraint begins
+ * with the answer. */
 #include "test/support.h"
 
 #include "base/interrupt.h"
@@ -366,8 +367,8 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
     support_generate_close(&s);
 }
 
-/* A control token represents its letters only where they are marks of the constraint; a given
- * beginning of a text must be one that the constraint allows. */
+/* A control token represents its letters only if they are marks of the constraint; the constraint
+ * must allow a given beginning of a text. */
 static void marks_are_tokens_and_begun_texts_go_on(void **state)
 {
     enum { MOST_TOKENS = 40 };

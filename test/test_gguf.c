@@ -176,8 +176,8 @@ static void typed_reads_convert_what_fits(void **state)
 
 #define TEXT(text) ((struct gguf_str){.data = (text), .size = sizeof(text) - 1})
 
-/* A given value replaces the file's, even by another kind, or supplies a missing key; if it cannot
- * be read as the requested kind, the error is the caller's. */
+/* An override replaces the file's value, even by another kind, or supplies a missing key. If it
+ * cannot be read as the requested kind, the error is the caller's. */
 static void given_values_come_before_those_of_the_file(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void given_values_come_before_those_of_the_file(void **state)
     forge_free(&f);
 }
 
-/* A refused typed read writes nothing, and the error names key, byte and both kinds. */
+/* A typed read that fails writes nothing, and the error names key, byte and both kinds. */
 static void typed_reads_refuse_what_does_not_fit(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void large_parts_are_written_whole(void **state)
     unlink(path);
 }
 
-/* Copying every key of a file with every kind gives the same bytes. */
+/* A copy of every key of a file with every kind has the same bytes. */
 static void a_copy_is_exact(void **state)
 {
     (void)state;

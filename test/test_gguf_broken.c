@@ -1,5 +1,5 @@
-/* test/test_gguf_broken.c: named broken GGUF files, each with the error that it must give. The list
- * follows the published security history of GGUF readers and the cases of their test suites. */
+/* test/test_gguf_broken.c: named broken GGUF files, each with its expected error. The list follows
+ * the published security history of GGUF readers and the cases of their test suites. */
 #include "test/support.h"
 #include "test/support_gguf.h"
 
@@ -594,7 +594,7 @@ static void each_named_break_is_its_named_error(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* A file truncated anywhere before the end of the last tensor's data must be refused. */
+/* A file truncated anywhere before the end of the last tensor's data is an error. */
 static void a_file_cut_anywhere_is_refused(void **state)
 {
     (void)state;
@@ -621,7 +621,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
     forge_free(&f);
 }
 
-/* With any single byte changed, the file is refused, or opened and readable. */
+/* With any single byte changed, the file is an error, or can be opened and read. */
 static void a_file_with_a_byte_changed_is_refused_or_read(void **state)
 {
     (void)state;
@@ -648,7 +648,7 @@ static void a_file_with_a_byte_changed_is_refused_or_read(void **state)
     forge_free(&f);
 }
 
-/* Every id of a tensor type: known ones give their exact size, and rows off by one are refused. */
+/* Every id of a tensor type: known ones have their exact size, and rows off by one are an error. */
 static void every_type_id_has_its_size_or_is_refused(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void parts_that_do_not_belong_together_are_refused(void **state)
     assert_split_fails(1, "a", "two tensors have this name");
 }
 
-/* Names that only look like parts, and one part of one. */
+/* Names that resemble those of parts, and a model of one part. */
 static void names_of_parts_are_read(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ static void load(struct support_session *l, const char *path, enum quant_id cach
     support_session_open(l, path, &engine, &session);
 }
 
-/* Evaluates and gives the logits of the last position; fails the test on an error. */
+/* Evaluates the ids and returns the logits of the last position; fails the test on an error. */
 static const float *eval(struct support_session *l, const int32_t *ids, uint64_t n)
 {
     struct base_error err = BASE_ERROR_INIT;

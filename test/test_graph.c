@@ -190,7 +190,7 @@ static void a_chain_stays_in_place(void **state)
     support_rig_free(&rig);
 }
 
-/* Two branches whose results are needed at the same time take two tensors, consecutive ones only
+/* Two branches whose results are needed at the same time need two tensors, consecutive ones only
  * one. */
 static void memory_is_reused(void **state)
 {
@@ -352,8 +352,8 @@ static void the_simplifier_moves_nothing_behind_a_write(void **state)
 
 /* ---- Errors ---- */
 
-/* Builders that must refuse: a is [3][32], b is [5][7], ids I32 [4]. Numbers without a case give
- * a. */
+/* Builders that must report an error: a is [3][32], b is [5][7], ids I32 [4]. Numbers without a
+ * case return a. */
 static struct engine_tensor *build_bad_view(struct engine_graph *g, int i, struct engine_tensor *a)
 {
     int64_t huge = INT64_MAX / 2;

@@ -82,8 +82,8 @@ static void same_bytes_everywhere(const char *name)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const struct setting *s = &settings[i];
         if (!support_level_runs(s->level)) continue;
-        /* Scalar takes 50 ms per token: the whole text in one batch, a part of it for other batch
-         * sizes. */
+        /* Scalar kernels take 50 ms per token: other batch sizes evaluate only a part of the
+         * text. */
         size_t some = s->level == CPU_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
         eval_with(path, s, ids.id, some, i == 0 ? &first : &other);
         for (size_t row = 0; i > 0 && row < some; row++)

@@ -1,8 +1,7 @@
-/* test/test_linear.c: the time to open, check and write a file is linear in its size.
- *
- * Each case runs with n items and with 16 n, and compares the processor time of the two (the best
- * of several runs each). Linear work takes 16 times as long, sorting about 20 times, quadratic work
- * 256 times; the bar is 128. */
+/* test/test_linear.c: the time to open, check and write a file is linear in its size. Each case
+ * runs with n items and with 16 n, and compares the processor time of the two (the best of several
+ * runs each). Linear work takes 16 times as long, sorting about 20 times, quadratic work 256 times;
+ * the limit is 128. */
 #include "test/support.h"
 #include "test/support_folder.h"
 #include "test/support_gguf.h"

@@ -204,7 +204,7 @@ static void long_rows_of_floats_equal_scalar(void **state)
     }
 }
 
-/* ---- N-blocks: so many columns that each worker has its own ---- */
+/* ---- N-blocks: enough columns for one block per worker ---- */
 
 enum { STRIPED_COLS = 523 };
 

@@ -112,7 +112,7 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
             if (!model_eval(s, ids + done, (uint64_t)p - done, MODEL_LOGITS_NONE, NULL, NULL, err))
                 return false;
         }
-        if (!model_seq_guess(s, 0, guess, 1, step < 4 ? 1 : 4, keep_guess, &c, err)) return false;
+        if (!model_seq_draft(s, 0, guess, 1, step < 4 ? 1 : 4, keep_guess, &c, err)) return false;
     }
     return true;
 }

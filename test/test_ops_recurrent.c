@@ -225,8 +225,8 @@ static void ssm_scan_is_near_the_reference(void **state)
     check("ssm_scan", build_scan, want_scan);
 }
 
-/* A slot that does not exist gives NaN, and tokens that do not exist are skipped; no access is out
- * of bounds. */
+/* A slot that does not exist results in NaN, and tokens that do not exist are skipped; no access is
+ * out of bounds. */
 static void spans_outside_touch_nothing(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ static void gated_delta_is_near_the_reference(void **state)
 
 /* ---- Split in time ---- */
 
-/* Six tokens at once, and three followed by three with their state, give the same bits. */
+/* Six tokens at once, and three followed by three with their state, have the same bits. */
 static void a_sequence_split_in_time_gives_the_same_bits(void **state)
 {
     (void)state;

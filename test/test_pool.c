@@ -123,7 +123,7 @@ static void take_job(const struct engine_worker *w, void *data)
         for (int64_t i; (i = engine_pool_take(w, total)) < total;) {
             atomic_fetch_add(&s->taken[i], 1);
             const bool mine = i >= own && i < total * (w->ith + 1) / w->nth;
-            /* Other workers may have taken units of this share. */
+            /* Other workers may have run units of this share. */
             if (mine && (helping || i < expected)) ++s->errors[w->ith];
             if (mine) expected = i + 1;
             helping = helping || !mine;
@@ -147,8 +147,8 @@ static void takes_cover_each_unit_once(void **state)
     }
 }
 
-/* A worker whose share is exhausted takes units of workers that take none. Units left at the end of
- * a region are not taken in the next. */
+/* A worker whose share is exhausted runs units of workers that run none. Units left at the end of a
+ * region are not run in the next one. */
 static void take_all_alone_job(const struct engine_worker *w, void *data)
 {
     struct shared *s = data;

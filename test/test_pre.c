@@ -1,6 +1,6 @@
-/* test/test_pre.c: the pre-tokenizers: every name opens, and known families split a text as their
- * references do. The expected pieces come from the patterns of each family's tokenizer.json, run by
- * the Hugging Face tokenizers library 0.23. */
+/* test/test_pre.c: the pre-tokenizers: every name can be opened, and known families split a text as
+ * their reference implementations do. The expected pieces are those of the patterns in each
+ * family's tokenizer.json, run by the Hugging Face tokenizers library 0.23. */
 #include "base/buffer.h"
 #include "base/utf8.h"
 #include "test/support.h"
@@ -210,9 +210,9 @@ static void classes_are_those_of_one_version_of_unicode(void **state)
     base_buffer_free(&text);
 }
 
-/* A pattern that names a character itself takes it, whatever version it is of: U+31350 of Unicode
- * 15 is a Chinese character to kimi-k2; U+20C1 of Unicode 17 is no letter and no symbol, but lies
- * between U+0800 and U+4E00, which deepseek-llm cuts out. */
+/* A pattern that names a character matches it, whatever its version of Unicode: U+31350 of Unicode
+ * 15 is a Chinese character to kimi-k2; U+20C1 of Unicode 17 is neither a letter nor a symbol, but
+ * it is between U+0800 and U+4E00, which deepseek-llm cuts out. */
 static void listed_characters_do_not_depend_on_classes(void **state)
 {
     (void)state;
@@ -249,7 +249,8 @@ static void every_invalid_byte_is_one_symbol(void **state)
     expect("gpt-2", "\xed\xa0\x80x", "\xed\xa0\x80|x"); /* a surrogate */
 }
 
-/* Every name opens, splits long repetitive texts without reaching a limit, and loses no byte. */
+/* Every name can be opened, splits long repetitive texts without reaching a limit, and keeps every
+ * byte. */
 static void every_name_cuts_long_texts_and_loses_no_byte(void **state)
 {
     static const char *const units[] = {"A", " ",   "\n",        "1",    "Aa", "\xe4\xb8\xad",

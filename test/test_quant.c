@@ -175,7 +175,7 @@ static void encoding_stays_within_its_bound(void **state)
 }
 
 /* `infer quantize` converts several rows of a matrix as one. Rows have 3 blocks here, so that a row
- * ends within the blocks that encoders take at once. */
+ * ends inside the blocks that encoders process at once. */
 static void rows_encoded_together_are_each_what_they_are_alone(void **state)
 {
     (void)state;
@@ -432,7 +432,7 @@ static void dots_stay_within_their_bound(void **state)
             double exact = 0;
             for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);
             assert_true(fabs(type->dot(k, row, &c.act) - exact) <= dot_bound(type, &c, decoded, k));
-            /* The bound is tight enough to miss no block. */
+            /* The bound is small enough to detect a missing block. */
             double last = 0;
             for (int64_t i = k - type->block_len; i < k; i++)
                 last += decoded[i] * column_value(&c, type->act, i);

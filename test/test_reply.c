@@ -1,5 +1,6 @@
-/* test/test_reply.c: parts of replies: every format at once, split at every place, and byte by
- * byte, with the same result; no byte is lost; text that is not a call remains text; limits. */
+/* test/test_reply.c: parts of replies: every format at once, split at every offset, and byte by
+ * byte, with the same result; every byte is returned; text that is not a call remains text;
+ * limits. */
 #include "test/support.h"
 
 #include "test/support_files.h"

@@ -358,8 +358,8 @@ static void seeds_decide(void **state)
     assert_memory_not_equal(id[0], id[2], sizeof id[0]);
 }
 
-/* Pearson's chi-square over 16 tokens, 15 degrees of freedom: 99.99 % of good generators stay below
- * 44.3; the seed is fixed, so the result is deterministic. */
+/* Pearson's chi-square over 16 tokens, 15 degrees of freedom: 99.99 % of good generators are below
+ * 44.3. The seed is fixed, so the result is deterministic. */
 static void draws_follow_the_distribution(void **state)
 {
     (void)state;
@@ -387,8 +387,8 @@ static void draws_follow_the_distribution(void **state)
     sample_free(s);
 }
 
-/* A large flat vocabulary, where a full sort would be slow: the lazily sorted heap must agree with
- * the definition of top-p. */
+/* A large flat vocabulary, where a full sort would be slow: the lazily sorted heap must satisfy the
+ * definition of top-p. */
 static void large_vocabularies_equal_naive(void **state)
 {
     (void)state;

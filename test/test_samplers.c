@@ -222,7 +222,7 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     free(room);
 }
 
-/* Single rules that leave more candidates, of some thousand, than a list holds, and adaptive-p. */
+/* Single rules that keep some thousand candidates, more than a list has, and adaptive-p. */
 static struct sample_options long_options(struct sample_random *r)
 {
     static const float temps[] = {0.3f, 0.8f, 1, 2.5f};
@@ -295,7 +295,7 @@ static const struct sample_block_kernels *const *kernels_that_run(void)
     return kernels;
 }
 
-/* The kernels of this machine give the bits of the scalar ones, and agree with libm. */
+/* The kernels of this machine have the same bits as the scalar ones, and are close to libm. */
 static void block_kernels_agree(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void block_kernels_agree(void **state)
     }
 }
 
-/* Adaptive-p's weights have the same bits at each level and agree with the formula. */
+/* Adaptive-p's weights have the same bits at each level and are close to the formula. */
 static void shape_kernels_agree(void **state)
 {
     (void)state;
@@ -400,8 +400,8 @@ static void refuse(const struct sample_options *o, const char *item)
     assert_string_equal(err.item, item);
 }
 
-/* A certain distribution gets temperature 0 if the range includes it: a temperature near 0 would
- * take all logits to the same limit. */
+/* A certain distribution has temperature 0 if the range includes it: at a temperature near 0 all
+ * logits would have the same limit. */
 static void certainty_is_greedy(void **state)
 {
     (void)state;
@@ -625,7 +625,7 @@ static void breakers_end_repetitions(void **state)
 /* ---- Distributions ---- */
 
 /* Pearson's chi-square of DRAWS draws; the seed is fixed, so the result is deterministic. With 15
- * degrees of freedom 99.99 % of good generators stay below 44.3. */
+ * degrees of freedom 99.99 % of good generators are below 44.3. */
 static double chi_square(const struct sample_options *o, const float *logits, int n,
                          const double *p)
 {

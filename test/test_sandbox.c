@@ -1,4 +1,4 @@
-/* test/test_sandbox.c: what the sandbox refuses and allows (cli/sandbox.h), tested in separate
+/* test/test_sandbox.c: what the sandbox forbids and allows (cli/sandbox.h), tested in separate
  * processes, by the thread that enters it and by a thread that was started before. */
 #include "test/support.h"
 
@@ -41,7 +41,7 @@ static char *path_of(const char *folder, const char *name)
     return out;
 }
 
-/* ---- Operations; each returns -1 and errno when refused ---- */
+/* ---- Operations; each returns -1 and errno if it is forbidden ---- */
 
 static long open_to_read(const struct place *p)
 {

@@ -1,5 +1,5 @@
-/* test/test_scheduler.c: requests that arrive, end and are cancelled at random in one session give
- * the same as each alone; common prefixes are evaluated once; the failure of a job affects no
+/* test/test_scheduler.c: requests that arrive, end and are cancelled at random in one session write
+ * the same as each by itself; common prefixes are evaluated once; the failure of a job affects no
  * other. */
 #include "test/support.h"
 
@@ -194,7 +194,7 @@ static void run_alone(const struct support_generate *lone, const struct entry *e
     generate_request_free(r);
 }
 
-/* Each text must equal that of the job alone, or, if cancelled, be a prefix of it. Returns the
+/* Each text must equal that of the job by itself, or, if cancelled, be a prefix of it. Returns the
  * number of failed jobs. */
 static int check(const struct support_generate *lone, const struct set *set, const char *what)
 {

@@ -13,7 +13,7 @@
 
 #define NEAR(got, want) assert_true(fabs((got) - (want)) < 1e-9 * (1 + fabs(want)))
 
-/* ---- By hand ---- */
+/* ---- Figures computed by hand ---- */
 
 static void means_and_their_errors(void **state)
 {

@@ -1,9 +1,8 @@
-/* test/test_sequences.c: several sequences in one session give the same bytes as each alone: random
- * interleavings, forks, truncations, saving, loading and failed batches, with tiny models of every
- * architecture, compared with a session that evaluates the tokens of one sequence from the start.
- *
- * The test keeps the ids of all sequences; the tokens that the session reports as held must give
- * the logits of these ids. */
+/* test/test_sequences.c: several sequences in one session have the same bytes as each by itself:
+ * random interleavings, forks, truncations, saving, loading and failed batches, with tiny models of
+ * every architecture, compared with a session that evaluates the tokens of one sequence from the
+ * start. The test keeps the ids of all sequences; the tokens that the session reports as kept must
+ * have the logits of these ids. */
 #include "test/support.h"
 
 #include "base/buffer.h"
@@ -337,7 +336,7 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
             random_walk(&experts[e], &settings[i]);
-        /* Short runs take a part of the architectures, different for each setting. */
+        /* Short runs use a part of the architectures, different for each setting. */
         for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 40 : 1)
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);
     }
@@ -373,7 +372,7 @@ static void what_is_refused_changes_nothing(void **state)
 
 static const struct variant recurrent = {"lfm2", "lfm2", 0};
 
-/* Evaluates n more tokens of a sequence in one batch and compares with the sequence alone. */
+/* Evaluates n more tokens of a sequence in one batch and compares with the sequence by itself. */
 static void eval_more(struct world *w, uint32_t seq, uint32_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -462,7 +461,7 @@ static bool fail_later(void *user, uint64_t first, uint64_t n, const float *logi
     return first + n < 7 || base_fail(err, BASE_FAILED, "enough");
 }
 
-/* A batch of mixed tokens takes several runs of the graph; if a later one fails all are undone. */
+/* A batch of mixed tokens needs several runs of the graph; if a later one fails, all are undone. */
 static void a_batch_of_several_runs_that_fails_leaves_no_trace(void **state)
 {
     static const uint32_t seqs[] = {0, 1, 0, 1, 1, 0, 0, 0, 2, 1};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A conversation system S, user U, assistant A, user V with the generation prompt; `s` and `/s`
- * stand for bos_token and eos_token. */
+/* A conversation system S, user U, assistant A, user V with the generation prompt; `s` and `/s` are
+ * bos_token and eos_token. */
 static const struct {
     const char *name, *text;
 } expected[] = {

@@ -1,5 +1,5 @@
-/* test/test_template_limits.c: hostile chat templates end soon, each with an error that names the
- * limit; errors name the construct and its line; the limits that a caller sets are respected. */
+/* test/test_template_limits.c: hostile chat templates end after a short time, each with an error
+ * that names the limit; errors name the construct and its line; the limits of the caller apply. */
 #include "test/support.h"
 
 #include "base/interrupt.h"
@@ -190,7 +190,8 @@ static void hostile_templates_end_in_an_answer_or_an_error(void **state)
         expect(hostile[i][0], hostile[i][1]);
 }
 
-/* n times `open`, then `middle`, then n times `close`: refused or rendered, never a crash. */
+/* Renders n times `open`, then `middle`, then n times `close`: an error or a text, never a
+ * crash. */
 static void nested(const char *open, const char *middle, const char *close, size_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -285,7 +286,7 @@ static void what_is_not_supported_is_named_with_its_line(void **state)
     expect("{{ '{:>5}'.format(s) }}", "format: no argument for the field ':>5'");
     expect("{{ self }}", "'self' is not supported");
     expect("{{ s.encode() }}", "the attribute 'encode' of 'str' is not supported");
-    expect("{{ 9223372036854775807 + 1 }}", "'+' gives more than 64 bits");
+    expect("{{ 9223372036854775807 + 1 }}", "the result of '+' has more than 64 bits");
     expect("{{ 99999999999999999999 }}", "more than 64 bits");
     expect("{{ s.upper }}", "printing a method is not supported");
     expect("{{ nosuch.x }}", "'nosuch' is undefined");

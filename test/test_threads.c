@@ -62,7 +62,7 @@ static void lists_of_processors_are_read(void **state)
     (void)state;
     static const struct {
         const char *text;
-        int count; /* -1: refused */
+        int count; /* -1: an error */
         int first, last;
     } cases[] = {
         {"0", 1, 0, 0},

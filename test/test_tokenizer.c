@@ -161,7 +161,7 @@ static bool is_valid(const char *text, size_t size)
     return code >= 0;
 }
 
-/* Decodes the ids by the stream; valid text must give whole sequences at every step. */
+/* Decodes the ids by the stream; valid text must be whole sequences at every step. */
 static void decode(const struct text_tokenizer *t, const struct text_ids *ids, bool valid,
                    struct base_buffer *out)
 {
@@ -254,7 +254,7 @@ static void long_texts_take_linear_time(void **state)
         if (!support_shared_path(names[i], path, sizeof path)) support_skip("no vocabulary files");
         struct support_vocab v = support_vocab_open(path);
         for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
-            if (i == 2 && *units[u] == '\n') continue; /* white space alone gives no ids */
+            if (i == 2 && *units[u] == '\n') continue; /* text of only white space has no ids */
             check_long(v.tokenizer, units[u]);
         }
         support_vocab_free(&v);

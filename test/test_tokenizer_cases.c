@@ -235,7 +235,7 @@ static struct support_vocab open_bpe(const char *pre)
 
 static void pre_tokenizers_give_the_reference_ids(void **state)
 {
-    /* Each stands for all names that share its patterns. */
+    /* Each is an example of all names with the same patterns. */
     static const char *const names[] = {"gpt-2",       "smollm",     "llama-bpe", "qwen2",
                                         "qwen35",      "gpt-4o",     "tekken",    "bloom",
                                         "deepseek-v3", "seed-coder", "minicpm5"};

@@ -1,9 +1,8 @@
-/* test/test_vec.c: every entry of the vector table: each level gives the bits of scalar, for all
+/* test/test_vec.c: every entry of the vector table: each level has the same bits as scalar, for all
  * tails, at any alignment, at the end of a page and between guard bytes; sums of scalar against the
- * definition in vec.h; functions against double precision.
- *
- * test_vec --bench prints nanoseconds per element; test_vec --dense N tests the functions with
- * every N-th float (--dense 1: all floats, takes minutes). */
+ * definition in vec.h; functions against double precision. test_vec --bench prints nanoseconds per
+ * element; test_vec --dense N tests the functions with every N-th float (--dense 1: all floats,
+ * takes minutes). */
 #include "engine/isa/vec.h"
 #include "test/support.h"
 #include "test/support_level.h"
@@ -31,7 +30,7 @@ enum shape {
     SHAPE_EXP_SUM,
     SHAPE_SCALE_MUL,
     SHAPE_SCALE_ONLY,  /* scale_mul with w NULL */
-    SHAPE_ROTATE_PAIR, /* step 2, dist 1; 2n elements; y holds cos and sin */
+    SHAPE_ROTATE_PAIR, /* step 2, dist 1; 2n elements; y contains cos and sin */
     SHAPE_ROTATE_NEOX, /* step 1, dist n */
     SHAPE_ROTATE_ODD   /* step 3, dist 2: no vector form */
 };
@@ -448,8 +447,8 @@ static void state_run(const struct engine_vec *v, const struct engine_vec_delta 
         v->scan(&scan);
 }
 
-/* Steps give the bits of the primitives that define them, at every level; s ends at the block's
- * end. */
+/* Steps have the same bits as the primitives that define them, at every level; s ends at the
+ * block's end. */
 static void check_state_rows(struct blocks *b, const struct engine_vec *scalar,
                              const struct engine_vec *vec, int64_t n, int64_t rows, bool one,
                              bool delta, uint64_t *seed)
@@ -587,7 +586,7 @@ static void functions_are_accurate(void **state)
     for (int f = 0; f < ENGINE_UNARY_COUNT; ++f) scan_function(f, 16381, false);
 }
 
-/* NaN gives NaN in functions with comparisons. */
+/* Functions with comparisons return NaN for NaN. */
 static void nan_passes(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Vocabularies that are refused ---- */
+/* ---- Vocabularies that cannot be opened ---- */
 
 static void build_no_model(struct gguf_writer *w)
 {
@@ -364,7 +364,7 @@ static void spm_merges_across_spaces(void **state)
     support_vocab_free(&v);
 }
 
-/* The ids of repeated words are copied: they equal those of the word alone. */
+/* The ids of repeated words are copied: they equal those of the word by itself. */
 static void repeated_words_give_the_same_ids(void **state)
 {
     enum { WORDS = 400 };

@@ -36,7 +36,7 @@ static void drop_used(struct cli_batch_input *in)
     in->at = 0;
 }
 
-/* Reads more bytes; CLI_BATCH_LINE if there are some. */
+/* Reads more bytes; returns CLI_BATCH_LINE if there are some. */
 static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, struct base_error *err)
 {
     char piece[STEP];
@@ -62,8 +62,8 @@ static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, stru
     }
 }
 
-/* Returns the bytes up to `end`; the next line starts at `next`. The first line does not include a
- * byte-order mark. */
+/* Returns the bytes up to `end`; the next line starts at `next`. Leaves out a byte-order mark
+ * before the first line. */
 static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t next,
                                 const char **line, size_t *size, struct base_error *err)
 {
@@ -95,7 +95,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         in->looked_at = in->bytes.size;
         if (in->bytes.size - in->at > CLI_BATCH_LINE_MAX) {
             in->too_long = true;
-            in->at = in->bytes.size - 1; /* bytes are left: the line has not ended */
+            in->at = in->bytes.size - 1; /* the line that is too long has not ended */
         }
         const enum cli_batch_read got = in->ended ? CLI_BATCH_END : read_more(in, wait, err);
         if (got == CLI_BATCH_END) {

@@ -1,7 +1,7 @@
-/* cli/batch/batch_input.h: reads lines of a descriptor as they arrive.
+/* cli/batch/batch_input.h: reads the lines of a descriptor as they arrive.
  *
- * Owns: line ends and the limit of lengths. Refuses: interpreting lines. Takes the memory of the
- * longest line, at most CLI_BATCH_LINE_MAX. */
+ * It finds line ends and limits the length of lines; it does not interpret them. It needs the
+ * memory of the longest line, at most CLI_BATCH_LINE_MAX. */
 #ifndef CLI_BATCH_BATCH_INPUT_H
 #define CLI_BATCH_BATCH_INPUT_H
 
@@ -12,23 +12,23 @@
 enum { CLI_BATCH_LINE_MAX = 64 << 20 };
 
 struct cli_batch_input {
-    int fd; /* 0: standard input; not owned */
+    int fd; /* 0: standard input; the caller closes it */
     struct base_buffer bytes;
     size_t at, looked_at; /* start of the next line; end of the bytes searched for a line end */
-    uint64_t number;      /* number of the latest line, from 1 */
+    uint64_t number;      /* number of the latest line, from 1 on */
     bool ended, too_long; /* too_long: the latest line exceeds the limit and is skipped */
 };
 
 /* Opens the file; NULL or "-" is standard input. NULL is an error that names `command` if standard
- * input is a terminal. *in must be zeroed. */
+ * input is a terminal. *in must be all zeros. */
 bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const char *command,
                           struct base_error *err);
 
 enum cli_batch_read { CLI_BATCH_LINE, CLI_BATCH_LATER, CLI_BATCH_END, CLI_BATCH_FAILED };
 
-/* Reads the next line without its end (LF), valid until the next call. CLI_BATCH_LATER, only
- * without `wait`: the line is not complete yet. The last line needs no line end. A UTF-8 byte-order
- * mark is skipped; UTF-16 is BASE_USAGE. */
+/* Reads the next line without its end (LF); it is valid until the next call. Returns
+ * CLI_BATCH_LATER, only without `wait`, if the line is not complete yet. The last line needs no
+ * line end. Skips a UTF-8 byte-order mark; UTF-16 is BASE_USAGE. */
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err);
 void cli_batch_input_free(struct cli_batch_input *in); /* does not close the descriptor */

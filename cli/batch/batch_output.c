@@ -34,7 +34,7 @@ static bool refuse_line(const struct cli_batch_output *o, struct base_error *err
                      (unsigned long long)o->n_held + 1);
 }
 
-/* Records the line of the input that an object answers. */
+/* Records which line of the input an object answers. */
 static bool take_object(struct cli_batch_output *o, const char *line, size_t size,
                         struct base_error *err)
 {
@@ -49,7 +49,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
     return set_done(o, (uint64_t)n, err);
 }
 
-/* Reads the lines of the file; *end is the end of the last complete one. */
+/* Reads the lines of the file; *end is the end of the last complete line. */
 static bool take_lines(struct cli_batch_output *o, bool plain, const struct base_buffer *text,
                        size_t *end, struct base_error *err)
 {

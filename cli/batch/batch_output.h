@@ -14,22 +14,22 @@
 struct cli_batch_output {
     const char *path;    /* NULL: standard output */
     int fd;              /* of the file */
-    unsigned char *done; /* [n_done / 8]: for objects, a bit per line of the input */
-    uint64_t n_done;     /* bits */
-    uint64_t n_plain;    /* lines in a file of plain lines */
-    uint64_t n_held;     /* lines in the file */
-    uint64_t n_failed;   /* those of them that have an "error" */
+    unsigned char *done; /* [n_done / 8]: for objects, one bit per line of the input */
+    uint64_t n_done;     /* number of bits */
+    uint64_t n_plain;    /* number of lines in a file of plain lines */
+    uint64_t n_held;     /* number of lines in the file */
+    uint64_t n_failed;   /* number of those with an "error" */
 };
 
-/* Opens and reads the file, or creates it, and locks it against other processes. BASE_USAGE if the
- * file is locked or has other content; it is then unchanged. */
+/* Opens and reads the file, or creates it, and locks it against other processes. Fails with
+ * BASE_USAGE if it is locked or has other content; it is then unchanged. */
 bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain,
                            struct base_error *err);
-/* Whether the line with this number, the n-th (from 0) of the part, has been answered. */
+/* Returns whether the line with this number, the n-th (from 0 on) of the part, has an answer. */
 bool cli_batch_output_has(const struct cli_batch_output *o, uint64_t number, uint64_t n);
-/* Writes a complete line at once, and clears the buffer. */
+/* Writes a complete line with one write, and clears the buffer. */
 bool cli_batch_output_write(struct cli_batch_output *o, struct base_buffer *line,
                             struct base_error *err);
-void cli_batch_output_close(struct cli_batch_output *o); /* a zeroed one is fine */
+void cli_batch_output_close(struct cli_batch_output *o); /* may be all zeros */
 
 #endif

@@ -20,10 +20,10 @@ enum {
 
 struct cli_batch_profile {
     struct cli_batch_profile *next;
-    struct base_buffer key; /* options of the line as JSON, names sorted; "": none */
+    struct base_buffer key; /* options of the line as JSON, sorted by name; "": none */
     size_t n_texts;
     struct cli_values values;
-    struct base_buffer texts; /* texts of settings: consecutive, NUL-terminated */
+    struct base_buffer texts; /* texts of settings: consecutive, each ended by a zero */
     struct cli_setting setting[SETTINGS_MAX];
     size_t text_at[SETTINGS_MAX], n_settings;
     bool escape; /* the line's texts have escapes */
@@ -61,7 +61,7 @@ static bool add_setting(struct cli_batch_profile *p, const struct cli_option *o,
     base_buffer_add(&p->texts, "", 1);
     if (!cli_buffer_check(&p->texts, err)) return false;
     return at + strlen(p->texts.data + at) + 1 == p->texts.size ||
-           base_fail_at(err, BASE_USAGE, name, -1, "holds a NUL");
+           base_fail_at(err, BASE_USAGE, name, -1, "contains a NUL");
 }
 
 static bool fail_kind(const struct cli_option *o, const char *wanted, struct base_error *err)
@@ -161,7 +161,7 @@ static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, co
     return true;
 }
 
-/* An error for a member, such as `max_tokens`, as for its option --max-tokens. */
+/* Fails for a member, such as `max_tokens`, as for its option --max-tokens. */
 static bool fail_member(const char *name, struct base_error *err)
 {
     char option[64], says[CLI_CLAUSE_SIZE];
@@ -284,7 +284,7 @@ static struct cli_batch_profile *take_front(struct cli_batch_context *c,
     return c->profile = p;
 }
 
-/* The profile for these options, or NULL and an error. */
+/* Returns the profile for these options, or NULL with an error. */
 static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const json_t *options,
                                             struct base_error *err)
 {
@@ -370,7 +370,8 @@ static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
     return cli_buffer_check(out, err);
 }
 
-/* The conversation: the messages of the line, the system message, and the prompt as a question. */
+/* Returns the conversation: the messages of the line, the system message, and the prompt as a
+ * question. */
 static json_t *read_messages(const struct cli_batch_text *t, const struct base_buffer *prompt,
                              bool asks, struct base_error *err)
 {
@@ -402,8 +403,8 @@ static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *promp
     return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
 }
 
-/* The members that are options, as a new object; NULL without memory. The seed is not part of a
- * profile. */
+/* Returns the members that are options, as a new object; NULL without memory. The seed is not part
+ * of a profile. */
 static json_t *options_of(const json_t *line, bool chat)
 {
     json_t *options = line ? text_json_copy(line) : json_object();
@@ -511,7 +512,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
 
 /* ---- Answers ---- */
 
-/* Collects the part of a chat that a plain answer shows. */
+/* Collects the part of a chat that a plain answer contains. */
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
     (void)dim;

@@ -1,9 +1,9 @@
-/* cli/batch/batch_text.h: makes a job of the scheduler of a line of input, and a line of output of
- * its answer.
+/* cli/batch/batch_text.h: makes a job of the scheduler from a line of input, and a line of output
+ * from its answer.
  *
- * Owns: the members of a line, the combination of the line's options with the command's, the
- * content of an answer. Refuses: reading, order, evaluating. Lines with the same options share a
- * profile: the options and their compiled constraint. */
+ * It reads the members of a line, combines the line's options with the command's, and writes the
+ * content of an answer. Lines with the same options share a profile: the options and their compiled
+ * constraint. */
 #ifndef CLI_BATCH_BATCH_TEXT_H
 #define CLI_BATCH_BATCH_TEXT_H
 
@@ -16,36 +16,36 @@ struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* the command's own, with texts_only, no escapes */
+    const struct cli_values *values; /* those of the command, with texts_only, no escapes */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
     struct cli_chat_template template; /* if the model has one */
-    struct base_error no_template;     /* the error if it has none */
+    struct base_error no_template;     /* the error if the model has none */
     struct base_buffer each;           /* --each */
     struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
 };
 
-/* Whether lines of input are plain text; whether answers are. */
+/* Returns whether answers are plain text, as lines of input are with --each. */
 static inline bool cli_batch_is_plain(const struct cli_values *values)
 {
     return values->each && !values->json;
 }
 
-/* Opens the chat template; the model's own may be missing until a line needs it. Compiles the
+/* Opens the chat template; the model's own one may be missing until a line needs it. Compiles the
  * command's constraint, so that errors are reported before the first line. The caller sets the
  * scheduler later. */
 bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values *values,
                             const struct cli_model *model, struct base_error *err);
-void cli_batch_context_close(struct cli_batch_context *c); /* a zeroed one is fine */
+void cli_batch_context_close(struct cli_batch_context *c); /* may be all zeros */
 
 /* A text, from its line to its answer. */
 struct cli_batch_text {
     struct generate_job job; /* prompt and options are set; the caller sets sink and end */
     struct cli_batch_context *context;
     struct cli_batch_profile *profile;
-    uint64_t number; /* of the line */
-    json_t *line;    /* the object, with its id; NULL: none */
+    uint64_t number; /* number of the line */
+    json_t *line;    /* the line's object, for its id; NULL: none */
     bool is_chat;
     struct text_ids ids;
     struct cli_chat_prompt prompt; /* of a chat */
@@ -55,11 +55,11 @@ struct cli_batch_text {
     struct cli_logprobs logprobs;
 };
 
-/* Makes a job of line[size]. If the line is invalid, returns false with the reason in *err, of
+/* Makes a job of line[size]. If the line is invalid, returns false with the reason in *err, from
  * which cli_batch_text_fail makes an answer. */
 bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, uint64_t number,
                          const char *line, size_t size, struct base_error *err);
-void cli_batch_text_close(struct cli_batch_text *t); /* a zeroed one is fine */
+void cli_batch_text_close(struct cli_batch_text *t); /* may be all zeros */
 
 /* The sink of the text for the scheduler. */
 bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *piece,

@@ -5,8 +5,8 @@
 
 enum { PARTS_MAX = 1 << 30 };
 
-/* Parses a whole number below PARTS_MAX at the start of a text; *rest is the text after it. -1:
- * none. */
+/* Parses an integer below PARTS_MAX at the start of a text; *rest is the text after it. -1: there
+ * is none. */
 static int64_t number(const char *text, const char **rest)
 {
     const size_t n = text ? strspn(text, "0123456789") : 0;
@@ -14,7 +14,7 @@ static int64_t number(const char *text, const char **rest)
     return n == 0 || n > 10 || strtoll(text, NULL, 10) > PARTS_MAX ? -1 : strtoll(text, NULL, 10);
 }
 
-/* Reads a variable; -1 if it is not set. False if it is set and not a number. */
+/* Reads a variable; -1 if it is not set. Returns false if it is set and not a number. */
 static bool variable(const char *name, int64_t *out, struct base_error *err)
 {
     const char *text = getenv(name), *rest;
@@ -28,7 +28,7 @@ static bool check(int64_t index, int64_t count, const char *source, struct base_
 {
     if (index >= 0 && count > 0 && index < count) return true;
     return base_fail_at(err, BASE_USAGE, source, -1,
-                        "part %lld of %lld does not exist; --shard I/N says which part this is",
+                        "part %lld of %lld does not exist; --shard I/N sets which part this is",
                         (long long)index + 1, (long long)count);
 }
 

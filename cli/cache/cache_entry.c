@@ -16,9 +16,9 @@ static const char magic[16] = "infer prefix 01";
 
 struct head {
     char magic[16];
-    uint64_t size, n_name, n_ids, state_size, reserved; /* 0 */
+    uint64_t size, n_name, n_ids, state_size, reserved; /* reserved: 0 */
     char key[BASE_SHA256_HEX - 1];
-    uint64_t checksum; /* checksum of all bytes before the state, computed with this member as 0 */
+    uint64_t checksum; /* of all bytes before the state, computed with this member as 0 */
 };
 _Static_assert(sizeof(struct head) == CLI_CACHE_HEAD, "no padding");
 
@@ -80,7 +80,7 @@ static uint64_t checksum_of_head(char *bytes, size_t size)
     return sum;
 }
 
-/* Checks that the fixed part fits the file, and computes the places of the other parts. */
+/* Checks that the fixed part fits the file, and computes the offsets of the other parts. */
 static bool check_sizes(const struct head *h, uint64_t size, struct places *p,
                         struct base_error *err)
 {
@@ -137,8 +137,8 @@ void cli_cache_head_free(struct cli_cache_head *h)
 struct reader {
     int fd;
     const struct cli_cache_head *head;
-    uint64_t at;    /* of the next byte */
-    uint64_t piece; /* the piece in `bytes`; UINT64_MAX: none */
+    uint64_t at;    /* offset of the next byte */
+    uint64_t piece; /* number of the piece in `bytes`; UINT64_MAX: none */
     char *bytes;    /* [CLI_CACHE_PIECE] */
 };
 
@@ -189,7 +189,7 @@ uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct mod
     struct reader reader[READERS];
     struct model_source source = {.read = copy, .pass_over = skip};
     uint32_t n = 0;
-    for (unsigned i = 0; i < READERS; i++) { /* fewer are enough */
+    for (unsigned i = 0; i < READERS; i++) { /* fewer readers are enough */
         char *bytes = malloc(CLI_CACHE_PIECE);
         if (!bytes) break;
         reader[i] = (struct reader){.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = bytes};
@@ -222,7 +222,7 @@ bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
 
 struct writer {
     int fd;
-    char *bytes; /* [CLI_CACHE_PIECE], of which `used` are not written yet */
+    char *bytes; /* [CLI_CACHE_PIECE]; `used` bytes are not written yet */
     size_t used;
     uint64_t *checksum; /* [n_pieces] */
     uint64_t piece, n_pieces;

@@ -80,7 +80,7 @@ static int64_t time_of(const struct stat *st)
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* Removes an incomplete file if no process has it locked. */
+/* Removes an incomplete file unless a process has locked it. */
 static void remove_left_over(int folder, const char *name)
 {
     const size_t n = strlen(name);

@@ -7,9 +7,9 @@
 #include <time.h>
 
 enum {
-    SMALL_BYTES = 4 << 20, /* largest model that is hashed as a whole */
+    SMALL_BYTES = 4 << 20, /* the largest model of which all bytes are hashed */
     YOUNG_SECONDS = 2,
-    PIECES = 16, /* pieces of a larger model that are hashed, evenly spaced */
+    PIECES = 16, /* number of hashed pieces of a larger model, evenly spaced */
     PIECE_BYTES = 4096
 };
 

@@ -13,8 +13,8 @@
  *                                                  the same three
  *
  * A file that changed within the last seconds may change again within the resolution of its time:
- * it has no key, unless it is so small that its SHA-256 is cheap and becomes part of the key. The
- * arithmetic is covered by the linker's hash of this program and the version of the C library. */
+ * it has no key, unless it is so small that its SHA-256 takes little time and becomes part of the
+ * key. The linker's hash of this program and the version of the C library cover the arithmetic. */
 #ifndef CLI_CACHE_CACHE_KEY_H
 #define CLI_CACHE_CACHE_KEY_H
 
@@ -22,8 +22,8 @@
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* `mtp`: the sequences hold the state of an MTP layer. False, with the reason in *why, if there is
- * no key. */
+/* Computes the key. `mtp`: the sequences have the state of an MTP layer. Returns false, with the
+ * reason in *why, if there is no key. */
 bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file, bool mtp,
                    char key[BASE_SHA256_HEX], const char **why);
 

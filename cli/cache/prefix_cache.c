@@ -16,27 +16,27 @@
 #include <unistd.h>
 
 enum {
-    LEAST = 32,     /* minimum of tokens to store or load */
-    WORTH = 8,      /* a text is stored if 1 / WORTH of its tokens or more were not */
-    OPEN_MAX = 128, /* limit of open entries of a model, the latest ones */
+    LEAST = 32,     /* minimum number of tokens to store or load */
+    WORTH = 8,      /* a text is stored if at least 1 / WORTH of its tokens are not stored yet */
+    OPEN_MAX = 128, /* maximum number of open entries of a model, the latest ones */
     WRITES_MAX = 4,
     KEY_DIGITS = 16 + 1, /* characters of the key in a file's name */
     MEBIBYTE = 1 << 20
 };
 
-/* An open entry of this key. */
+/* An open entry with this key. */
 struct entry {
     struct cli_cache_file *file;
-    int fd;                     /* -1: unusable */
+    int fd;                     /* -1: the entry cannot be used */
     struct cli_cache_head head; /* n_ids 0: not read yet */
-    size_t common;              /* ids in common with the text */
+    size_t common;              /* number of ids in common with the text */
 };
 
 struct cli_prefix_cache {
     const struct cli_values *values;
     struct cli_cache_folder folder;
-    struct base_buffer file; /* returned by cli_prefix_file */
-    uint64_t limit;          /* bytes */
+    struct base_buffer file; /* the result of cli_prefix_file */
+    uint64_t limit;          /* in bytes */
     char key[BASE_SHA256_HEX];
     const struct base_buffer *name; /* name of the model; NULL: no key */
     struct entry entry[OPEN_MAX];
@@ -59,7 +59,7 @@ static bool open_outputs(struct cli_prefix_cache *c, unsigned n, struct base_err
     for (; c->n_out < n; c->n_out++) {
         struct base_output *o = &c->out[c->n_out];
         base_output_init(o);
-        if (!cli_signals_guard(o)) return true; /* fewer are enough */
+        if (!cli_signals_guard(o)) return true; /* fewer files are enough */
         if (!base_output_open(o, c->file.data, err)) {
             cli_signals_release(o);
             return false;
@@ -169,7 +169,8 @@ static void name_file(const struct cli_prefix_cache *c, const int32_t *ids, size
              (unsigned long long)base_checksum(ids, n * sizeof *ids, 2));
 }
 
-/* The length of the common prefix of ids[n] and the entry, whose ids are read on the first call. */
+/* Returns the length of the common prefix of ids[n] and the entry, whose ids are read by the first
+ * call. */
 static size_t common_of(struct cli_prefix_cache *c, struct entry *e, const int32_t *ids, size_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -191,7 +192,8 @@ static int by_common(const void *a, const void *b)
     return (x->file > y->file) - (x->file < y->file);
 }
 
-/* Finds the entries that share enough with the text, sorted by the length of the common prefix. */
+/* Finds the entries with a prefix that is long enough in common with the text, sorted by its
+ * length. */
 static void find_common(struct cli_prefix_cache *c, const int32_t *ids, size_t n)
 {
     char name[CLI_CACHE_FILE_NAME];
@@ -212,7 +214,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
     size_t best = 0;
     find_common(c, ids, n - 1);
     /* Other texts may diverge from the stored one at the same place as this text, and the same text
-     * may come again: marks let the stored sequence be cut back to these places. */
+     * may occur again: with these marks the stored sequence can be cut back to both places. */
     const uint32_t common = c->n_entries ? (uint32_t)c->entry[0].common : 0;
     model_seq_mark(session, seq, (const uint32_t[MODEL_MARKS]){common, (uint32_t)n - 1});
     for (size_t i = 0; i < c->n_entries; i++) {
@@ -224,7 +226,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
             e->fd, &e->head, session, seq, (uint32_t)held + LEAST, (uint32_t)e->common, &err);
         if (got > 0) {
             best = got;
-            futimens(e->fd, NULL); /* marks the entry as used */
+            futimens(e->fd, NULL); /* records the use of the entry */
         } else if (err.code == BASE_INTERRUPTED) {
             return 0;
         } else if (err.code) {
@@ -280,7 +282,7 @@ bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, 
     const bool ok = store(c, session, seq, ids, n, name, &err);
     if (err.code && err.code != BASE_INTERRUPTED) {
         cli_note("the prefix cache is not written: %s", err.text);
-        close_outputs(c); /* prevents further notes */
+        close_outputs(c); /* so that there is only one note */
     }
     return ok;
 }

@@ -1,8 +1,8 @@
 /* cli/chat/chat.h: a conversation with a loaded model, turn by turn; shared by cmd_chat.c,
  * chat_turn.c and chat_command.c.
  *
- * Owns: the messages, the part of them that the cache holds, the action when the context is full.
- * Refuses: lines and keys (cli/chat/chat_line.h). */
+ * Contains the messages, the part of them that is in the cache, and what happens when the context
+ * is full; chat_line.h reads lines and keys. */
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
@@ -19,43 +19,43 @@ struct cli_chat {
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
     struct cli_chat_template template;
-    struct cli_chat_prompt prompt; /* of the latest answer */
+    struct cli_chat_prompt prompt; /* prompt of the latest answer */
     struct cli_generation generation;
     struct cli_chat_reply reply;
-    struct generate_outcome outcome; /* of the latest answer */
+    struct generate_outcome outcome; /* outcome of the latest answer */
     size_t n_dropped;                /* messages after the system message that are not rendered */
     uint64_t n_answers;
     struct cli_progress progress;
     struct cli_prefix_cache *cache; /* NULL: none; else sequence 1 holds the prompt to store */
-    size_t n_stored;                /* ids of sequence 0 that are stored in the cache */
+    size_t n_stored;                /* number of ids of sequence 0 that are stored in the cache */
     bool has_stored;                /* a prompt of this conversation is stored */
-    /* State of the answer on the terminal. */
+    /* The state of the answer on the terminal. */
     struct cli_wrap wrap;
     struct base_buffer piece;
-    bool dim;       /* style of the text held by `wrap` */
+    bool dim;       /* style of the text that `wrap` holds back */
     char last_byte; /* 0: no output yet */
 };
 
 /* Opens model, template and session, but not the messages and the prefix cache. */
 bool cli_chat_open(struct cli_chat *c, struct base_error *err);
-void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
+void cli_chat_close(struct cli_chat *c); /* may be all zeros */
 
-/* Answers the messages, which end with one of the user, and appends the answer to them. Ctrl-C is
- * not an error: the text so far is the answer, and if it is empty, the user's message is removed.
- * After BASE_USAGE and BASE_TOO_LONG nothing was evaluated and the conversation can continue
- * without that message. */
+/* Answers the messages, which end with a user's message, and appends the answer to them. Ctrl-C is
+ * not an error: the text so far is the answer; if it is empty, the user's message is removed. After
+ * BASE_USAGE and BASE_TOO_LONG nothing was evaluated, and the conversation can continue without
+ * that message. */
 bool cli_chat_answer(struct cli_chat *c, struct base_error *err);
 
 /* Stores the conversation in the prefix cache, at its end. */
 void cli_chat_store(struct cli_chat *c);
 
-/* To be called after any change of the conversation other than a new message at its end. */
+/* Call this after any change of the conversation other than a new message at its end. */
 void cli_chat_changed(struct cli_chat *c);
 
 enum cli_chat_next { CLI_CHAT_LISTEN, CLI_CHAT_ANSWER, CLI_CHAT_LEAVE };
 
-/* Carries out a line that begins with '/'. BASE_USAGE for an unknown command or a wrong argument;
- * then nothing has changed. */
+/* Runs a line that begins with '/'. Fails with BASE_USAGE for an unknown command or a wrong
+ * argument, and then changes nothing. */
 bool cli_chat_command(struct cli_chat *c, const char *line, enum cli_chat_next *next,
                       struct base_error *err);
 

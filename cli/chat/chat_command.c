@@ -1,5 +1,5 @@
-/* cli/chat/chat_command.c: the commands: lines that begin with '/'. See cli/chat/chat.h. Results go
- * to standard error: standard output has answers only. */
+/* cli/chat/chat_command.c: the commands: lines that begin with '/'. See cli/chat/chat.h. Results
+ * are written to standard error, because standard output has only answers. */
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/options.h"

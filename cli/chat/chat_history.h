@@ -1,8 +1,8 @@
 /* cli/chat/chat_history.h: history of typed lines for the line editor, stored in a file.
  *
- * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable by its owner only, one line
- * each; commands ("/save ...") and texts of several lines stay in memory. A failure of the file
- * never prevents typing: nothing here is an error. */
+ * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable only by its owner, one line
+ * each; commands ("/save ...") and texts of several lines are kept only in memory. A failure of the
+ * file never prevents typing: nothing here is an error. */
 #ifndef CLI_CHAT_CHAT_HISTORY_H
 #define CLI_CHAT_CHAT_HISTORY_H
 
@@ -11,11 +11,11 @@
 
 struct cli_history; /* opaque */
 
-/* With `keep` false no file is read or written. NULL without memory. */
+/* Opens the history; with `keep` false no file is read or written. Returns NULL without memory. */
 struct cli_history *cli_history_open(bool keep);
-void cli_history_close(struct cli_history *h); /* NULL is fine */
+void cli_history_close(struct cli_history *h); /* accepts NULL */
 
-/* libedit's HistoryW. */
+/* Returns libedit's HistoryW. */
 void *cli_history_list(const struct cli_history *h);
 
 void cli_history_add(struct cli_history *h, const char *text, size_t size); /* UTF-8 */

@@ -1,8 +1,8 @@
 /* cli/chat/chat_line.c: messages from standard input. See cli/chat/chat_line.h.
  *
- * libedit draws on standard output if that is a terminal, else on standard error, so that the
- * output of `infer chat >file` has only answers. It reads characters through a function here,
- * because Ctrl-C must end a line and nothing else. */
+ * libedit draws on standard output if that is a terminal, otherwise on standard error, so that the
+ * output of `infer chat >file` has only answers. A function here reads its characters, because
+ * Ctrl-C must end a line and nothing else. */
 #include "cli/chat/chat_line.h"
 #include "base/utf8.h"
 #include "cli/chat/chat_history.h"
@@ -26,9 +26,9 @@ struct cli_lines {
     const wchar_t *prompt;
     bool colour, keep;
     bool marks_pastes;       /* the terminal can mark pasted text */
-    bool interrupted;        /* while a line is edited */
-    char bytes[16384];       /* read, not yet used: plain lines */
-    size_t n_bytes, at_byte; /* of bytes */
+    bool interrupted;        /* Ctrl-C was typed while a line was edited */
+    char bytes[16384];       /* plain lines: read and not used yet */
+    size_t n_bytes, at_byte; /* number of bytes, and index of the next one */
 };
 
 /* ---- Editing ---- */
@@ -41,7 +41,7 @@ static wchar_t *give_prompt(EditLine *edit)
 {
     struct cli_lines *l = NULL;
     el_wget(edit, EL_CLIENTDATA, &l);
-    return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface lacks const */
+    return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface has no const */
 }
 
 /* After a pause (Ctrl-Z) the terminal's modes must be restored; after a change of size the line
@@ -59,8 +59,8 @@ static void listen_for_resume(void)
     sigaction(SIGWINCH, &action, NULL);
 }
 
-/* Sleeps until a byte or a signal arrives, including a Ctrl-C before the sleep: the signal is
- * blocked outside of it. */
+/* Sleeps until a byte or a signal arrives. The signal is blocked outside of the sleep, so that a
+ * Ctrl-C just before it ends it too. */
 static bool wait_for_byte(void)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -81,7 +81,7 @@ static void mark_pastes(const struct cli_lines *l, bool on)
     fflush(l->out);
 }
 
-/* Reads a byte: 1, or 0 at the end of the input, or -1 for Ctrl-C and errors. */
+/* Reads a byte. Returns 1, or 0 at the end of the input, or -1 for Ctrl-C and errors. */
 static int read_byte(struct cli_lines *l, char *byte)
 {
     for (;;) {
@@ -120,12 +120,12 @@ static int get_character(EditLine *edit, wchar_t *out)
 
 /* ---- Pasted text ---- */
 
-/* Terminals send these around pasted text when bracketed paste is on. */
+/* Terminals send these before and after pasted text if bracketed paste is on. */
 static const wchar_t paste_begin[] = L"\033[200~";
 static const char paste_end[] = "\033[201~";
 
-/* Inserts a character of a pasted text into the line; control characters other than TAB and line
- * ends are dropped. */
+/* Inserts a character of a pasted text into the line; drops control characters other than TAB and
+ * line ends. */
 static bool insert(EditLine *edit, int32_t code)
 {
     const wchar_t text[] = {code < 0 ? 0xfffd : (wchar_t)code, 0};
@@ -133,7 +133,7 @@ static bool insert(EditLine *edit, int32_t code)
     return (is_control && *text != L'\n' && *text != L'\t') || el_winsertstr(edit, text) == 0;
 }
 
-/* Terminals send line ends as CR. */
+/* Inserts a pasted text; terminals send its line ends as CR. */
 static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
 {
     bool ok = !pasted->failed;
@@ -145,7 +145,7 @@ static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
     return ok;
 }
 
-/* Bound to the start mark of a paste: inserts the pasted text into the line, without its last line
+/* Runs at the start mark of a paste: inserts the pasted text into the line, without its last line
  * ends. */
 static unsigned char take_paste(EditLine *edit, wint_t key)
 {
@@ -170,7 +170,7 @@ static unsigned char take_paste(EditLine *edit, wint_t key)
 
 /* ---- The editor ---- */
 
-/* Without a UTF-8 locale libedit shows other letters by their numbers. */
+/* Sets a UTF-8 locale; without one libedit shows other letters by their numbers. */
 static void set_locale(void)
 {
     setlocale(LC_CTYPE, "");
@@ -297,7 +297,7 @@ static enum cli_line_result next_line(struct cli_lines *l, bool first, struct ba
     return CLI_LINE_FAILED;
 }
 
-/* A fence is three quotes or more; a fence of the same length closes the block, so that shorter
+/* A fence has at least three quotes. A fence of the same length closes the block, so that shorter
  * ones in the text do not end it. */
 enum { FENCE_MIN = 3 };
 
@@ -308,8 +308,8 @@ static size_t fence_before(const struct base_buffer *b, size_t from)
     return n;
 }
 
-/* A pasted text of several lines is the message; if it is a block with fences, the text between
- * them. */
+/* Turns pasted text of several lines into the message: the whole text, or if it is a block with
+ * fences the text between them. */
 static void take_lines(struct base_buffer *out)
 {
     const size_t fence = strspn(out->data, "\"");

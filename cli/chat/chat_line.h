@@ -1,7 +1,7 @@
 /* cli/chat/chat_line.h: messages from standard input, typed or piped.
  *
- * Owns: line editing and its history (libedit) on a terminal, plain lines otherwise; messages of
- * several lines. Refuses: interpreting lines. */
+ * On a terminal it edits lines and has a history (libedit), otherwise it reads plain lines; a
+ * message may have several lines. It does not interpret them. */
 #ifndef CLI_CHAT_CHAT_LINE_H
 #define CLI_CHAT_CHAT_LINE_H
 
@@ -10,17 +10,17 @@
 
 struct cli_lines; /* opaque */
 
-/* `edit`: standard input is a terminal. Unless `keep` is false, history is read from and written to
- * a file of the user; a failure of that is not an error. NULL without memory. */
+/* Opens the input. `edit`: standard input is a terminal. With `keep`, the history is read from and
+ * written to a file of the user; a failure of that is not an error. Returns NULL without memory. */
 struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err);
-void cli_lines_close(struct cli_lines *l); /* NULL is fine */
+void cli_lines_close(struct cli_lines *l); /* accepts NULL */
 
 enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LINE_FAILED };
 
-/* Replaces `out` by the next message: one line without its end (LF or CR LF); or several: a line
- * that ends with a backslash continues, and the lines between """ and """, or between longer fences
- * of the same length, are one message, and so are pasted lines. *is_text: the text was between
- * fences, or was pasted with line ends, and is never a command. */
+/* Replaces `out` by the next message: one line without its end (LF or CR LF), or several: a line
+ * that ends with a backslash continues; the lines between """ and """, or between longer fences of
+ * the same length, are one message, and so are pasted lines. *is_text: the text was between fences,
+ * or was pasted with line ends, and is never a command. */
 enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out, bool *is_text,
                                     struct base_error *err);
 

@@ -27,7 +27,7 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
                                             c->values->lossy, err))
         return false;
     if (json_array_size(c->messages) == 0)
-        return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "holds no message");
+        return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "contains no message");
     return cli_chat_prompt_begin(&c->prompt, c->values, c->messages, err) &&
            cli_chat_template_open(&c->template, c->values, model, c->tools, err) &&
            cli_chat_template_render(&c->template, c->values, model, c->messages, &c->prompt, err);

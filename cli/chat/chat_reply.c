@@ -72,7 +72,7 @@ static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *pa
            r->show(r->user, part->bytes, part->size, !is_text, err);
 }
 
-/* Hides a control token that is not a mark between parts. */
+/* Removes the text of a control token that is not a mark between parts. */
 static void hide_control(const struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct text_reply_part *part)
 {
@@ -97,8 +97,8 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
     return true;
 }
 
-/* Keeps in `begun` the answer part of the answer's beginning: the text after its last reasoning or
- * call. */
+/* Reduces `begun` to the answer part of the answer's beginning: the text after its last reasoning
+ * or call. */
 static bool read_begun(struct cli_chat_reply *r, const struct base_buffer *begun, size_t *answer_at,
                        struct base_error *err)
 {

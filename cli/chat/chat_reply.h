@@ -1,9 +1,9 @@
 /* cli/chat/chat_reply.h: splits an answer while it is generated, shows its parts according to
  * --reasoning, and makes a message of it.
  *
- * Owns: answer, reasoning and tool calls of one reply (text/chat/reply.h separates them), and the
- * choice of the parts to show. Refuses: output, which is a sink. The generator must decode with
- * control tokens shown: many marks are such tokens. */
+ * Contains answer, reasoning and tool calls of one reply (text/chat/reply.h separates them), and
+ * the choice of the parts to show; output is a sink of the caller. The generator must decode with
+ * control tokens shown, because many marks are such tokens. */
 #ifndef CLI_CHAT_CHAT_REPLY_H
 #define CLI_CHAT_CHAT_REPLY_H
 
@@ -15,7 +15,7 @@ enum cli_reasoning { CLI_REASONING_HIDE, CLI_REASONING_SHOW, CLI_REASONING_ONLY 
 enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
                                       enum cli_reasoning by_default);
 
-/* Shows bytes of the reply; `dim` for reasoning and tool calls. */
+/* Writes bytes of the reply; `dim` for reasoning and tool calls. */
 typedef bool cli_chat_show_fn(void *user, const char *bytes, size_t size, bool dim,
                               struct base_error *err);
 
@@ -25,17 +25,17 @@ struct cli_chat_reply {
     struct base_buffer content, reasoning;
     json_t *calls;
     enum cli_reasoning mode;
-    cli_chat_show_fn *show; /* NULL: nothing is shown */
+    cli_chat_show_fn *show; /* NULL: no output */
     void *user;
 };
 
-/* Opens a reply to the prompt and closes the previous one; *r may be zeroed. */
+/* Opens a reply to the prompt and closes the previous one; *r may be all zeros. */
 bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_template *t,
                          const struct cli_model *model, const struct cli_chat_prompt *prompt,
                          struct base_error *err);
 void cli_chat_reply_close(struct cli_chat_reply *r);
-/* To be called before the first piece: reads the beginning of the answer in the prompt, which
- * belongs to the message and is not shown. Sets the fields of `prompt` that the request needs: that
+/* Call this before the first piece. Reads the beginning of the answer in the prompt, which belongs
+ * to the message and is not shown. Sets the fields of `prompt` that the request needs: that
  * beginning, and `marks`, with the marks of reasoning, if reasoning may come. */
 bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt *rendered,
                           struct generate_thought_marks *marks, struct generate_prompt *prompt,
@@ -45,8 +45,8 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
                          struct base_error *err);
 bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err);
 
-/* The reply as a message for the conversation, a new reference: content, and reasoning_content and
- * tool_calls if there are any. */
+/* Returns the reply as a message for the conversation, a new reference: content, and
+ * reasoning_content and tool_calls if there are any. */
 json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err);
 
 #endif

@@ -19,7 +19,8 @@ static bool no_memory(struct base_error *err)
 
 /* ---- Choice of the template ---- */
 
-/* Finds a template of the file, "" for the one without a name; false if the file lacks it. */
+/* Finds a template of the file, "" for the one without a name; false if the file does not have
+ * it. */
 static bool find_own(struct cli_chat_template *t, const struct cli_model *m, const char *name,
                      struct base_error *err)
 {
@@ -92,7 +93,7 @@ static const char *const own_variables[] = {"bos_token", "eos_token", "unk_token
                                             "sep_token", "cls_token", "mask_token"};
 enum { N_OWN = sizeof own_variables / sizeof *own_variables };
 
-/* The special tokens of the model, as in the transformers library. */
+/* Sets the special tokens of the model, as in the transformers library. */
 static bool set_special_tokens(json_t *variables, const struct cli_model *m, struct base_error *err)
 {
     static const char *const keys[N_OWN] = {NULL,
@@ -152,7 +153,8 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
         json_object_set(t->variables, "tools", tools ? tools : json_null()))
         return no_memory(err);
     if (tools && !jinja_template_uses(t->template, "tools"))
-        return base_fail_at(err, BASE_USAGE, "--tools", -1, "the chat template knows no tools");
+        return base_fail_at(err, BASE_USAGE, "--tools", -1,
+                            "the chat template does not support tools");
     if (!set_special_tokens(t->variables, m, err)) return false;
     for (size_t i = 0; i < values->template_var.count; i++)
         if (!set_variable(t, values->template_var.item[i], err)) return false;
@@ -183,9 +185,9 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 
 /* ---- Forms of messages ---- */
 
-/* Whether the text of a trial conversation contains `needle` and not `spoilt`. Releases `messages`.
- * An error of the template counts as false. A lack of memory is an error, and so is a limit of time
- * or memory, which every further rendering would reach too. */
+/* Returns whether the text of a trial conversation contains `needle` and not `spoilt`. Releases
+ * `messages`. An error of the template counts as false. A lack of memory is an error, and so is a
+ * limit of time or memory, which every further rendering would reach too. */
 static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
@@ -213,8 +215,9 @@ static json_t *trial_call(json_t *arguments)
                      "f", "content", "x");
 }
 
-/* Published templates accept different forms of messages and omit others or print them as Python
- * would. They do not declare which, so trial renderings determine it. */
+/* Determines the forms of messages that the template accepts, by trial renderings: published
+ * templates accept different forms, leave out others or print them as Python would, and do not
+ * state which. */
 static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
 {
     const bool text = shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"),
@@ -266,7 +269,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     return !other || json_object_set_new(holder, "arguments", other) == 0;
 }
 
-/* A copy of the message in the form that the template accepts; NULL without memory. */
+/* Returns a copy of the message in the form that the template accepts; NULL without memory. */
 static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
 {
     json_t *copy = text_json_copy_deep(message);
@@ -301,13 +304,13 @@ static json_t *convert(const struct cli_chat_template *t, const json_t *messages
 
 /* ---- Marks ---- */
 
-/* The size of the mark at s, such as "<|user|>"; 0 if there is none. */
+/* Returns the size of the mark at s, such as "<|user|>"; 0 if there is none. */
 static size_t mark_size(const char *s, size_t before)
 {
     if (*s != '<') return 0;
     const size_t n = strcspn(s + 1, "<> \t\r\n");
     if (s[n + 1] != '>' || n == 0) return 0;
-    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is no mark */
+    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is not a mark */
 }
 
 static bool is_token(const struct text_tokenizer *t, const char *text, size_t size)
@@ -320,7 +323,7 @@ static bool is_token(const struct text_tokenizer *t, const char *text, size_t si
     return one;
 }
 
-/* Whether the vocabulary has a token with that text, of any type. */
+/* Returns whether the vocabulary has a token with that text, of any type. */
 static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t size)
 {
     for (uint32_t id = 0; id < text_vocab_size(t); id++) {
@@ -330,10 +333,10 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
     return false;
 }
 
-/* A format that was chosen by name may belong to another model, and a file may declare its marks as
- * ordinary tokens: the model then reads letters, and its answers are useless. This is a warning and
- * not an error, because nothing else is wrong. In other templates a mark that the vocabulary lacks
- * may be plain text. */
+/* Warns about marks that are not control tokens. A format that was chosen by name may belong to
+ * another model, and a file may declare its marks as ordinary tokens: the model then reads letters,
+ * and its answers are useless. This is not an error, because nothing else is wrong. In other
+ * templates a mark that is not in the vocabulary may be plain text. */
 static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
                        const struct cli_model *m)
 {
@@ -385,7 +388,7 @@ void cli_chat_template_close(struct cli_chat_template *t)
     *t = (struct cli_chat_template){0};
 }
 
-/* Adds BOS if the file requires it and the template did not write it. Never EOS, because an answer
+/* Adds BOS if the file requires it and the template did not write it; never EOS, because an answer
  * follows. */
 static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct base_error *err)
 {

@@ -1,8 +1,8 @@
 /* cli/chat/chat_turn.c: one answer of a conversation. See cli/chat/chat.h.
  *
- * Each turn renders the whole conversation and compares its ids with those that the session holds:
- * the common prefix stays in the cache, the rest is evaluated. This is correct for any treatment of
- * older messages by a template, and the answer is bit for bit that of an empty cache. */
+ * Each turn renders the whole conversation and compares its ids with those of the session: the
+ * common prefix remains in the cache, the rest is evaluated. This is correct for any treatment of
+ * older messages by a template, and the answer has the same bits as with an empty cache. */
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
@@ -61,7 +61,7 @@ void cli_chat_changed(struct cli_chat *c)
 
 /* ---- Room ---- */
 
-/* The messages that are rendered, a new list. */
+/* Returns a new list of the messages that are rendered. */
 static json_t *read_messages(const struct cli_chat *c)
 {
     json_t *list = json_array();
@@ -154,7 +154,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     return cli_chat_reply_take(&c->reply, piece, err);
 }
 
-/* The first answer uses the seed of the options, each further one the next higher. */
+/* Returns the seed: that of the options for the first answer, one more for each further answer. */
 static uint64_t seed_of(const struct cli_chat *c)
 {
     return c->generation.options.sample.seed + c->n_answers;
@@ -189,7 +189,7 @@ static void note_turn(const struct cli_chat *c)
 
 /* ---- A turn ---- */
 
-/* Loads a longer prefix of the prompt from the prefix cache into the session; returns its length,
+/* Loads a longer prefix of the prompt from the prefix cache into the session. Returns its length,
  * or 0. */
 static size_t load_prompt(struct cli_chat *c, const struct generate_prompt *p)
 {
@@ -242,7 +242,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     return true;
 }
 
-/* Appends the answer, or removes the question if Ctrl-C came before any text. */
+/* Appends the answer, or removes the question if Ctrl-C was typed before any text. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
     json_t *message = cli_chat_reply_message(&c->reply, err);

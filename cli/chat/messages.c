@@ -48,7 +48,7 @@ static int add_piece(const char *bytes, size_t size, void *out)
     return 0;
 }
 
-/* json_dumps omits a member without memory for its name, so it is not used. */
+/* Does not use json_dumps, which leaves out a member if there is no memory for its name. */
 void cli_json_add(struct base_buffer *out, const json_t *json)
 {
     if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
@@ -247,7 +247,7 @@ json_t *cli_messages_of_line(const json_t *given, const char *system,
     if (ok && question)
         ok = cli_messages_add(list, "user", question->data, question->size, lossy, err);
     if (ok && json_array_size(list) == 0)
-        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
+        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "contains no message");
     if (ok) return list;
     json_decref(list);
     return NULL;

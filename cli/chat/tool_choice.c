@@ -21,7 +21,7 @@ static const char trial_name[] = "trial_tool", trial_key[] = "trial_key", trial_
 
 struct form {
     struct base_buffer call; /* terminated */
-    size_t arguments, after; /* offsets in it: start of the arguments, end of the arguments */
+    size_t arguments, after; /* offsets in `call`: start and end of the arguments */
 };
 
 static bool no_memory(struct base_error *err)
@@ -66,8 +66,8 @@ static void cut_end(struct base_buffer *call, const struct text_tokenizer *t)
     }
 }
 
-/* A mark that both texts share only in part belongs to the call as a whole: <|START_ACTION|> and
- * <|START_RESPONSE|>. */
+/* A mark of which both texts share only a part, such as <|START_ACTION|> and <|START_RESPONSE|>,
+ * belongs to the call. */
 static void cut_common(const struct base_buffer *with, const struct base_buffer *without,
                        struct base_buffer *call)
 {
@@ -169,8 +169,8 @@ static void add_named(struct base_buffer *out, const char *s, size_t size, const
     base_buffer_add(out, "", 1);
 }
 
-/* The tool's schema with an $id of its own, so that its references are relative to it. A tool
- * without parameters, or with an empty list of them, takes none. */
+/* Returns the tool's schema with an $id of its own, so that its references are relative to it. A
+ * tool without parameters, or with an empty list of them, has none. */
 static json_t *schema_of(const json_t *tool, size_t index)
 {
     const json_t *given = json_object_get(function_of(tool), "parameters");
@@ -284,7 +284,8 @@ static bool compile(const struct parts *p, const struct constrain_schema_options
     base_buffer_add_text(&text, "{\"anyOf\":");
     cli_json_add(&text, p->list);
     base_buffer_add_text(&text, "}");
-    /* Control tokens among the marks: the texts of one tool have the same ones as those of all. */
+    /* Control tokens among the marks: the texts of one tool have the same ones as those of all
+     * tools. */
     base_buffer_add_text(&g->marks, p->around[0].before);
     base_buffer_add_text(&g->marks, p->around[0].after);
     base_buffer_add(&g->marks, "", 1);

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_batch.c: `infer batch`: generates many texts together, one line of input and one of
- * output each. */
+/* cli/cmd/cmd_batch.c: `infer batch`: generates many texts together, one line of input and one line
+ * of output each. */
 #include "base/clock.h"
 #include "cli/batch/batch_input.h"
 #include "cli/batch/batch_output.h"
@@ -20,25 +20,25 @@
 
 enum {
     STANDARD_SLOTS = 16,
-    SHARED_STORED = 4, /* prefixes to store in the prefix cache */
-    KEPT = 2,          /* prefixes kept in addition to the texts */
-    AHEAD = 64,        /* lines read ahead before they have a slot, and 4 more for each slot: */
-    AHEAD_OF_SLOT = 4, /* only read lines can share a prefix */
+    SHARED_STORED = 4, /* number of prefixes to store in the prefix cache */
+    KEPT = 2,          /* number of prefixes kept in addition to the texts */
+    AHEAD = 64,        /* lines read in advance without a slot, and 4 more for each slot: */
+    AHEAD_OF_SLOT = 4, /* a prefix can be shared only among lines that were read */
     AHEAD_BYTES = CLI_BATCH_LINE_MAX
 };
 
 /* A line whose answer has not been written. */
 struct entry {
     struct batch *batch;
-    struct entry *before, *next; /* in the order of the input */
+    struct entry *before, *next; /* neighbours in the order of the input */
     size_t size;                 /* bytes of the line */
     struct cli_batch_text text;
-    struct base_buffer answer; /* the complete line, once it is done */
+    struct base_buffer answer; /* the complete line, once it is ready */
     bool done;
 };
 
 struct batch {
-    struct cli_values values; /* the texts' own with texts_only; otherwise those of the command */
+    struct cli_values values; /* for texts: with texts_only; otherwise those of the command */
     struct base_buffer owned[3 * CLI_LIST_MAX + 4]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;
@@ -51,7 +51,7 @@ struct batch {
     struct cli_shard shard;
     struct entry *first, *last;
     uint64_t n_open, n_open_bytes; /* entries */
-    uint64_t n_part;               /* lines of this part, including those answered before */
+    uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
     double start, shown;           /* base_seconds() */
@@ -193,7 +193,7 @@ static bool write_entry(struct batch *b, struct entry *e, struct base_error *err
     return ok;
 }
 
-/* The answer is complete: writes the answers that can be written. */
+/* Called when an answer is complete: writes the answers that can be written in order. */
 static bool finish(struct entry *e, struct base_error *err)
 {
     struct batch *b = e->batch;
@@ -288,7 +288,7 @@ static bool is_idle(const struct batch *b)
     return generate_scheduler_running(b->scheduler) + generate_scheduler_waiting(b->scheduler) == 0;
 }
 
-/* Reads available lines while there is room for them; waits if there is no other work. */
+/* Reads available lines as long as there is room for them; waits if there is no other work. */
 static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
 {
     const uint64_t most = AHEAD + AHEAD_OF_SLOT * (uint64_t)model_session_n_seq(b->model.session);

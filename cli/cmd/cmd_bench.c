@@ -1,9 +1,9 @@
 /* cli/cmd/cmd_bench.c: `infer bench`: tokens per second, and their share of the machine's limits.
  *
- * It uses the same calls as `run`. Work is counted from the file: weights that each token is
+ * It uses the same calls as `run`. The work is computed from the file: weights that each token is
  * multiplied with (experts by the share in use, without embedding rows that are only looked up),
- * plus the cache that attention reads. Products inside attention are not counted. Of a prompt only
- * the last token is computed after the last layer's attention. */
+ * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
+ * last token is computed after the last layer's attention. */
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/out/bench.h"
@@ -25,7 +25,7 @@ static double share_of_experts(const struct gguf_file *file, const char *arch)
 {
     char key[96];
     uint32_t count = 0, used = 0;
-    struct base_error ignored = BASE_ERROR_INIT; /* opening the model checked its keys */
+    struct base_error ignored = BASE_ERROR_INIT; /* model_open has checked its keys */
     snprintf(key, sizeof key, "%.64s.expert_count", arch);
     gguf_get_u32(file, key, &count, &ignored);
     snprintf(key, sizeof key, "%.64s.expert_used_count", arch);
@@ -68,7 +68,7 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
 
 /* ---- Measuring ---- */
 
-/* Restores sequence 0 to its state at the depth; the others become forks of it. */
+/* Restores sequence 0 to its state at the depth; the other sequences become forks of it. */
 static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, struct base_error *err)
 {
     struct model_session *s = b->model.session;
@@ -80,7 +80,7 @@ static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, stru
     return true;
 }
 
-/* The i-th step: one token of each sequence, all different. */
+/* Runs step i: one token of each sequence, all different. */
 static bool generate_step(struct cli_bench *b, const struct cli_bench_result *r, uint32_t i,
                           struct base_error *err)
 {
@@ -90,7 +90,7 @@ static bool generate_step(struct cli_bench *b, const struct cli_bench_result *r,
     return model_eval_batch(b->model.session, b->step, r->n_seq, NULL, NULL, err);
 }
 
-/* One measurement of n tokens (per sequence); *took is in seconds. */
+/* Measures n tokens (per sequence) once; *took is in seconds. */
 static bool measure(struct cli_bench *b, const struct cli_bench_result *r, uint32_t n, double *took,
                     struct base_error *err)
 {
@@ -136,7 +136,7 @@ static bool run_profile(struct cli_bench *b, const struct cli_bench_result *r,
 {
     struct engine_profile profile = {0};
     double took;
-    if (!to_depth(b, r, err)) return false; /* not part of the profile */
+    if (!to_depth(b, r, err)) return false; /* before the profile begins */
     engine_set_profile(b->model.engine, &profile);
     bool ok = measure(b, r, r->n_tokens, &took, err);
     engine_set_profile(b->model.engine, NULL);
@@ -253,7 +253,7 @@ static bool print(struct cli_bench *b, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (b->values->svg && strcmp(b->values->svg, "-") == 0)
-        return true; /* the chart is written there */
+        return true; /* standard output is for the chart */
     cli_bench_report(b, b->values->format, &out);
     if (b->values->plot) cli_bench_plot(b, &out);
     bool ok = cli_write_buffer(&out, err);

@@ -15,8 +15,8 @@ enum { SECONDS_OF_DAY = 24 * 60 * 60 };
 struct row {
     struct cli_cache_file *file;
     struct cli_cache_head head;
-    struct base_error error; /* why it cannot be used */
-    int64_t age;             /* seconds since it was used */
+    struct base_error error; /* why the file cannot be used */
+    int64_t age;             /* seconds since its last use */
 };
 
 static bool read_row(const struct cli_cache_folder *folder, struct cli_cache_file *file,

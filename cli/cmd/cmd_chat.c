@@ -15,8 +15,8 @@ static bool wants_colour(void)
     return cli_stdout_is_terminal() && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* Whether the session continues: after an error of an interactive user, or Ctrl-C. Any other error,
- * and any error in a script, ends it with its status. */
+/* Returns whether the session continues: after an error of an interactive user, or Ctrl-C. Any
+ * other error, and any error in a script, ends it with its status. */
 static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
 {
     const bool strict = strcmp(c->values->on_full, "error") == 0;
@@ -24,8 +24,8 @@ static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
                               (err->code == BASE_TOO_LONG && !strict));
 }
 
-/* Answers, and handles Ctrl-C. `is_new`: the last message is new and is removed if it cannot be
- * answered. */
+/* Generates an answer and handles Ctrl-C. `is_new`: the last message is new and is removed if it
+ * cannot be answered. */
 static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
 {
     const size_t before = json_array_size(c->messages);
@@ -41,7 +41,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     return true;
 }
 
-/* Commands of other programs that end a session. */
+/* Returns the command for a word with which other programs end a session. */
 static const char *command_word(const char *text)
 {
     static const char *const words[][2] = {
@@ -51,7 +51,7 @@ static const char *command_word(const char *text)
     return NULL;
 }
 
-/* Handles a message, or a command (not if `is_text`); *leave after the last one. */
+/* Handles a message, or a command (not if `is_text`); *leave: it was the last one. */
 static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *leave,
                  struct base_error *err)
 {
@@ -103,7 +103,7 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
-    /* Commands that the user types may name files. */
+    /* Only commands that the user types may name files. */
     const bool obeys = c.interactive || values->commands;
     c.cache = cli_prefix_open(values, 2);
     if (!obeys && !values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c.cache));

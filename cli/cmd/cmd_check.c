@@ -1,12 +1,12 @@
 /* cli/cmd/cmd_check.c: `infer check`: tests whether a grammar, schema or expression accepts a text.
- * Needs no model. Status 0: accepted; 1: not, with the position of the first byte that is not
- * accepted. */
+ * It uses no model. Status 0: accepted; 1: not accepted, with the position of the first byte that
+ * does not fit. */
 #include "cli/commands.h"
 #include "cli/constrain.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
 
-/* The position of byte `at`: lines and columns count from 1, columns in bytes. */
+/* Fails with the position of byte `at`: lines and columns count from 1, columns count bytes. */
 static bool refuse(const struct base_buffer *text, size_t at, const char *what,
                    struct base_error *err)
 {
@@ -33,7 +33,7 @@ static bool check(const struct constraint *c, const struct base_buffer *text,
     return ok;
 }
 
-/* Named tokens cannot be checked, because a text has no tokens. */
+/* Fails for a grammar with named tokens, which cannot be checked because a text has no tokens. */
 static bool refuse_tokens(const struct constraint *c, struct base_error *err)
 {
     for (uint32_t i = 0; i < constraint_token_count(c); i++) {

@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_completion.c: `infer completion`: completion scripts for bash, zsh and fish, made
  * from the tables of commands and options.
  *
- * Each script is self-contained: it runs no program while the user types, and needs only functions
- * that are part of the shell. */
+ * Each script is self-contained: it runs no program while the user types and uses only functions of
+ * the shell. */
 #include "cli/commands.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
@@ -16,7 +16,7 @@ static void add_words(struct base_buffer *out, const char *choices)
     for (const char *c = choices; c && *c; c++) base_buffer_add(out, *c == '|' ? " " : c, 1);
 }
 
-/* The words of an argument: choices, or the names of types. */
+/* Adds the words of an argument: choices, or the names of types. */
 static void add_argument_words(struct base_buffer *out, const char *takes)
 {
     if (strcmp(takes, "TYPE") != 0) {
@@ -27,7 +27,7 @@ static void add_argument_words(struct base_buffer *out, const char *takes)
         base_buffer_add_format(out, "%s%s", i ? " " : "", cli_quantize_type_name(i));
 }
 
-/* Whether words can complete an option's value. */
+/* Returns whether words can complete an option's value. */
 static bool has_words(const struct cli_option *o)
 {
     return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template);
@@ -54,8 +54,8 @@ static void add_command_names(struct base_buffer *out, const char *between)
         base_buffer_add_format(out, "%s%s", i ? between : "", cli_command_table[i].name);
 }
 
-/* Text inside single quotes of a shell: every quote as '\'' , and characters of `escaped` with a
- * backslash before them. */
+/* Appends text for single quotes of a shell: every quote as '\'' , and characters of `escaped` with
+ * a backslash before them. */
 static void add_quoted(struct base_buffer *out, const char *text, const char *escaped)
 {
     for (; *text; text++) {
@@ -182,7 +182,7 @@ static void add_bash(struct base_buffer *out)
 
 /* ---- zsh ---- */
 
-/* The action of _arguments for a value or an argument. */
+/* Appends the action of _arguments for a value or an argument. */
 static void zsh_action(struct base_buffer *out, const char *takes, bool is_file)
 {
     if (is_file) {
@@ -230,7 +230,7 @@ static void zsh_option(struct base_buffer *out, const struct cli_option *o)
     base_buffer_add_text(out, "'");
 }
 
-/* A function as the action of a value that is a word or a file. */
+/* Appends a function as the action of a value that is a word or a file. */
 static void zsh_value(struct base_buffer *out, const struct cli_option *o)
 {
     if (!cli_option_takes_file(o) || !has_words(o)) return;
@@ -276,7 +276,7 @@ static void add_zsh(struct base_buffer *out)
     add_command_names(out, "|");
     base_buffer_add_text(out, ") command=$words[2]; shift words; ((CURRENT--)) ;;\n    esac\n"
                               "    _infer_$command\n}\n"
-                              /* When loaded from $fpath, the file itself is the function. */
+                              /* If it is loaded from $fpath, the file itself is the function. */
                               "if [[ $funcstack[1] == _infer ]]; then _infer \"$@\"\n"
                               "else compdef _infer infer; fi\n");
 }
@@ -317,7 +317,8 @@ static void fish_arguments(struct base_buffer *out, enum cli_command_id command)
 {
     const char *takes = NULL;
     bool files = false;
-    /* fish does not count arguments: all kinds of a command's arguments are offered for each. */
+    /* fish does not count arguments: it offers all kinds of a command's arguments for each of
+     * them. */
     for (int i = 0; i < CLI_ARGUMENT_MAX && cli_argument_table[command][i]; i++) {
         takes = cli_argument_table[command][i];
         files |= strcmp(takes, "FILE") == 0;

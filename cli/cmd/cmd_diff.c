@@ -24,7 +24,7 @@ struct diff {
 
 /* ---- Lists ---- */
 
-/* To be called before each element; writes the title before the first one in text form. */
+/* Call this before each element: in text form it writes the title before the first one. */
 static void begin_item(struct diff *d, const char *title)
 {
     if (d->json)
@@ -41,7 +41,8 @@ static void add_count(struct diff *d, const char *name, uint64_t value)
 
 /* ---- Metadata ---- */
 
-/* Skips keys about parts: how a file is split is not part of the model. */
+/* Returns whether a key is compared: not those about parts, because the split is not part of the
+ * model. */
 static bool is_compared(const struct gguf_kv *kv)
 {
     return kv->key.size < 6 || memcmp(kv->key.data, "split.", 6) != 0;
@@ -79,7 +80,8 @@ static bool is_equal_item(const struct diff *d, const struct gguf_kv *a, const s
     return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
 }
 
-/* Compares two arrays of the same kind and length: the number of different items, and the first. */
+/* Compares two arrays of the same kind and length; adds the number of different items and the first
+ * one. */
 static void add_items(struct diff *d, const struct gguf_kv *a, const struct gguf_kv *b)
 {
     uint64_t n = 0, first = 0;
@@ -106,7 +108,7 @@ static void add_items(struct diff *d, const struct gguf_kv *a, const struct gguf
     cli_gguf_add_item(&d->out, d->json, d->b, b, first);
 }
 
-/* Adds a key of both files, or of one (the other is NULL). */
+/* Adds a key of both files, or of one file (the other is NULL). */
 static void add_key(struct diff *d, const struct gguf_kv *a, const struct gguf_kv *b)
 {
     const struct gguf_str key = a ? a->key : b->key;
@@ -221,7 +223,7 @@ static void add_element(struct diff *d, const struct gguf_tensor *t, uint64_t in
     base_buffer_add_text(&d->out, "]");
 }
 
-/* Adds type and shape of a tensor of one file, as JSON; null for NULL. */
+/* Adds type and shape of a tensor of one file as JSON; null if it is NULL. */
 static void add_facts(struct diff *d, const char *name, const struct gguf_tensor *t)
 {
     base_buffer_add_format(&d->out, ",\"%s\":", name);
@@ -234,7 +236,7 @@ static void add_facts(struct diff *d, const char *name, const struct gguf_tensor
     base_buffer_add_text(&d->out, "}");
 }
 
-/* The error relative to the root mean square of a, or infinity. */
+/* Returns the error relative to the root mean square of a, or infinity. */
 static double relative(const struct gguf_difference *x)
 {
     return x->error == 0 ? 0 : sqrt(x->error / x->norm);
@@ -267,8 +269,8 @@ static void add_difference(struct diff *d, const struct gguf_tensor *t,
     }
 }
 
-/* Adds a tensor of one file or both. `x`: the difference of values; NULL if bytes are equal or it
- * was not computed. */
+/* Adds a tensor of one file or both. `x`: the difference of values; NULL if the bytes are equal or
+ * it was not computed. */
 static void add_tensor(struct diff *d, const struct gguf_tensor *a, const struct gguf_tensor *b,
                        bool equal, const struct gguf_difference *x)
 {

@@ -1,5 +1,6 @@
 /* cli/cmd/cmd_doctor.c: `infer doctor`: facts about this machine, the engine's settings for it, and
- * advice for speed. Measures briefly; gives no advice on facts that it cannot read. */
+ * advice for speed. It measures for a short time, and has no advice on facts that it cannot
+ * read. */
 #include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
@@ -23,7 +24,7 @@ struct doctor {
     struct base_error model_error;
     bool has_blas;
     struct cli_sandbox_facts sandbox;
-    struct base_buffer why;                /* of the level */
+    struct base_buffer why;                /* why this level was selected */
     struct base_buffer advice[ADVICE_MAX]; /* one line each */
     size_t n_advice;
 };

@@ -1,10 +1,10 @@
 /* cli/cmd/cmd_edit.c: `infer edit`: changes metadata of a model, and names of tensors.
  *
- * The new file is written beside the old one and replaces it when complete. A model is never
- * changed in place, even if its head keeps its size, because a crash would destroy it. Bytes of
- * tensors are copied unchanged, and shared by the file system if it can. Of a split model only the
- * first part, which has the metadata, is written. A model that could be opened before can be opened
- * afterwards. */
+ * The new file is written beside the old one and replaces it when it is complete. A model is never
+ * changed in place, even if its head keeps its size, because a crash would destroy it. The bytes of
+ * tensors are copied unchanged, and shared if the file system supports it. Of a split model only
+ * the first part, which has the metadata, is written. The edited model can be opened if the
+ * original can. */
 #include "cli/chat/messages.h"
 #include "cli/cmd/edit_value.h"
 #include "cli/commands.h"
@@ -33,7 +33,7 @@ struct edit {
     struct rename rename[CLI_LIST_MAX];
     size_t n_rename;
     struct base_buffer template;
-    bool in_place, first_part; /* edits the file itself; writes only its first part */
+    bool in_place, first_part; /* in_place: replaces the file itself; first_part: writes only it */
 };
 
 static bool is_named(struct gguf_str key, const char *name)
@@ -49,7 +49,7 @@ static bool is_deleted(const struct edit *e, struct gguf_str key)
     return false;
 }
 
-/* The new name of a key or a tensor, or its old one. */
+/* Returns the new name of a key or a tensor, or its old one. */
 static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool is_key)
 {
     for (size_t i = 0; i < e->n_rename; i++) {
@@ -63,7 +63,7 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 
 /* ---- The edits ---- */
 
-/* Refuses keys that describe the layout of the file, not the model. */
+/* Fails for keys that describe the layout of the file, not the model. */
 static bool check_key(struct gguf_str key, const char *option, struct base_error *err)
 {
     if (key.size < 6 || memcmp(key.data, "split.", 6) != 0) return true;
@@ -139,7 +139,7 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     if (!check_key(r->old, "--rename", err) || !check_key(r->new, "--rename", err)) return false;
     if (r->is_key && is_named(r->new, "general.alignment"))
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
-                            "general.alignment says how the file is laid out: use --set");
+                            "general.alignment describes the layout of the file: use --set");
     if (r->is_key ? gguf_kv_find(e->in, r->new.data) && !is_deleted(e, r->new)
                   : gguf_tensor_find(e->in, r->new.data) != NULL)
         return base_fail_at(err, BASE_USAGE, "--rename", -1, "the file has a '%s' already",
@@ -166,7 +166,8 @@ static bool read_edits(struct edit *e, struct base_error *err)
 
 /* ---- The file ---- */
 
-/* Declares the edited model; `part`: this part only (-1: everything as one file). */
+/* Declares the edited model to a new writer; `part`: only this part (-1: everything as one
+ * file). */
 static struct gguf_writer *declare(const struct edit *e, int part, struct base_error *err)
 {
     struct gguf_writer *w = gguf_writer_new(err);
@@ -189,7 +190,7 @@ static struct gguf_writer *declare(const struct edit *e, int part, struct base_e
     return w;
 }
 
-/* Whether a model and its tokenizer, if it has one, can be opened. */
+/* Returns whether a model, and its tokenizer if it has one, can be opened. */
 static bool opens(const struct gguf_file *file, bool tokenizer, struct base_error *err)
 {
     if (!tokenizer) return cli_model_check(file, err);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The inputs of the matrices of one tensor of the file. */
+/* The sums of the inputs of the matrices of one tensor. */
 struct collected {
     const struct gguf_tensor *tensor;
     uint64_t n_matrices, matrix_bytes;
@@ -30,14 +30,14 @@ struct imatrix {
     struct text_ids ids;
     uint32_t chunk;
     uint64_t n_chunks;
-    struct collected *item; /* [n_items], by address */
+    struct collected *item; /* [n_items], sorted by address */
     uint64_t n_items;
     struct engine_observer observer;
 };
 
 /* ---- Collecting ---- */
 
-/* The item whose tensor data contains `at`; NULL if there is none. */
+/* Returns the item whose tensor data contains `at`; NULL if there is none. */
 static struct collected *item_at(const struct imatrix *m, const char *at)
 {
     uint64_t low = 0, high = m->n_items;
@@ -127,7 +127,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Whether to collect a tensor: matrices of layers, and the output matrix only with the option. */
+/* Returns whether to collect a tensor: matrices of layers, and the output matrix only with the
+ * option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
     static const char output[] = "output.weight";
@@ -164,7 +165,8 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 {
     for (uint64_t i = 0; i < m->n_chunks; i++) {
         model_session_truncate(m->model.session, 0);
-        /* All positions, because without logits the last layer computes only keys and values. */
+        /* All positions have logits, because otherwise the last layer computes only keys and
+         * values. */
         if (!model_eval(m->model.session, m->ids.id + i * m->chunk, m->chunk, MODEL_LOGITS_ALL,
                         NULL, NULL, err))
             return false;
@@ -177,7 +179,8 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 
 /* ---- Writing ---- */
 
-/* Each expert's matrix has a count; otherwise all matrices share one, even in a stack. */
+/* Returns the sums of a tensor. Each expert's matrix has a count; otherwise all matrices of a
+ * tensor share one, even in a stack. */
 static struct cli_imatrix_sums sums_of(const struct collected *c)
 {
     return (struct cli_imatrix_sums){.name = c->tensor->name,
@@ -195,7 +198,8 @@ static bool was_used(const struct collected *c)
     return false;
 }
 
-/* Opens the output before the text is evaluated; the sums are declared after it. */
+/* Writes the sums. The output is open since before the text was evaluated; the sums are declared
+ * here. */
 static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
 {
     struct cli_imatrix_sums *items = calloc(m->n_items + 1, sizeof *items);

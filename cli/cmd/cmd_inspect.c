@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_inspect.c: `infer inspect`: the content of a GGUF file, as text or JSON.
  *
- * Works on files without weights (vocabularies). Texts from the file are escaped, so that a
- * terminal does not interpret them. */
+ * Files without weights (vocabularies) work too. Texts of the file are escaped, so that a terminal
+ * does not interpret them. */
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/out/gguf_text.h"

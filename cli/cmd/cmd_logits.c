@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best of the
- * last. */
+/* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best ids of the
+ * last one. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -15,7 +15,7 @@ struct target {
     uint32_t n_vocab;
 };
 
-/* float32 is little-endian in memory on every machine that the program supports. */
+/* Writes rows as they are: float32 is little-endian on every machine that the program supports. */
 static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                        struct base_error *err)
 {
@@ -41,7 +41,8 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
     return cli_output_close(&t.file, ok, err);
 }
 
-/* The best n ids, by descending logit, then ascending id, without NaN. Returns their number. */
+/* Writes the best n ids, by descending logit, then ascending id, without NaN. Returns their
+ * number. */
 static uint32_t best_ids(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *best)
 {
     uint32_t count = 0;
@@ -139,7 +140,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     else
         ok = cli_input_read(values, &text, err);
     ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
-    /* With ids, no vocabulary is needed. */
+    /* With --ids no vocabulary is needed, except for the text of the best ids. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&

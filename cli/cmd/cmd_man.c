@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Appends text to roff, with escapes for characters that are special there or at the beginning of
+/* Appends text as roff, with escapes for characters that are special there or at the beginning of
  * lines. */
 static void add_roff(struct base_buffer *out, const char *text)
 {
@@ -31,7 +31,7 @@ static void add_roff(struct base_buffer *out, const char *text)
     }
 }
 
-/* Lines that begin with spaces are unchanged, the others are one paragraph. */
+/* Appends lines that begin with spaces unchanged, and the others as one paragraph. */
 static void add_paragraph(struct base_buffer *out, const char *text)
 {
     bool literal = false;
@@ -138,15 +138,16 @@ static const char head[] =
     ".B infer\n.B \\-p\n.I TEXT\n[\\fIoptions\\fR]\n"
     ".SH DESCRIPTION\n"
     "Runs language models in GGUF files on the processor of this machine.\n"
-    "Standard output carries the result and nothing else; standard error carries one line when\n"
-    "something failed.\nThe same command gives the same bytes each time.\n"
+    "Standard output has only the result; standard error has one line when something failed.\n"
+    "The same command writes the same bytes each time.\n"
     "Without a command, infer is\n.BR \"infer run\" .\n";
 
 static const char tail[] =
     ".SH ENVIRONMENT\n"
-    "Every option but \\-\\-help and \\-\\-version has a variable, named with it above. It gives "
-    "the value when the command line\n"
-    "does not, and yields to whatever contradicts it there. An empty variable is an absent one;\n"
+    "Every option but \\-\\-help and \\-\\-version has a variable, named with it above, for its "
+    "value. An option on the command line,\n"
+    "and one that contradicts it there, override the variable. An empty variable counts as "
+    "absent;\n"
     "a wrong value is a usage error that names the variable. Flags are\n"
     ".BR on \" or \" off .\n"
     ".TP\n.B INFER_MODEL\nThe model that is used without\n.BR \\-m .\n"
@@ -160,12 +161,12 @@ static const char tail[] =
     "infer bench \\-m model.gguf \\-\\-format json\n"
     ".fi\n"
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
-    "says what options of llama.cpp, ollama and llm are called here.\n";
+    "lists options of llama.cpp, ollama and llm and their names here.\n";
 
-/* Breaks lines at a space before column 80, unless the next line would begin a request. */
+/* Breaks lines at a space before column 80, unless the next line would begin a request of roff. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)
 {
-    size_t column = 0, line = 0; /* line: start of the present line */
+    size_t column = 0, line = 0; /* line: offset of the present line */
     for (size_t i = 0; i < page->size; i++) {
         const char *c = &page->data[i];
         const size_t word = strcspn(c + 1, " \n");

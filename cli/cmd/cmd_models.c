@@ -1,8 +1,8 @@
-/* cli/cmd/cmd_models.c: `infer models`: lists the model files of a folder, reading only their
- * headers; and removes a model of the user's folder.
+/* cli/cmd/cmd_models.c: `infer models`: lists the model files of a folder, of which it reads only
+ * the headers; and removes a model of the user's folder.
  *
- * Damaged files are listed with their error; of a split model only the first file is listed. Lines
- * contain texts of files as cli/terminal.h shows them, also in a pipe. */
+ * Damaged files are listed with their error, and only the first file of a split model. Lines
+ * contain texts of files in the form of cli/terminal.h, also in a pipe. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -19,11 +19,11 @@
 struct row {
     struct base_buffer path;
     struct base_buffer name, arch;
-    const char *type; /* from metadata, else of most bytes; NULL: no tensors */
+    const char *type; /* type by metadata, or that of most bytes; NULL: no tensors */
     uint64_t bytes, n_params;
     uint32_t n_ctx;
     bool is_chosen;
-    struct base_error error; /* why it cannot run */
+    struct base_error error; /* why the model cannot run */
 };
 
 struct rows {
@@ -110,13 +110,14 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    /* Lack of memory and interruption are not errors of the file. */
+    /* Lack of memory and an interrupt are not errors of the file. */
     if (row->error.code != BASE_NO_MEMORY && row->error.code != BASE_INTERRUPTED) return true;
     *err = row->error;
     return false;
 }
 
-/* A missing folder counts as empty if it is the default one, and is an error if named. */
+/* Adds the models of a folder. A missing folder counts as empty if it is the default one, and is an
+ * error if the user named it. */
 static bool add_folder(struct rows *rows, const char *folder, const char *chosen, bool named,
                        struct base_error *err)
 {
@@ -195,7 +196,7 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 
 /* ---- Removing ---- */
 
-/* Removes folder/name, if it is there. */
+/* Removes folder/name if it exists. */
 static bool remove_file(const char *folder, const char *name, struct base_buffer *removed,
                         struct base_error *err)
 {
@@ -213,8 +214,8 @@ static bool remove_file(const char *folder, const char *name, struct base_buffer
     return ok;
 }
 
-/* Removes those that exist of a model's file, or all its parts, and what an interrupted `infer
- * pull` left of them. Not `listed`: only what it left. */
+/* Removes a model's file, or all its parts, and partial files of an interrupted `infer pull`, as
+ * far as they exist. Not `listed`: only partial files. */
 static bool remove_files(const char *folder, const char *name, bool listed,
                          struct base_buffer *removed, struct base_error *err)
 {
@@ -268,7 +269,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
         *err = none;
         ok = false;
     }
-    /* Removed files are reported even if others could not be removed. */
+    /* Reports removed files even if others could not be removed. */
     ok = cli_write_buffer(&out, ok ? err : NULL) && ok;
     base_buffer_free(&folder);
     base_buffer_free(&path);

@@ -2,12 +2,11 @@
  * its predictions are from saved ones (KL divergence), and how many tasks it solves
  * (cli/cmd/perplexity_tasks.c).
  *
- * The ids are cut into chunks; each is evaluated from an empty context (its first id replaced by
- * the beginning-of-text token if the model adds one), and the predictions of its second half are
- * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is not
- * used. With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of
- * each are scored, except that of the id after the chunk. Rows are shared among the engine's
- * threads. */
+ * The ids are cut into chunks. Each chunk is evaluated from an empty context (its first id replaced
+ * by the beginning-of-text token if the model adds one), and the predictions of its second half are
+ * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is not used.
+ * With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of each
+ * chunk are scored, except that of the id after the chunk. The engine's threads share the rows. */
 #include "cli/cmd/perplexity_tasks.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -31,7 +30,7 @@ struct perplexity {
 
     struct cli_saved_writer save; /* --save-logits */
     struct cli_saved_reader saved;
-    const int32_t *target;            /* [rows] in the current chunk */
+    const int32_t *target;            /* [rows]: the next ids in the current chunk */
     struct generate_row_score *score; /* [rows] */
     struct generate_judge judge;
 };
@@ -259,7 +258,7 @@ static bool cut_strides(struct perplexity *p, struct base_error *err)
                             (unsigned long long)stride, p->chunk);
     if (p->ids.count <= p->chunk)
         return base_fail(err, BASE_USAGE,
-                         "the text has %zu tokens; with --stride it takes more than --chunk %u",
+                         "the text has %zu tokens; with --stride it needs more than --chunk %u",
                          p->ids.count, p->chunk);
     p->step = p->rows = (uint32_t)stride;
     p->first = p->chunk - p->step - 1;

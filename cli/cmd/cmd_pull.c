@@ -33,7 +33,7 @@ static bool make_folder(struct base_buffer *folder, struct base_error *err)
 }
 
 /* Reads the token from the environment, by the names that other programs for the hub use. It is
- * never shown. */
+ * never printed. */
 static bool read_token(const char **token, struct base_error *err)
 {
     const char *text = getenv("HF_TOKEN");

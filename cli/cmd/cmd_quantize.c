@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
  *
- * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, a slab at a
- * time, so memory does not grow with the model. Short rows are converted several at a time, as one
- * long row: encoders take up to 512 elements at once. */
+ * quantize_plan.c determines the type of each tensor. All threads decode and encode rows, a slab at
+ * a time, so memory does not grow with the model. Short rows are converted several at a time, as
+ * one long row, because encoders work on up to 512 elements at once. */
 #include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
@@ -30,8 +30,8 @@ struct quantize {
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
     const char *out;              /* NULL: --dry-run */
-    struct base_buffer prefix;    /* prefix of the parts' names: --keep-split */
-    const struct quant_type **to; /* [tensors], chosen before the data is written */
+    struct base_buffer prefix;    /* --keep-split: prefix of the names of the parts */
+    const struct quant_type **to; /* [tensors]: the new types, chosen before the data is written */
     float *row;                   /* [threads][longest row, RUN_LEN at least] */
     float *importance;            /* importance of a tensor, repeated for the rows of a run */
     uint64_t longest;
@@ -44,16 +44,16 @@ struct rows_job {
     const struct quant_type *from, *to;
     const char *in;
     uint64_t in_row, out_row;   /* bytes */
-    uint64_t len;               /* elements of a row, which is a run of the tensor's rows */
-    const float *importance;    /* importance [matrices][len] of the tensor; NULL: none */
+    uint64_t len;               /* elements of a row, which here is a run of the tensor's rows */
+    const float *importance;    /* [matrices][len]: importance for the tensor; NULL: none */
     uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
-    atomic_bool *broken; /* a row has NaN or infinity */
+    atomic_bool *broken; /* set if a row has NaN or infinity */
 };
 
 static bool is_finite(const float *row, uint64_t n)
 {
-    uint32_t all = 0; /* the highest bit is set if some exponent has all bits set */
+    uint32_t all = 0; /* its highest bit is set if some exponent has all bits set */
     for (uint64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &row[i], sizeof bits);
@@ -91,7 +91,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
     }
 }
 
-/* The number of consecutive rows of a matrix that are converted as one. */
+/* Returns the number of consecutive rows of a matrix that are converted as one. */
 static uint64_t rows_of_run(const struct gguf_tensor *t, const struct quant_type *to)
 {
     uint64_t n = 1;
@@ -130,7 +130,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
                            .per_matrix = t->ne[1] / run,
                            .broken = &broken};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
-    if (to && entry) { /* choose_types checked its size */
+    if (to && entry) { /* choose_types has checked its size */
         if (!repeat_importance(q, entry, t->ne[0], run, err)) return false;
         job.importance = q->importance;
     }
@@ -144,7 +144,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         job.rows = (int64_t)(rows < most ? rows : most);
         if (to || q->engine->quant.type[t->type->id].decode)
             engine_pool_run(q->engine->pool, convert_rows, &job);
-        if (!base_goes_on(err)) return false; /* some rows of the slab are missing */
+        if (!base_goes_on(err)) return false; /* interrupted: some rows of the slab are missing */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",
@@ -202,7 +202,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                         "none of its tensors is in the model: a matrix of another model");
 }
 
-/* Without --keep-split the parts of a split model are merged into one file. */
+/* Without --keep-split the parts of a split model become one file. */
 static void begin_parts(struct quantize *q, int count)
 {
     while (q->values->keep_split && gguf_writer_part_count(q->writer) < count)
@@ -283,7 +283,7 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
 
 /* ---- Dry run ---- */
 
-/* Prints a line per tensor, then the sums. Sizes are of tensors, without metadata. */
+/* Prints a line per tensor, then the sums. Sizes are those of tensors, without metadata. */
 static bool print_plan(const struct quantize *q, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;

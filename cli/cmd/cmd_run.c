@@ -25,10 +25,10 @@ struct completion {
     struct cli_result result;  /* with --json or --jsonl */
     struct cli_progress progress;
     struct cli_prefix_cache *cache; /* NULL: none */
-    double cache_seconds;           /* of reading it */
-    bool kept;                      /* sequence 1 holds the prompt, to be stored */
+    double cache_seconds;           /* of reading the cache */
+    bool kept;                      /* sequence 1 is a copy of the prompt, for the cache */
     char sha256[BASE_SHA256_HEX];   /* of the model file; "": unknown */
-    double start, loaded;           /* base_seconds() at the start; after loading */
+    double start, loaded;           /* base_seconds() at the start, and after loading */
 };
 
 /* ---- Prompt ---- */
@@ -66,7 +66,7 @@ static bool open_session(struct completion *c, struct base_error *err)
     return cli_model_open_session(&c->model, c->values, c->cache ? 2 : 1, n_ctx, err);
 }
 
-/* The steps that need only the vocabulary. */
+/* Does the steps that need only the vocabulary. */
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
@@ -76,7 +76,7 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
 
-/* Finds the hash of the model file; a cache file stores it. */
+/* Finds the hash of the model file, which a cache file contains. */
 static bool find_hash(struct completion *c, struct base_error *err)
 {
     if (c->values->hash) return cli_model_hash(c->model.file, c->sha256, err);
@@ -98,7 +98,8 @@ static bool open_rest(struct completion *c, struct base_error *err)
 
 /* ---- Results ---- */
 
-/* Keeps the evaluated prompt in sequence 1 while the text is generated. */
+/* Copies the evaluated prompt to sequence 1, so that it can be stored after the text is
+ * generated. */
 static void keep_prompt(struct completion *c)
 {
     const uint32_t n = (uint32_t)c->prompt.count;
@@ -185,7 +186,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     c->cache_seconds = base_seconds() - c->loaded;
     if (!c->values->no_sandbox) cli_sandbox_close(cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
-    /* With --echo the terminal's line is in use. */
+    /* With --echo the prompt is on the terminal's line. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
     const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
                                       c, &c->outcome, err);

@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_score.c: `infer score`: computes the probabilities of given continuations of a
  * prompt.
  *
- * The prompt of a line is tokenized as by `run`, each continuation separately, as continuing text;
- * its tokens follow those of the prompt. Lines that are available are evaluated together
+ * The prompt of a line is tokenized as by `run`, and each continuation separately, as continuing
+ * text; its tokens follow those of the prompt. The lines that are available are evaluated together
  * (generate/score.h) and answered in their order. */
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_template.h"
@@ -23,13 +23,13 @@ enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
 
 /* A prompt and its continuations. */
 struct item {
-    uint64_t number;                /* of the line */
-    json_t *line;                   /* with its id; NULL: none */
+    uint64_t number;                /* number of the line */
+    json_t *line;                   /* the line, for its id; NULL: none */
     struct text_ids *ids;           /* [n]: the prompt and the continuation */
     struct generate_score_row *row; /* [n] */
     struct base_buffer *text;       /* [n]: the continuations */
-    double *logprob;                /* of all rows */
-    size_t n, n_prompt;             /* n_prompt: tokens */
+    double *logprob;                /* log-probabilities of all rows */
+    size_t n, n_prompt;             /* n_prompt: tokens of the prompt */
     struct base_error failed;       /* code 0: no error */
 };
 
@@ -37,11 +37,11 @@ struct score {
     struct cli_values values;
     struct cli_model model;
     struct cli_chat_template template; /* if the model has one */
-    struct base_error no_template;     /* the error if it has none */
+    struct base_error no_template;     /* the error if the model has none */
     struct generate_scorer *scorer;
     struct base_buffer each; /* --each, with escapes as bytes */
     struct cli_batch_input input;
-    struct item item[LINES_AT_ONCE]; /* the latest lines, not answered yet */
+    struct item item[LINES_AT_ONCE]; /* the latest lines, which have no answer yet */
     size_t n_items, n_bytes;
     uint64_t n_lines, n_failed;
 };
@@ -240,7 +240,7 @@ static bool is_blank(const char *line, size_t size)
     return n == size;
 }
 
-/* Reads a line; an error is the line's own, except an interrupt and lack of memory. */
+/* Reads a line. An error is the line's own, except an interrupt and lack of memory. */
 static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
 {
     if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
@@ -415,7 +415,7 @@ static bool answer_one(struct score *s, struct base_error *err)
 
 /* ---- The command ---- */
 
-/* Whether one prompt is given, not lines. */
+/* Returns whether the command line has one prompt, instead of lines. */
 static bool is_one(const struct cli_values *v)
 {
     return v->continuation.count && !v->each;
@@ -426,7 +426,7 @@ static bool open_input(struct score *s, struct base_error *err)
     return is_one(&s->values) || cli_batch_input_open(&s->input, s->values.file, "score", err);
 }
 
-/* The model's own template may be missing until a line needs it. */
+/* Opens the chat template. The model's own one may be missing until a line needs it. */
 static bool open_template(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;

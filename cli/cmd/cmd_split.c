@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_split.c: `infer split` and `infer merge`: splits a model into several files, or
- * merges them.
+/* cli/cmd/cmd_split.c: `infer split` and `infer merge`: split a model into several files, or merge
+ * them.
  *
  * gguf/ implements the form of a split model; this file applies the limit of a part: a number of
  * tensors, or of their bytes with padding. */
@@ -22,7 +22,7 @@ struct split {
     struct gguf_writer *writer;
     struct base_buffer prefix;
     struct base_buffer plan; /* one line per part: --dry-run */
-    uint64_t max_bytes;      /* limit of a part in bytes; 0: tensors are counted */
+    uint64_t max_bytes;      /* limit of a part in bytes; 0: the limit is a number of tensors */
     uint64_t part_tensors, part_bytes;
 };
 
@@ -48,7 +48,7 @@ static void end_part(struct split *s)
     s->part_tensors = s->part_bytes = 0;
 }
 
-/* Whether a tensor of `size` bytes begins a new part. */
+/* Returns whether a tensor of `size` bytes begins a new part. */
 static bool is_full(const struct split *s, uint64_t size)
 {
     if (s->part_tensors == 0) return false;

@@ -1,4 +1,4 @@
-/* cli/cmd/cmd_tokenize.c: `infer tokenize`: prints the ids of a text, or the text of ids. Needs
+/* cli/cmd/cmd_tokenize.c: `infer tokenize`: prints the ids of a text, or the text of ids. It reads
  * only the vocabulary of the file, so files without weights work too. */
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -13,7 +13,7 @@ struct job {
     struct base_buffer out;
 };
 
-/* Does not use printf, which takes longer than encoding. */
+/* Appends ids without printf, which takes longer than encoding. */
 static void add_ids(struct job *j, const struct text_ids *ids, char separator)
 {
     for (size_t i = 0; i < ids->count; i++) {
@@ -58,7 +58,7 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
     return ok;
 }
 
-/* Writes the exact bytes of the text; adds a line end only between lines, in JSON, or on a
+/* Writes the exact bytes of the text. Adds a line end only between lines, in JSON, or on a
  * terminal. */
 static bool decode(struct job *j, const char *bytes, size_t size, struct base_error *err)
 {

@@ -1,5 +1,5 @@
 /* cli/cmd/cmd_verify.c: `infer verify`: checks a model file: its structure, values that are not
- * finite, hashes. Status 0: no problem; 3: there are problems. */
+ * finite, hashes. Status 0: no problem; 3: problems. */
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -19,7 +19,7 @@ struct verify {
     struct engine *engine;
     bool json;
     uint64_t n_problems;
-    char (*hash)[BASE_SHA256_HEX]; /* --hash: of each file, of all data, of each tensor */
+    char (*hash)[BASE_SHA256_HEX]; /* --hash: of each file, then of all data, then of each tensor */
     struct base_buffer out;
 };
 
@@ -55,7 +55,7 @@ static bool add_part_name(struct verify *v, int part, struct base_error *err)
     return true;
 }
 
-/* Adds a problem of a part with a number of bytes. */
+/* Adds a problem of a part that has a number of bytes. */
 static bool add_bytes(struct verify *v, int part, const char *what, const char *text, uint64_t n,
                       struct base_error *err)
 {
@@ -103,7 +103,7 @@ struct scan_job {
     const struct quant_kernels *kernels;
     const struct gguf_tensor *tensor;
     int64_t units;
-    struct gguf_scan sum[]; /* one per thread; the sums do not depend on their order */
+    struct gguf_scan sum[]; /* [threads]; the result does not depend on the order of addition */
 };
 
 static void scan_units(const struct engine_worker *w, void *user)
@@ -165,7 +165,7 @@ static void hash_bytes(struct base_sha256 *h, const void *bytes, uint64_t size)
     }
 }
 
-/* Long jobs come first: files, then all data, then tensors. */
+/* Computes one hash. Long jobs come first: files, then all data, then tensors. */
 static void hash_one(const struct verify *v, uint64_t number)
 {
     const uint64_t parts = (uint64_t)gguf_part_count(v->file);
@@ -244,7 +244,7 @@ static bool add_hashes(struct verify *v, struct base_error *err)
 
 /* ---- The command ---- */
 
-/* Adds whether the file has a model that can run. It is no problem if it has none: files may be
+/* Adds whether the file has a model that can run. Having none is not a problem: files may be
  * vocabularies or parts of models. */
 static bool add_summary(struct verify *v, struct base_error *err)
 {

@@ -1,8 +1,9 @@
 /* cli/cmd/edit_value.c: values of --set. See cli/cmd/edit_value.h.
  *
  * int, float, bool and str are the types of --override-kv. A number of such a type gets the kind of
- * the key's old value; for a new key it gets the first of u32, i32 and i64 that holds it, or f32,
- * which other programs expect. u8 to f64 are exact kinds. TYPE[] is an array, with a JSON value. */
+ * the key's old value. For a new key it gets the first of u32, i32 and i64 that can represent it,
+ * or f32, which other programs expect. u8 to f64 are exact kinds. TYPE[] is an array, whose value
+ * is JSON. */
 #include "cli/cmd/edit_value.h"
 #include "cli/chat/messages.h"
 #include <endian.h>
@@ -19,7 +20,7 @@ enum class { INTEGER, REAL, TRUTH, TEXT };
 static const struct {
     const char *name;
     enum class class;
-    enum gguf_kind kind; /* GGUF_KIND_COUNT: the first that fits */
+    enum gguf_kind kind; /* GGUF_KIND_COUNT: the first kind that fits */
 } types[] = {
     {"int", INTEGER, GGUF_KIND_COUNT}, {"float", REAL, GGUF_KIND_COUNT}, {"bool", TRUTH, GGUF_BOOL},
     {"str", TEXT, GGUF_STRING},        {"u8", INTEGER, GGUF_U8},         {"i8", INTEGER, GGUF_I8},
@@ -48,7 +49,10 @@ static const struct range {
     {GGUF_I64, INT64_MIN, INT64_MAX}, {GGUF_U64, 0, UINT64_MAX},
 };
 
-enum { RANGES = sizeof ranges / sizeof *ranges, FIRST_USUAL = 4 /* of a new key */ };
+enum {
+    RANGES = sizeof ranges / sizeof *ranges,
+    FIRST_USUAL = 4 /* the first kind for a new key */
+};
 
 struct integer {
     bool negative;
@@ -73,7 +77,7 @@ static bool parse_integer(const char *text, struct integer *out)
     return errno == 0;
 }
 
-/* Appends the low bytes, which is little-endian. */
+/* Appends the low bytes: the file is little-endian. */
 static void add_integer(struct base_buffer *b, struct integer x, enum gguf_kind kind)
 {
     const uint64_t bits = htole64(x.bits);
@@ -140,7 +144,7 @@ static bool parse_scalar(struct cli_edit_value *v, enum class class, const char 
                         gguf_kind_name(v->kv.kind));
 }
 
-/* Whether all items fit a kind of integers. */
+/* Returns whether all items fit a kind of integers. */
 static bool all_fit(const json_t *array, enum gguf_kind kind)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
@@ -199,7 +203,8 @@ size_t cli_edit_key_size(const char *text)
     return n > MAX_KEY || text[n] == '\0' ? 0 : n;
 }
 
-/* A key keeps its class of values, because readers refuse a file with another one. */
+/* Checks that a key keeps its class of values, because programs cannot read a file with another
+ * one. */
 static bool check_class(const struct gguf_kv *old, enum class class, bool is_array,
                         struct base_error *err)
 {

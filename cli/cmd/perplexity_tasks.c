@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 enum {
-    SEQUENCES = 48, /* of the session */
+    SEQUENCES = 48, /* number of sequences in the session */
     TASKS_AT_ONCE = 64,
-    LEAST_BEHIND = 3 /* Winogrande: if no more tokens follow, the choice counts too */
+    LEAST_BEHIND = 3 /* Winogrande: with no more tokens after it, the choice counts too */
 };
 
 struct choice {
     struct text_ids ids;
-    size_t n_base; /* Winogrande: tokens up to the end of the choice */
+    size_t n_base; /* Winogrande: number of tokens up to the end of the choice */
 };
 
 struct tasks {
@@ -27,10 +27,10 @@ struct tasks {
     struct cli_task_list list;
     struct choice *choice;          /* [list.n_choices] */
     struct generate_score_row *row; /* [list.n_choices] */
-    double *logprob;                /* of all rows */
+    double *logprob;                /* log-probabilities of all rows */
     size_t n_logprobs;
     uint32_t longest;
-    uint64_t n_done, n_right, n_choices; /* n_choices: sum over completed tasks */
+    uint64_t n_done, n_right, n_choices; /* n_choices: sum over the completed tasks */
 };
 
 bool cli_tasks_asked(const struct cli_values *v)
@@ -66,8 +66,8 @@ static bool encode_task(struct tasks *t, const struct cli_task *task, struct bas
     return true;
 }
 
-/* The number of tokens that all choices of a task begin with, less than all tokens of any of
- * them. */
+/* Returns the number of tokens with which all choices of a task begin, which is less than the
+ * length of any choice. */
 static size_t common_of(const struct choice *c, size_t n)
 {
     size_t common = c[0].ids.count;
@@ -92,7 +92,7 @@ static bool make_rows(struct tasks *t, const struct cli_task *task, struct base_
         const size_t base = behind && c[k].n_base < n ? c[k].n_base : common;
         const bool drops = t->list.form == CLI_TASKS_CSV && n - base > 1;
         *r = (struct generate_score_row){.ids = c[k].ids.id, .n = n - drops};
-        r->from = base > 0 ? base : 1; /* nothing predicts the first token */
+        r->from = base > 0 ? base : 1; /* the first token has no prediction */
         if (r->from >= r->n)
             return base_fail(err, BASE_USAGE, "a choice of task %zu has no token that counts",
                              (size_t)(task - t->list.task) + 1);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_NUMBER = 100000 }; /* of layers, heads or experts */
+enum { MAX_NUMBER = 100000 }; /* largest number of layers, heads or experts */
 
 /* general.file_type for types that are not the base of a mix. */
 static const struct {
@@ -15,8 +15,8 @@ static const struct {
     uint32_t file_type;
 } file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
 
-/* The fallback of a type whose block does not divide a row: about as many bits, block 32. F16 for
- * types not listed. */
+/* The fallback of a type whose block does not divide a row: about as many bits, with blocks of 32.
+ * F16 for types that are not listed. */
 static const struct {
     enum quant_id wanted, instead;
 } fallbacks[] = {
@@ -29,7 +29,7 @@ static const struct {
     {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, used only by lookup, or too sensitive to be quantized. */
+/* Matrices that are small, only looked up, or too sensitive to be quantized. */
 static const char *const kept[] = {
     "_norm.",
     "ffn_gate_inp.",
@@ -70,17 +70,17 @@ static const char *const kept[] = {
     "mm.a.code_embd",
 };
 
-/* Models of about 70 billion weights, whose values are a small part of them. */
+/* Models of about 70 billion weights, in which attn_v is a small part of the weights. */
 static const struct {
     const char *architecture;
     uint64_t layers;
-    bool shared; /* only with fewer key heads than query heads */
+    bool shared; /* only if it has fewer key heads than query heads */
 } large_models[] = {
     {"llama", 80, true}, {"qwen2", 80, false}, {"deci", 80, false},
     {"olmo", 80, false}, {"jais2", 68, false},
 };
 
-/* The first pattern that a name contains determines its role. */
+/* Patterns for roles: the first one that a name contains determines its role. */
 static const struct {
     const char *part;
     unsigned role;
@@ -115,7 +115,7 @@ static unsigned role_of(struct gguf_str name)
     return CLI_ROLE_OTHER;
 }
 
-/* The layer N of "blk.N.", or -1. */
+/* Returns the layer N of "blk.N.", or -1. */
 static int64_t layer_of(struct gguf_str name)
 {
     uint64_t i = 4;
@@ -141,7 +141,7 @@ static const struct quant_type *encodable(const char *name, const char *option,
     return NULL;
 }
 
-/* Adds "PATTERN=TYPE"; case of the pattern is ignored, because names of tensors are lower case. */
+/* Adds "PATTERN=TYPE". Case in the pattern is ignored, because names of tensors are lower case. */
 static bool add_override(struct cli_quantize_plan *p, const char *text, struct base_error *err)
 {
     const char *option = "--tensor-type", *type = strchr(text, '=');
@@ -167,8 +167,8 @@ static bool add_override(struct cli_quantize_plan *p, const char *text, struct b
     return p->match || base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
 }
 
-/* The value of ARCHITECTURE.key, or its first item if it is a list; at most MAX_NUMBER; 0 if
- * absent. */
+/* Returns the value of ARCHITECTURE.key, or its first item if it is a list; at most MAX_NUMBER; 0
+ * if it is absent. */
 static uint64_t number_of(const struct gguf_file *file, struct gguf_str architecture,
                           const char *key)
 {
@@ -246,7 +246,7 @@ static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_te
     return true;
 }
 
-/* The type by --tensor-type; NULL: no pattern matches. */
+/* Returns the type by --tensor-type; NULL if no pattern matches. */
 static const struct quant_type *overridden(const struct cli_quantize_plan *p,
                                            const struct gguf_tensor *t)
 {
@@ -257,7 +257,7 @@ static const struct quant_type *overridden(const struct cli_quantize_plan *p,
     return NULL;
 }
 
-/* llama-quantize's order: by layer, then by name. */
+/* Compares as llama-quantize does: by layer, then by name. */
 static int by_layer(const void *a, const void *b, void *file)
 {
     const struct gguf_str x = gguf_tensor_at(file, *(const uint64_t *)a)->name;
@@ -268,7 +268,7 @@ static int by_layer(const void *a, const void *b, void *file)
     return order ? order : (x.size > y.size) - (x.size < y.size);
 }
 
-/* Numbers the matrices of each role that the rules decide on. */
+/* Numbers the matrices of each role that the rules apply to. */
 static bool set_ranks(struct cli_quantize_plan *p, struct base_error *err)
 {
     const uint64_t count = gguf_tensor_count(p->file);

@@ -1,7 +1,7 @@
 /* cli/cmd/quantize_plan.h: the target type of each tensor of a model.
  *
  * The first of these that applies determines it: --embedding-type, --output-type, --tensor-type,
- * the rules of the mix (cli/quantize_types.h; --pure: none), the base of the mix. */
+ * the rules of the mix (cli/quantize_types.h; none with --pure), the base of the mix. */
 #ifndef CLI_CMD_QUANTIZE_PLAN_H
 #define CLI_CMD_QUANTIZE_PLAN_H
 
@@ -10,7 +10,7 @@
 #include "cli/quantize_types.h"
 #include "gguf/gguf.h"
 
-/* An override: the type for names that match a pattern. */
+/* An override: the type for the names that match a pattern. */
 struct cli_quantize_override {
     struct pcre2_real_code_8 *pattern;
     const struct quant_type *type;
@@ -25,29 +25,29 @@ struct cli_quantize_plan {
     size_t n_overrides;
     struct pcre2_real_match_data_8 *match;
     const struct gguf_file *file;
-    unsigned facts;             /* conditions of rules that hold for the model */
-    uint32_t file_type;         /* general.file_type; unused for a mix that copies */
+    unsigned facts;             /* the conditions of rules that the model satisfies */
+    uint32_t file_type;         /* general.file_type; not used for a mix that copies */
     uint64_t n_layer, n_values; /* layers; tensors whose role is VALUE */
     uint64_t *rank;             /* [tensors]: number of converted tensors of its role before it */
     bool has_experts;
     bool tied; /* the model has no output.weight */
 };
 
-/* Makes a plan by the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
- * there is an importance matrix. BASE_USAGE for an unknown name, a type that cannot be encoded, or
- * an invalid pattern. To be freed also after an error. */
+/* Makes a plan from the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
+ * there is an importance matrix. Fails with BASE_USAGE for an unknown name, a type without an
+ * encoder, or an invalid pattern. The caller frees the plan, after a failure too. */
 bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
                             const struct cli_values *values, const char *name, bool has_matrix,
                             struct base_error *err);
 void cli_quantize_plan_free(struct cli_quantize_plan *p);
 
-/* The target type of tensor `index`: its own if it is not converted. *fell_back: the wanted type's
- * block does not divide its rows. */
+/* Returns the target type of tensor `index`, which is its own if it is not converted. *fell_back:
+ * the planned type's block does not divide its rows. */
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p, uint64_t index,
                                                 bool *fell_back);
 
-/* The name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if that is absent or
- * unknown. */
+/* Returns the name of the type or mix by general.file_type, such as "Q4_K_M"; NULL if the key is
+ * absent or unknown. */
 const char *cli_quantize_name(const struct gguf_file *file);
 
 #endif

@@ -48,7 +48,7 @@ void cli_task_list_free(struct cli_task_list *l)
 
 struct lines {
     const char *at, *end;
-    size_t number; /* number of the latest line, from 1 */
+    size_t number; /* number of the latest line, from 1 on */
 };
 
 static bool next_line(struct lines *l, struct cli_task_text *out)
@@ -63,7 +63,8 @@ static bool next_line(struct lines *l, struct cli_task_text *out)
     return true;
 }
 
-/* The whole number at the beginning of a text, after white space; -1: none, or above 99. */
+/* Returns the integer at the beginning of a text, after white space; -1 if there is none, or it is
+ * above 99. */
 static int number_of(struct cli_task_text t)
 {
     size_t i = 0;
@@ -99,7 +100,7 @@ static bool read_lines(struct cli_task_list *list, struct lines *l, struct base_
 
 enum { FIELDS = 5 };
 
-/* Splits a line into fields; the last has the rest of the line. Commas in quotes do not
+/* Splits a line into fields; the last one is the rest of the line. Commas in quotes do not
  * separate. */
 static bool split(struct cli_task_text line, struct cli_task_text field[FIELDS])
 {
@@ -151,7 +152,7 @@ static bool read_csv(struct cli_task_list *list, struct lines *l, struct base_er
 
 struct bytes {
     const char *at, *end;
-    bool failed; /* past the end */
+    bool failed; /* a read past the end */
 };
 
 static uint32_t take_u32(struct bytes *b)
@@ -200,7 +201,7 @@ static bool read_binary(struct cli_task_list *list, struct bytes *b, struct base
     const uint32_t n = take_u32(b);
     if (n > (size_t)(b->end - b->at) / sizeof n)
         return base_fail(err, BASE_USAGE, "is not a file of tasks, or is damaged");
-    b->at += n * sizeof n; /* offsets: not needed, tasks are consecutive */
+    b->at += n * sizeof n; /* skips the offsets: tasks are consecutive */
     for (uint32_t i = 0; i < n; i++) {
         const struct cli_task_text question = take_text(b);
         if (b->failed || question.size == 0)
@@ -261,8 +262,8 @@ static uint32_t twister_next(struct twister *t)
     return y ^ y >> 18;
 }
 
-/* A whole number below n, drawn as by std::uniform_int_distribution of the GNU library: the upper
- * half of a product, redrawn if the distribution would not be uniform. */
+/* Returns an integer below n, drawn as by std::uniform_int_distribution of the GNU library: the
+ * upper half of a product, drawn again if the distribution would not be uniform. */
 static uint32_t draw_even(struct twister *t, uint32_t n)
 {
     uint64_t product = (uint64_t)twister_next(t) * n;
@@ -271,7 +272,7 @@ static uint32_t draw_even(struct twister *t, uint32_t n)
     return (uint32_t)(product >> 32);
 }
 
-/* A whole number below n, from a random float. */
+/* Returns an integer below n, made from a random float. */
 static uint32_t draw_scaled(struct twister *t, uint32_t n)
 {
     const uint32_t i = (uint32_t)(0x1p-32f * (float)twister_next(t) * (float)n);
@@ -290,7 +291,7 @@ bool cli_task_list_select(struct cli_task_list *l, size_t n, struct base_error *
         const bool lines = l->form == CLI_TASKS_LINES;
         const uint32_t at = lines ? draw_even(t, (uint32_t)left) : draw_scaled(t, (uint32_t)left);
         chosen[i] = l->task[at];
-        if (lines) /* the others move up in order; otherwise the last one moves here */
+        if (lines) /* the later ones move down in order; otherwise the last one moves here */
             memmove(l->task + at, l->task + at + 1, (left - 1 - at) * sizeof *l->task);
         else
             l->task[at] = l->task[left - 1];

@@ -15,8 +15,8 @@ struct cli_bench_result {
     double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
 };
 
-/* Weights that every token is multiplied with, and weights of the output projection, used for rows
- * with logits only. */
+/* The weights that every token is multiplied with (body), and those of the output projection, which
+ * only rows with logits use (head). */
 struct cli_bench_work {
     double body_bytes, body_macs, head_bytes, head_macs;
 };
@@ -25,7 +25,7 @@ struct cli_bench {
     const struct cli_values *values;
     struct cli_model model;
     struct cli_bench_work work;
-    int32_t *ids; /* [n_ids] random, the same each time */
+    int32_t *ids; /* [n_ids]: random, the same in each run */
     uint32_t n_ids;
     struct model_token *step; /* [largest number of sequences]: one token of each */
     double *rate;             /* [repetitions] */
@@ -34,13 +34,13 @@ struct cli_bench {
     double bandwidth, int8; /* the limits: bytes and multiply-adds per second */
 };
 
-/* "prompt" or "generate" */
+/* Returns "prompt" or "generate". */
 const char *cli_bench_test_name(const struct cli_bench_result *r);
 
-/* The results as md, json, jsonl or csv. */
+/* Appends the results as md, json, jsonl or csv. */
 void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out);
 
-/* One bar per result: the larger of its shares of the two limits. */
+/* Append one bar per result: the larger of its shares of the two limits. */
 void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out);
 void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out);
 

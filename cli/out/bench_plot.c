@@ -18,7 +18,7 @@ enum {
 
 struct bar {
     char label[LABEL_SIZE];
-    const char *limit; /* its name */
+    const char *limit; /* name of the limit */
     double share;      /* 0 .. 1 (above 1 if other load lowered the measured limit) */
     double rate;
 };
@@ -35,7 +35,7 @@ static struct bar bar_of(const struct cli_bench_result *r)
     return bar;
 }
 
-/* Filled cells, then one that is filled by eighths (U+2588 back to U+258F), then spaces. */
+/* Appends filled cells, then one that is filled by eighths (U+2588 back to U+258F), then spaces. */
 static void add_cells(double share, struct base_buffer *out)
 {
     const int eighths = share >= 1 ? 8 * BAR_CELLS : (int)(share * 8 * BAR_CELLS + 0.5);

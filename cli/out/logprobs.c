@@ -27,7 +27,7 @@ static void add_logprob(struct base_buffer *out, double logprob)
                            logprob);
 }
 
-/* {"id":..,"text":.., of one token; the brace stays open. */
+/* Appends {"id":..,"text":.., of one token, without the closing brace. */
 static void add_token(struct cli_logprobs *l, struct base_buffer *out, int32_t id)
 {
     base_buffer_clear(&l->token);

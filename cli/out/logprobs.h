@@ -18,7 +18,7 @@ struct cli_logprobs {
 
 bool cli_logprobs_open(struct cli_logprobs *l, const struct cli_model *model, int64_t n,
                        struct base_error *err);
-void cli_logprobs_close(struct cli_logprobs *l); /* a zeroed one is fine */
+void cli_logprobs_close(struct cli_logprobs *l); /* may be all zeros */
 
 /* Adds a token with its logits; a failed allocation is recorded in `items`. */
 void cli_logprobs_take(struct cli_logprobs *l, const struct generate_piece *piece);

@@ -15,8 +15,8 @@ struct plan {
     bool guesses;
 };
 
-/* The present memory of this process: the program, its libraries, the vocabulary, its tables. A run
- * needs all of it too. */
+/* Returns the present memory of this process: the program, its libraries, the vocabulary, its
+ * tables. A run needs all of it too. */
 static uint64_t resident_bytes(void)
 {
     unsigned long long size = 0, resident = 0;

@@ -1,7 +1,7 @@
 /* cli/out/memory_plan.h: --plan: the memory that a run would need, without running it.
  *
- * The model is opened by its header only (gguf_open_header), on an engine that only plans, so
- * neither the weights nor the memory need to exist. */
+ * Only the header of the model is read (gguf_open_header), and the engine only plans, so neither
+ * the weights nor the memory need to exist. */
 #ifndef CLI_OUT_MEMORY_PLAN_H
 #define CLI_OUT_MEMORY_PLAN_H
 

@@ -1,8 +1,7 @@
 /* cli/out/profile_report.c: prints the time of a measurement by kind of node (`infer bench
  * --profile`).
  *
- * Prints to stderr, because stdout has the result. Owns the layout of the table; the engine
- * counts. */
+ * The table is written to stderr, because stdout has the result. */
 #include "cli/out/profile_report.h"
 #include <stdio.h>
 #include <stdlib.h>

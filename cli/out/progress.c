@@ -28,8 +28,8 @@ static char *add_number(char *at, uint64_t number)
     return at;
 }
 
-/* Runs on the thread that called cli_progress_begin, between two instructions of the evaluation;
- * async-signal-safe. */
+/* Prints the progress. Runs on the thread that called cli_progress_begin, between two instructions
+ * of the evaluation; async-signal-safe. */
 static void show(int number, siginfo_t *info, void *context)
 {
     struct cli_progress *p = info->si_value.sival_ptr;

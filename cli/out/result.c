@@ -97,7 +97,7 @@ static void add_outcome(const struct cli_result *r, const struct generate_outcom
         rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached);
 }
 
-/* The items of an array that were collected during generation. */
+/* Appends an array of items that were collected during generation. */
 static void add_items(struct base_buffer *out, const char *name, const struct base_buffer *items)
 {
     base_buffer_add_format(out, ",\"%s\":[", name);

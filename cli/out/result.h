@@ -2,7 +2,7 @@
  * token while it is generated and then the same object (--jsonl). docs/run.schema.json and
  * docs/run-event.schema.json specify them.
  *
- * Every object is valid JSON for any output of the model: bytes that are not UTF-8 are U+FFFD,
+ * Every object is valid JSON for any output of the model: bytes that are not UTF-8 become U+FFFD,
  * numbers are finite, a log-probability of minus infinity is null. */
 #ifndef CLI_OUT_RESULT_H
 #define CLI_OUT_RESULT_H
@@ -14,7 +14,7 @@ struct cli_result {
     const struct cli_model *model;
     const struct text_ids *prompt;
     uint64_t seed;
-    const char *sha256; /* of the model file; "": unknown */
+    const char *sha256; /* hash of the model file; "": unknown */
     double load_seconds;
     struct base_buffer message; /* with --chat, set before the end: the member "message" */
     /* The other members are private. */
@@ -24,16 +24,16 @@ struct cli_result {
     struct base_buffer line; /* JSON under construction */
 };
 
-/* Whether --json or --jsonl is given. */
+/* Returns whether --json or --jsonl is given. */
 bool cli_result_wanted(const struct cli_values *values);
 
-/* The members above must be set. To be called before the first token, for each piece, and after the
+/* The members above must be set. Call these before the first token, for each piece, and after the
  * last token. */
 bool cli_result_start(struct cli_result *r, struct base_error *err);
 bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
                       struct base_error *err);
 bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome,
                     struct base_error *err);
-void cli_result_free(struct cli_result *r); /* a zeroed one is fine */
+void cli_result_free(struct cli_result *r); /* may be all zeros */
 
 #endif

@@ -24,9 +24,9 @@ static const char magic16[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
 _Static_assert(sizeof(struct header) == 24, "the header has no padding");
 _Static_assert(sizeof(struct header16) == 20, "the header has no padding");
 
-enum { ROW_HEAD = 4 }; /* u16: scale and least, in units of a code */
+enum { ROW_HEAD = 4 }; /* u16: scale and minimum, in units of a code */
 
-/* The size of a row in codes. */
+/* Returns the size of a row in codes. */
 static uint64_t row_codes(uint32_t n_vocab)
 {
     return ROW_HEAD + (n_vocab + (uint64_t)1) / 2 * 2;
@@ -118,7 +118,7 @@ static uint64_t row_bytes(const struct cli_saved_reader *r)
                      : r->n_vocab * (uint64_t)sizeof *r->rows;
 }
 
-/* The size that the file must have after its header; false on overflow. */
+/* Computes the size that the file must have after its header; false on overflow. */
 static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint64_t n_ids,
                           uint64_t *size)
 {
@@ -129,7 +129,7 @@ static bool expected_size(const struct cli_saved_reader *r, uint32_t chunk, uint
            base_add(ids, logits, size);
 }
 
-/* Reads the header of either form; the file position is after it. */
+/* Reads the header of either form; the file position is then after it. */
 static bool read_header(struct cli_saved_reader *r, uint32_t *n_vocab, uint32_t *chunk,
                         uint64_t *n_ids, struct base_error *err)
 {

@@ -18,10 +18,10 @@
 #include <stdio.h>
 
 struct cli_saved_writer {
-    struct base_output file; /* opened and closed by the caller */
+    struct base_output file; /* the caller opens and closes it */
     uint32_t n_vocab;
     bool is_log;    /* u16 */
-    uint16_t *rows; /* u16: scratch of the last write */
+    uint16_t *rows; /* u16: scratch memory for a write */
     uint64_t room;
 };
 /* Writes the header; in the form u16 if `is_log`. */
@@ -29,7 +29,7 @@ bool cli_saved_begin(struct cli_saved_writer *w, bool is_log, uint32_t n_vocab, 
                      const int32_t *ids, uint64_t n_ids, struct base_error *err);
 bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
                           struct base_error *err);
-void cli_saved_end(struct cli_saved_writer *w); /* does not close the file; `s` may be zeroed */
+void cli_saved_end(struct cli_saved_writer *w); /* does not close the file; `w` may be all zeros */
 
 struct cli_saved_reader {
     const char *path;
@@ -40,9 +40,9 @@ struct cli_saved_reader {
     uint64_t room;
     uint32_t n_vocab;
 };
-/* Checks the header against the vocabulary and the file's size; returns the ids and the chunk size.
- * Ids of the form u16 are those of the text: the caller must put the beginning-of-text token into
- * each chunk. */
+/* Checks the header against the vocabulary and the file's size. Returns the ids and the chunk size.
+ * The ids of the form u16 are those of the text: the caller must replace the first id of each chunk
+ * by the beginning-of-text token. */
 bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_vocab,
                     struct text_ids *ids, uint32_t *chunk, struct base_error *err);
 /* Reads the next rows, which are valid until the next call. */

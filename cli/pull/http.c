@@ -75,15 +75,15 @@ double cli_http_pause(const struct cli_http_request *r, int n)
 
 enum {
     REDIRECTS_MAX = 10,
-    HEAD_MAX = 1 << 16,    /* bytes of a response's header */
-    IGNORED_MAX = 1 << 16, /* bytes of the body of an error or a redirect */
+    HEAD_MAX = 1 << 16,    /* largest header of a response in bytes */
+    IGNORED_MAX = 1 << 16, /* largest body of an error or a redirect in bytes */
     SLOWEST = 1000,        /* bytes per second */
-    WAIT_MAX = 120,        /* limit of seconds that a server may ask to wait */
+    WAIT_MAX = 120,        /* longest pause that a server may request, in seconds */
     STEP_MS = 100,
     HEADER_SIZE = CLI_HTTP_LINK + 32
 };
 
-/* The functions of the library that the program calls. */
+/* The functions of the library that this program calls. */
 /* clang-format off */
 #define FUNCTIONS(F)                                                                               \
     F(curl_global_init)                                                                            \
@@ -101,7 +101,7 @@ struct api {
 #undef MEMBER
 };
 
-struct place { /* origin of an address */
+struct place { /* the origin of an address */
     char scheme[8], host[256], port[8];
 };
 
@@ -110,7 +110,7 @@ struct slot {
     struct cli_http_request *request; /* NULL: free */
     CURL *easy;
     struct curl_slist *headers;
-    char url[CLI_HTTP_URL]; /* of the current hop */
+    char url[CLI_HTTP_URL]; /* address of the current hop */
     struct place at;
     int hops;
     size_t head_bytes, ignored_bytes;
@@ -146,8 +146,8 @@ static bool is_here(const char *host)
            (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/* Finds the origin of an address; an error if the address must not be read. `from`: the origin
- * whose response named it, NULL: none. */
+/* Finds the origin of an address; fails if the address must not be read. `from` is the origin whose
+ * response named it; NULL: none. */
 static bool find_place(struct cli_http *h, const char *url, const struct place *from,
                        struct place *out, struct base_error *err)
 {
@@ -271,7 +271,7 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
                      "the head of its answer is longer than %d bytes", HEAD_MAX);
         return 0;
     }
-    /* Headers that do not fit are not among those that are read. */
+    /* A header that does not fit is not one that is read. */
     if (size >= sizeof line) return size;
     memcpy(line, bytes, size);
     line[size] = '\0';
@@ -328,8 +328,8 @@ static bool add_header(struct slot *s, const char *name, const char *value)
     return more != NULL;
 }
 
-/* Sets the options of the current hop. Only HTTP is enabled, and libcurl follows no redirect
- * itself. */
+/* Sets the options of the current hop. Only HTTP is enabled, and libcurl itself follows no
+ * redirect. */
 static bool set_up(struct slot *s)
 {
     struct cli_http *h = s->http;
@@ -409,7 +409,7 @@ bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
     return true;
 }
 
-/* Follows a redirect; true if another hop was started. */
+/* Follows a redirect. Returns whether another hop was started. */
 static bool follow(struct slot *s)
 {
     struct cli_http_request *r = s->request;
@@ -447,7 +447,7 @@ static bool is_passing(CURLcode code)
     }
 }
 
-/* Handles the end of a hop; true if the request has ended. */
+/* Handles the end of a hop. Returns whether the request has ended. */
 static bool finish(struct slot *s, CURLcode code)
 {
     struct cli_http_request *r = s->request;
@@ -498,7 +498,7 @@ struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
     if (r) return r;
     if (code == CURLM_OK) code = h->api.curl_multi_poll(h->multi, NULL, 0, ms, NULL);
     if (code == CURLM_OK) h->api.curl_multi_perform(h->multi, &running);
-    if (code != CURLM_OK) /* lack of memory: no other error can occur here */
+    if (code != CURLM_OK) /* lack of memory: no other error is possible here */
         for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
             if (h->slot[i].request) finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
     return take_ended(h);
@@ -577,7 +577,7 @@ struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_erro
     return NULL;
 }
 
-/* The library stays loaded, because it has threads and handlers of its own. */
+/* The library is not unloaded, because it has threads and handlers of its own. */
 void cli_http_free(struct cli_http *h)
 {
     if (!h) return;

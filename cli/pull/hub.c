@@ -11,9 +11,9 @@
 #include <strings.h>
 
 enum {
-    LIST_MAX = 16 << 20, /* bytes of a list, all pages together */
+    LIST_MAX = 16 << 20, /* largest list in bytes, all pages together */
     PAGES_MAX = 100,
-    TEXT_MAX = 1024,     /* bytes of a text in it */
+    TEXT_MAX = 1024,     /* largest text in it in bytes */
     NAME_MAX_SIZE = 200, /* bytes of a name: NAME.part.state must be one too */
     PARTS_MAX = 999,
     SPLIT_SIZE = 20 /* "-00001-of-00003.gguf" */
@@ -22,8 +22,8 @@ static const char suffix[] = ".gguf";
 
 /* ---- Names ---- */
 
-/* Whether text[0..size) is a safe and visible file name: UTF-8 without control and bidirectional
- * characters and separators, neither hidden nor like an option. */
+/* Returns whether text[0..size) is a safe and visible file name: UTF-8 without control and
+ * bidirectional characters and separators, neither hidden nor like an option. */
 static bool is_name(const char *text, size_t size)
 {
     if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.' || text[0] == '-') return false;
@@ -38,7 +38,7 @@ static bool is_name(const char *text, size_t size)
     return true;
 }
 
-/* Whether each part of a path is such a name. */
+/* Returns whether each part of a path is such a name. */
 static bool is_path(const char *path)
 {
     for (;; path++) {
@@ -61,7 +61,8 @@ static bool is_gguf(const char *name)
     return n > end && strcasecmp(name + n - end, suffix) == 0;
 }
 
-/* Parses NAME-0000I-of-0000N.gguf: I and N, and the length of NAME; otherwise 1 and 1. */
+/* Parses NAME-0000I-of-0000N.gguf: sets I and N and returns the length of NAME; otherwise I and N
+ * are 1. */
 static size_t split_of(const char *name, int *index, int *count)
 {
     const size_t n = strlen(name);
@@ -124,7 +125,8 @@ static bool check_file(const struct cli_hub_file *f, struct base_error *err)
     return cli_buffer_check(&f->url, err) && cli_buffer_check(&f->name, err);
 }
 
-/* The text of a member; "" if it has none, it contains a NUL character, or it is too long. */
+/* Reads the text of a member; "" if there is none, it contains a zero character, or it is too
+ * long. */
 static void read_text(const struct constrain_json *j, uint32_t node, const char *name,
                       char out[TEXT_MAX])
 {
@@ -191,7 +193,8 @@ static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
 
 /* ---- Choice of a model ---- */
 
-/* Whether the path contains the quantization as a word, ignoring case, or is the file's name. */
+/* Returns whether the path contains the quantization as a word, ignoring case, or is the file's
+ * name. */
 static bool fits(const char *path, const char *quant)
 {
     static const char borders[] = "-._/";
@@ -202,8 +205,8 @@ static bool fits(const char *path, const char *quant)
     return false;
 }
 
-/* The only model that fits; NULL and an error with a list if several fit; NULL if none does. Only
- * first parts count. */
+/* Returns the only model that fits. NULL with an error that lists them if several fit; NULL if none
+ * does. Only first parts count. */
 static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, const char *quant,
                                                struct base_error *err)
 {
@@ -268,7 +271,7 @@ static void add_encoded(struct base_buffer *out, const char *path)
     }
 }
 
-/* All parts of the model that begins with `first`. */
+/* Adds all parts of the model that begins with `first`. */
 static bool take_parts(const struct cli_hub_files *all, const struct cli_hub_file *first,
                        const char *hub, const char *repository, struct cli_hub_files *files,
                        struct base_error *err)

@@ -25,23 +25,24 @@ struct cli_hub_files {
     size_t count, room;
 };
 
-/* Finds the files of a model: all parts of a split one, in order. BASE_USAGE for an invalid name,
- * or one that fits several models (the error lists them); BASE_MODEL if there is none. */
+/* Finds the files of a model: all parts of a split one, in order. Fails with BASE_USAGE for an
+ * invalid name, or one that fits several models (the message lists them), and with BASE_MODEL if
+ * there is none. */
 bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
                   struct cli_hub_files *files, struct base_error *err);
 
-/* The file or files of an address; `as`: the local name, NULL: that of the address; `sha256`: its
- * checksum, or NULL. */
+/* Makes the file or files of an address. `as`: the local name, NULL: that of the address; `sha256`:
+ * its checksum, or NULL. */
 bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
                       struct cli_hub_files *files, struct base_error *err);
 
-/* Renames the only file. BASE_USAGE if there are several, or the name is invalid. */
+/* Renames the only file. Fails with BASE_USAGE if there are several, or the name is invalid. */
 bool cli_hub_rename(struct cli_hub_files *files, const char *as, struct base_error *err);
 
 void cli_hub_free(struct cli_hub_files *files);
 
-/* The error for a response with a status other than 200 and 206: BASE_MODEL if the file does not
- * exist or access is denied, otherwise BASE_FAILED. `host`: the host of the response. */
+/* Sets the error for a response with a status other than 200 and 206: BASE_MODEL if the file does
+ * not exist or access is denied, otherwise BASE_FAILED. `host`: the host of the response. */
 bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct base_error *err);
 
 #endif

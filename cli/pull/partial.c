@@ -27,7 +27,7 @@ static bool fail(const struct cli_partial *p, const char *what, struct base_erro
     return false;
 }
 
-/* Whether the open file still has that name: another process may have renamed it. */
+/* Returns whether the open file still has that name: another process may have renamed it. */
 static bool is_current(int fd, const char *path)
 {
     struct stat own, named;
@@ -66,7 +66,8 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
 
 /* ---- The state ---- */
 
-/* The state as text; its length is fixed for a version, so progress is recorded in place. */
+/* Writes the state as text. Its length is fixed for a version, so that progress is recorded in
+ * place. */
 static int print_state(const struct cli_partial *p, uint64_t done, char out[STATE_SIZE])
 {
     return snprintf(out, STATE_SIZE, "infer pull 1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n",
@@ -83,7 +84,7 @@ static bool save(struct cli_partial *p, struct base_error *err)
     return true;
 }
 
-/* The number of existing bytes of the same version, according to the saved state. */
+/* Returns the number of existing bytes of the same version, according to the saved state. */
 static uint64_t kept(const struct cli_partial *p)
 {
     char text[STATE_SIZE], same[STATE_SIZE];

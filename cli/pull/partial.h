@@ -1,10 +1,10 @@
 /* cli/pull/partial.h: a partially fetched file.
  *
  * NAME.part has the bytes, NAME.part.state the size, version and checksum of the file and the
- * number of bytes that are complete from the beginning. Both remain after a failure, an
- * interruption or a signal; the next call for the same name and the same version of the file
- * continues. NAME.part is renamed to NAME when it is complete and has the expected checksum. It is
- * locked until then, so two processes never fetch the same name at once. */
+ * number of bytes that are complete from the beginning. Both remain after a failure, an interrupt
+ * or a signal; the next call for the same name and the same version of the file continues.
+ * NAME.part is renamed to NAME when it is complete and has the expected checksum. Until then it is
+ * locked, so that two processes never fetch the same name at once. */
 #ifndef CLI_PULL_PARTIAL_H
 #define CLI_PULL_PARTIAL_H
 
@@ -16,7 +16,7 @@
 struct cli_version {
     int64_t size;                       /* -1: unknown until the end */
     char validator[CLI_HTTP_VALIDATOR]; /* as in struct cli_http_answer */
-    char sha256[BASE_SHA256_HEX];       /* expected; "": unknown */
+    char sha256[BASE_SHA256_HEX];       /* expected checksum; "": unknown */
 };
 
 struct cli_partial {
@@ -24,14 +24,14 @@ struct cli_partial {
     bool begun;                             /* `version` is set */
     struct base_buffer target, part, state; /* paths */
     struct cli_version version;
-    uint64_t done;   /* complete bytes from the beginning */
-    uint64_t saved;  /* complete bytes according to the saved state */
-    uint64_t hashed; /* bytes hashed so far */
+    uint64_t done;   /* number of complete bytes from the beginning */
+    uint64_t saved;  /* the same according to the saved state */
+    uint64_t hashed; /* number of bytes hashed so far */
     struct base_sha256 hash;
 };
 
-/* Opens and locks folder/name.part. BASE_FAILED if another process is fetching it, or it cannot be
- * written. To be closed after any result. */
+/* Opens and locks folder/name.part. Fails with BASE_FAILED if another process is fetching it, or it
+ * cannot be written. The caller closes it, after a failure too. */
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err);
 
@@ -51,11 +51,11 @@ bool cli_partial_advance(struct cli_partial *p, uint64_t done, struct base_error
 /* Hashes at most some MB; *over: all complete bytes are hashed. */
 bool cli_partial_hash(struct cli_partial *p, bool *over, struct base_error *err);
 
-/* To be called when all bytes are hashed: compares checksum and size. BASE_MODEL if they differ;
- * the bytes are then discarded. */
+/* Call this when all bytes are hashed: compares checksum and size. If they differ, fails with
+ * BASE_MODEL and discards the bytes. */
 bool cli_partial_check(struct cli_partial *p, struct base_error *err);
 
-/* Gives the file its name. */
+/* Renames the file to its final name. */
 bool cli_partial_rename(struct cli_partial *p, struct base_error *err);
 
 /* Saves the state, or removes files without bytes, and unlocks. */

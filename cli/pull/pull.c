@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 enum {
-    PIECE_MIN = 1 << 20, /* bytes: a small file uses fewer connections */
+    PIECE_MIN = 1 << 20, /* bytes; a small file uses fewer connections */
     PIECE_MAX = 64 << 20,
-    PROGRESS = 1 << 20, /* bytes after which failures are reset */
+    PROGRESS = 1 << 20, /* bytes after which the number of failures is reset */
     STEP_MS = 100,
     LINE_SIZE = 80,
     RANGE_SIZE = 48
@@ -31,9 +31,9 @@ struct piece {
     struct download *d;
     uint64_t at, to; /* bytes [at, to) are missing; to UINT64_MAX: up to the end */
     bool used, running;
-    int failures;      /* without progress */
+    int failures;      /* number of failures without progress */
     uint64_t progress; /* `at` when counting began */
-    double start_at;   /* earliest time of the next try */
+    double start_at;   /* earliest time of the next attempt */
     char range[RANGE_SIZE];
 };
 
@@ -168,7 +168,7 @@ static void start_pieces(struct download *d)
     }
 }
 
-/* The number of complete bytes from the beginning. */
+/* Returns the number of complete bytes from the beginning. */
 static uint64_t done_of(const struct download *d)
 {
     uint64_t done = d->next;
@@ -189,7 +189,7 @@ static void judge(struct piece *p)
     cli_hub_refusal(a, host, &p->request.error);
 }
 
-/* Schedules the next try of a piece that failed; false if it has failed too often. */
+/* Schedules the next attempt of a piece that failed; false if it has failed too often. */
 static bool delay(struct piece *p)
 {
     if (!p->request.again || p->failures >= p->d->options->retries) return false;
@@ -222,7 +222,7 @@ static bool end_piece(struct download *d, struct piece *p, struct base_error *er
 
 /* ---- A file ---- */
 
-/* Checks for "GGUF" as soon as four bytes are there. */
+/* Checks for "GGUF" as soon as there are four bytes. */
 static bool check_magic(const struct download *d, struct base_error *err)
 {
     char magic[4] = "";
@@ -244,7 +244,7 @@ static bool transfer(struct download *d, struct base_error *err)
         struct cli_http_request *r = cli_http_wait(d->http, STEP_MS);
         const bool ok = !r || end_piece(d, r->user, err);
         const uint64_t done = done_of(d);
-        d->partial.done = done; /* kept whatever follows */
+        d->partial.done = done; /* kept even if the rest fails */
         if (!ok) return false;
         if (!base_goes_on(err) || !cli_partial_advance(&d->partial, done, err)) return false;
         if (!is_checked && !check_magic(d, err)) {
@@ -338,7 +338,7 @@ static void start_clock(struct download *d, uint64_t at)
     d->began_at = at;
 }
 
-/* One try, from the header to the checksum. */
+/* Makes one attempt, from the header to the checksum. */
 static bool fetch_once(struct download *d, struct base_error *err)
 {
     struct cli_version version;
@@ -359,7 +359,8 @@ static bool fetch_once(struct download *d, struct base_error *err)
     return ok && hash_rest(d, err) && cli_partial_check(&d->partial, err);
 }
 
-/* A single file must contain a model; the parts of a split one refer to each other by name. */
+/* Checks that a single file contains a model; the parts of a split one refer to each other by
+ * name. */
 static bool check_header(struct download *d, const char *path, bool removes, struct base_error *err)
 {
     struct base_error wrong = BASE_ERROR_INIT;
@@ -390,7 +391,7 @@ static bool fetch_file(struct download *d, bool is_only, struct base_error *err)
 
 /* ---- Existing files ---- */
 
-/* Whether a file of the name exists; an error if it has another checksum. */
+/* Returns in *there whether a file of the name exists; fails if it has another checksum. */
 static bool is_there(struct download *d, const char *path, bool *there, struct base_error *err)
 {
     const struct cli_version *v = &d->file->version;

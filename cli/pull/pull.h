@@ -10,12 +10,12 @@
 
 struct cli_pull_options {
     const char *folder;
-    int connections; /* at once, up to CLI_HTTP_REQUESTS */
+    int connections; /* requests at once, up to CLI_HTTP_REQUESTS */
     int retries;     /* retries of a piece without 1 MB of progress in between */
 };
 
-/* Fetches all files that do not exist yet; existing ones must be the same (by their checksum), or
- * BASE_FAILED. Shows progress on standard error if it is a terminal. */
+/* Fetches all files that do not exist yet. An existing file must have the same checksum, otherwise
+ * it fails with BASE_FAILED. Shows progress on standard error if it is a terminal. */
 bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
               const struct cli_pull_options *o, struct base_error *err);
 

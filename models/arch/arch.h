@@ -1,7 +1,7 @@
 /* models/arch/arch.h: the description of an architecture: a row of data with an enum for each axis
  * of variation.
  *
- * A row says how an architecture differs from llama: every field that is absent (0) is llama's. An
+ * A row has the differences of an architecture from llama: an absent field (0) is llama's. An
  * architecture of known blocks is one row in a *_tables.c of this folder; blocks and builders test
  * the fields of rows, never their names. docs/adding-a-model.md shows an addition. */
 #ifndef MODELS_ARCH_ARCH_H
@@ -12,7 +12,7 @@
 
 /* ---- The layer plan: the blocks of each layer ---- */
 
-/* Ids of blocks: models/block/blocks.c has the table of their rows. */
+/* Ids of blocks; models/block/blocks.c has the table of their rows. */
 enum model_block_id {
     MODEL_ATTENTION,
     MODEL_FFN,
@@ -62,8 +62,8 @@ enum model_norm_kind {
     MODEL_NORM_BY_EPSILON /* RMS norm if attention.layer_norm_rms_epsilon > 0, else layer norm */
 };
 
-/* x: the layer's input; m: mixer; f: feed-forward network; N: norms, each with weights of its own.
- * If the file has attn_norm_2, that is the norm of m, and N that of f. */
+/* x: the layer's input; m: mixer; f: feed-forward network; N: norms, each with its own weights. If
+ * the file has attn_norm_2, this is the norm of m, and N is the norm of f. */
 enum model_residual {
     MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
     MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
@@ -83,8 +83,7 @@ enum model_rope_layers {
     MODEL_ROTATE_LEADING,  /* layers with a sliding window, and leading layers without experts */
     MODEL_ROTATE_NOT_4TH,  /* all but every fourth */
     MODEL_ROTATE_PATTERN,  /* layers that attention.rope_pattern marks; all if it is absent */
-    MODEL_ROTATE_NOT_1ST,  /* all but the first of every four layers; all if the model has no window
-                            */
+    MODEL_ROTATE_NOT_1ST,  /* all but the first of every four layers; all without a window */
     MODEL_ROTATE_FINETUNED /* all; none if rope.scaling.finetuned is false */
 };
 
@@ -167,8 +166,8 @@ struct model_window {
     bool own_heads; /* attention.key_length_swa, value_length_swa, rope.dimension_count_swa */
 };
 
-/* The last layers may have no keys and values of their own: they read those that the latest layer
- * of the same kind (with or without a window) has written. */
+/* The last layers may have no keys and values of their own: they read those of the latest layer of
+ * the same kind (with or without a window) that has some. */
 enum model_kv_sharing {
     MODEL_KV_OWN,
     MODEL_KV_SHARED_KEY,    /* the last attention.shared_kv_layers layers */
@@ -180,7 +179,7 @@ enum model_kv_sharing {
 enum model_gate {
     MODEL_GATE_NONE,
     MODEL_GATE_SIGMOID,
-    MODEL_GATE_SIGMOID_OPTIONAL, /* files may lack it */
+    MODEL_GATE_SIGMOID_OPTIONAL, /* files may lack its tensor */
     MODEL_GATE_SOFTPLUS
 };
 
@@ -200,7 +199,7 @@ struct model_attention_row {
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     bool v_norm;      /* RMS norm of each value head, without weights */
-    bool k_as_v;      /* without attn_v the key projection gives the values too */
+    bool k_as_v;      /* without attn_v the key projection is used for values too */
     enum model_kv_sharing sharing;
     float alibi; /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
 };
@@ -335,26 +334,26 @@ struct model_ends_row {
 };
 
 /* Files may have MTP layers (multi-token prediction, nextn_predict_layers) after the others, which
- * predict the token after the next. Each reads the embedding of the next token and the hidden state
- * of the position before it: */
+ * predict the token after the next. Such a layer reads the embedding of the next token and the
+ * hidden state of the position before it, which is */
 enum model_mtp_input {
-    MODEL_MTP_NONE,       /* the layers are passed over */
-    MODEL_MTP_NORMALIZED, /* after the output's norm, or the layer's own */
-    MODEL_MTP_PLAIN       /* before it */
+    MODEL_MTP_NONE,       /* the layers are not used */
+    MODEL_MTP_NORMALIZED, /* the hidden state after the output norm, or after the MTP layer's own */
+    MODEL_MTP_PLAIN       /* the hidden state before it */
 };
 
 /* ---- The row ---- */
 
 struct model_arch;
 
-/* Published models that differ from their architecture in a fact that no key of their files has:
- * they are recognized by their sizes (0: any) and use the row `as` instead. */
+/* Published models that differ from their architecture in a fact that their files have no key for:
+ * the sizes (0: any) identify them, and the row `as` describes them. */
 struct model_known {
     uint32_t min_layers, max_layers, n_vocab, n_expert;
     const struct model_arch *as; /* NULL: end of the list */
 };
 
-/* A tensor with another name in this architecture; full names without "blk.N.". */
+/* A tensor with another name in this architecture: full names without "blk.N.". */
 struct model_alias {
     const char *usual, *here; /* NULL: end of the list; here "": an ignored tensor */
 };
@@ -378,11 +377,13 @@ struct model_arch {
     struct model_alias alias[MODEL_MAX_ALIASES];
 };
 
-/* Returns name i of all rows' names and its row in *row (may be NULL); NULL past the last one. */
+/* Returns name i of all rows' names, and its row in *row (which may be NULL); NULL past the last
+ * name. */
 const char *model_arch_name(size_t i, const struct model_arch **row);
-/* The row of a name, NULL if there is none; *spelled is the table's copy of the name. */
+/* Returns the row of a name, NULL if there is none. *spelled is the table's copy of the name. */
 const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled);
-/* The row for a model of these sizes: `arch`, or the one that its table of known models gives. */
+/* Returns the row for a model of these sizes: `arch`, or the row that its table of known models
+ * names. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
                                           uint32_t n_vocab, uint32_t n_expert);
 

@@ -1,4 +1,4 @@
-/* models/arch/arch_tables.h: the families' rows; a row without a name ends each list. */
+/* models/arch/arch_tables.h: the rows of each family. A row without a name ends a list. */
 #ifndef MODELS_ARCH_ARCH_TABLES_H
 #define MODELS_ARCH_ARCH_TABLES_H
 

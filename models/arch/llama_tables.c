@@ -4,7 +4,7 @@
 /* With 40 layers (13B) Baichuan has ALiBi instead of RoPE. */
 static const struct model_arch baichuan_13b = {
     {"baichuan"}, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8}};
-/* In the 32B model three of four layers have a sliding window, and only those rotate. */
+/* In the 32B model three of every four layers have a sliding window, and only these rotate. */
 static const struct model_arch exaone4_32b = {
     {"exaone4"}, .residual = MODEL_POST_NORM,
     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .rotate = MODEL_ROTATE_WINDOWED,

@@ -1,8 +1,8 @@
-/* models/arch/window_tables.c: models most of whose layers have a sliding window, many with gated
+/* models/arch/window_tables.c: models in which most layers have a sliding window, many with gated
  * attention. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
-/* Routing as in DeepSeek-V3, with sigmoids if the file has no expert_gating_func. */
+/* Routes as DeepSeek-V3 does, with sigmoids if the file has no expert_gating_func. */
 #define SIGMOID_EXPERTS                                                                             \
     .allowed = true, .own_length = true, .gating = MODEL_GATING_SIGMOID, .gating_key = true,        \
     .normalize = MODEL_NORMALIZE_KEY, .scale_key = true

@@ -7,7 +7,7 @@ struct engine_tensor *model_swap_heads(const struct model_builder *b, struct eng
     return engine_permute(b->g, x, 0, 2, 1, 3);
 }
 
-/* Writes rows x [T][KH][size] into the layer's keys or values. */
+/* Writes rows x [T][KH][size] to the layer's cache of keys or values. */
 static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)

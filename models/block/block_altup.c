@@ -60,7 +60,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Streams ---- */
 
-/* y [T][E], each row scaled to the Euclidean norm of x's row. */
+/* Scales each row of y [T][E] to the Euclidean norm of the same row of x. */
 static struct engine_tensor *rescale(const struct model_builder *b, struct engine_tensor *y,
                                      struct engine_tensor *x)
 {
@@ -71,7 +71,7 @@ static struct engine_tensor *rescale(const struct model_builder *b, struct engin
     return engine_div(b->g, engine_mul(b->g, y, want), have);
 }
 
-/* Matrix i of a stack times x. */
+/* Returns matrix i of a stack times x. */
 static struct engine_tensor *product_of(const struct model_builder *b, const struct model_linear *l,
                                         int i, struct engine_tensor *x)
 {
@@ -107,7 +107,7 @@ static struct engine_tensor *route(const struct model_builder *b, const struct a
     return engine_unary(b->g, model_linear(b, &a->router, x), ENGINE_TANH);
 }
 
-/* x [T][E] times column i of the router's output. */
+/* Multiplies x [T][E] by column i of the router's output. */
 static struct engine_tensor *times(const struct model_builder *b, struct engine_tensor *x,
                                    struct engine_tensor *coef, int i)
 {

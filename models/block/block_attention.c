@@ -4,19 +4,20 @@
 #include <stdio.h>
 
 struct attention {
-    uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
+    uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, those three, H DV */
     uint32_t n_q_all;            /* rows of attn_q: n_q, or 2 n_q if it has a gate */
-    uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or all heads' */
+    uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or that of all heads */
     uint32_t n_q_norm_optional, n_k_norm_optional;
     uint32_t q_norm_rows, k_norm_rows; /* H and KH if each head has its own weights */
-    /* Rows of K and V: required, or optional (in a layer that reads another's keys and values). */
+    /* Rows of K and V: required, or optional (in a layer that reads the keys and values of
+     * another). */
     uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
     enum model_kv_kind kind;
     bool shared; /* the layer reads keys and values that an earlier one has written */
     struct engine_rope rope;
     bool rotates;
-    float scale, softcap, alibi, clamp; /* of scores, and of Q, K and V; 0: none */
+    float scale, softcap, alibi, clamp; /* of scores; clamp: of Q, K and V; 0: none */
     struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
@@ -24,8 +25,8 @@ struct attention {
     uint32_t n_gate, n_gate_optional; /* E if the output has a gate */
     uint32_t gate_rows;               /* H, or H DV */
     struct model_linear gate;
-    float value_scale;          /* of the output; 0: none */
-    struct model_norm sub_norm; /* before the output product */
+    float value_scale;          /* factor of the output; 0: none */
+    struct model_norm sub_norm; /* applied before the output projection */
     struct model_linear out;
 };
 
@@ -54,7 +55,7 @@ static const struct model_tensor_row tensors[] = {
 
 /* ---- Keys ---- */
 
-/* Heads of the layer and their sizes, which may differ from E / H. */
+/* Reads the layer's numbers of heads and their sizes, which may differ from E / H. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
                        bool windowed, struct attention *a)
 {
@@ -93,7 +94,8 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
-/* Whether the layer has a sliding window, if the file has no array of flags. */
+/* Returns whether the layer has a sliding window by the rule of the architecture, for files without
+ * an array of flags. */
 static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
 {
     switch (row->rule) {
@@ -111,7 +113,7 @@ static bool is_windowed(const struct model_window *row, uint32_t period, uint32_
     return false;
 }
 
-/* Whether the layer has a sliding window, and its size in keys. */
+/* Reads whether the layer has a sliding window and its size in keys; 0: none. */
 static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
                         uint32_t *window)
 {
@@ -162,7 +164,7 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
     return true;
 }
 
-/* Sizes of the norms of queries and keys. */
+/* Sets the sizes of the norms of queries and keys. */
 static void size_qk_norms(const struct model_attention_row *row, struct attention *a)
 {
     const enum model_qk_norm kind = row->qk_norm;
@@ -178,7 +180,8 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     *(row->qk_norm_optional || a->shared ? &a->n_k_norm_optional : &a->n_k_norm) = k;
 }
 
-/* Whether the layer reads the keys and values of an earlier one, which must have the same shape. */
+/* Reads whether the layer uses the keys and values of an earlier one, which must have the same
+ * shape. */
 static bool read_sharing(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          struct attention *a)
 {
@@ -202,7 +205,8 @@ static bool read_sharing(struct model_reader *r, const struct model_params *p, u
                                            "no layer before %u has keys of its kind", layer);
 }
 
-/* A gate has a row per head or per element of the output, depending on the tensor's shape. */
+/* Sets the rows of the gate: one for each head or for each element of the output, by the tensor's
+ * shape. */
 static void size_gate(struct model_reader *r, const struct model_params *p, uint32_t layer,
                       struct attention *a)
 {
@@ -250,8 +254,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], and the gate if there is one, as column views of one product; only Q if
- * the layer reads another's keys and values. */
+/* Builds Q, K and V of x [T][E], and the gate if there is one, as column views of one product; only
+ * Q if the layer reads the keys and values of another. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
                       struct engine_tensor *x, struct engine_tensor *qkv[3],
                       struct engine_tensor **gate)
@@ -278,14 +282,14 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
     if (n == 2) qkv[2] = qkv[1];
 }
 
-/* x [T][heads * size] as [T][heads][size]. */
+/* Returns x [T][heads * size] as [T][heads][size]. */
 static struct engine_tensor *split_heads(const struct model_builder *b, struct engine_tensor *x,
                                          uint32_t heads, uint32_t size)
 {
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }
 
-/* Splits *q [T][H][query, gate]: leaves the queries in *q and returns the gates; NULL if there are
+/* Splits *q [T][H][query, gate]: *q becomes the queries, the result is the gates; NULL if there are
  * none. */
 static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
                                        struct engine_tensor **q)
@@ -296,7 +300,7 @@ static struct engine_tensor *take_gate(const struct model_builder *b, const stru
     return engine_unary(b->g, engine_cols(b->g, both, a->d, a->d), ENGINE_SIGMOID);
 }
 
-/* Queries or keys x [T][heads * D] as [T][heads][D], normalized and rotated. */
+/* Returns the queries or keys x [T][heads * D] as [T][heads][D], normalized and rotated. */
 static struct engine_tensor *build_positions(const struct model_builder *b,
                                              const struct attention *a, struct engine_tensor *x,
                                              uint32_t heads, const struct model_norm *norm)
@@ -315,7 +319,7 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     return after ? model_norm_as(b, x, norm, as) : x;
 }
 
-/* x [T][H DV] times the activation of gate [T][H or H DV]. */
+/* Multiplies x [T][H DV] by the activation of gate [T][H or H DV]. */
 static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
                                         struct engine_tensor *x, struct engine_tensor *gate)
 {

@@ -103,7 +103,7 @@ static void split_ba(const struct model_builder *b, const struct delta_net *d,
     part[ALPHA] = by_key_head(b, d, x, 2 * each, each, each);
 }
 
-/* All projections of x [T][E]; separate tensors are multiplied as columns of one product. */
+/* Builds all projections of x [T][E]; separate tensors become columns of one product. */
 static void build_parts(const struct model_builder *b, const struct delta_net *d,
                         struct engine_tensor *x, struct engine_tensor *part[PARTS])
 {
@@ -120,8 +120,8 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
         part[i] = model_finish(b, linear[i], engine_cols(b->g, x, column, size[i]));
 }
 
-/* Columns from `first` on of x [T][..] as heads [T][heads][D], normalized to length 1; in grouped
- * models repeated for each value head. */
+/* Returns the columns from `first` on of x [T][..] as heads [T][heads][D], normalized to length 1
+ * and, in grouped models, repeated for each value head. */
 static struct engine_tensor *build_keys(const struct model_builder *b, const struct delta_net *d,
                                         struct engine_tensor *x, int64_t first)
 {
@@ -130,7 +130,7 @@ static struct engine_tensor *build_keys(const struct model_builder *b, const str
     x = engine_reshape(b->g, x, 3, (int64_t[]){size, d->n_head_k, b->n_tokens});
     x = engine_l2_norm(b->g, x, b->params->norm_eps);
     if (!b->params->arch->delta.grouped || each == 1) return x;
-    /* [T][KH][1][D] over [T][KH][H / KH][D] */
+    /* [T][KH][1][D] repeated to [T][KH][H / KH][D] */
     x = engine_reshape(b->g, x, 4, (int64_t[]){size, 1, d->n_head_k, b->n_tokens});
     struct engine_tensor *all = x;
     for (int64_t i = 1; i < each; i++) all = engine_concat(b->g, all, x, 1);

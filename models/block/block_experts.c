@@ -8,20 +8,20 @@ struct experts {
     uint32_t n_gate, n_gate_up, n_shared;    /* F, 2 F; F of the shared experts together; 0: none */
     uint32_t n_work, n_latent;               /* E or the latent size; that size or 0 */
     uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared if one tensor has both */
-    uint32_t n_shared_gate;                   /* E if the shared experts have a gate */
+    uint32_t n_shared_gate;                   /* E if the output of the shared experts has a gate */
     uint32_t n_groups, n_groups_used;
     uint32_t n_chunk, n_chunk_ff; /* number of small experts, each of which `per_chunk` consecutive
                                      experts share, and their F; 0: none */
     uint32_t per_chunk;
     float chunk_scale;
     enum model_gating gating;
-    bool normalize;                     /* the weights of the chosen experts */
-    float scale;                        /* of these weights */
+    bool normalize;                     /* scale the weights of the chosen experts to sum 1 */
+    float scale;                        /* factor of these weights */
     float clamp, shared_clamp;          /* bounds of gated units; 0: none */
     struct model_linear router;         /* X x E */
     uint32_t n_plain, n_scaled;         /* E and 0; 0 and E if the router has its own input */
     struct engine_tensor *router_scale; /* [E]: scale of that input */
-    struct engine_tensor *bias;         /* [X]: added for choosing experts only; or NULL */
+    struct engine_tensor *bias;         /* [X]: added only for the choice of experts; or NULL */
     struct model_linear latent_down, latent_up;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
@@ -164,7 +164,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Gathers rows of a table with one row per expert for the chosen experts: [n][U][columns]. */
+/* Gathers the rows of the chosen experts from a table with one row per expert: [n][U][columns]. */
 static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
                                             struct engine_tensor *table, int64_t columns,
                                             struct engine_tensor *ids)
@@ -179,7 +179,7 @@ static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
                           (int64_t[]){columns, used, n});
 }
 
-/* Row (t, u) of x [n][1 or U][..] times expert ids[t][u], as [n][U][outputs]. */
+/* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs]. */
 static struct engine_tensor *linear_id(const struct model_builder *b, const struct model_linear *l,
                                        struct engine_tensor *x, struct engine_tensor *ids)
 {
@@ -198,7 +198,7 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
     return model_glu(b, gate, up, clamp);
 }
 
-/* x [n][E] through the shared experts, times a gate of one number per token. */
+/* Returns the shared experts' output for x [n][E], times its gate, one number per token. */
 static struct engine_tensor *build_shared(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
 {
@@ -224,7 +224,7 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                       engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
 }
 
-/* The router's input: x, or the residual, normalized without weights and scaled. */
+/* Returns the router's input: x, or the residual, normalized without weights and scaled. */
 static struct engine_tensor *router_input(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
 {
@@ -234,8 +234,9 @@ static struct engine_tensor *router_input(const struct model_builder *b, const s
     return engine_mul(b->g, x, e->router_scale);
 }
 
-/* Applies to x [n][E], the chosen experts' output, the small experts of their groups. As in the
- * reference implementation the weight of group g is the probability of expert g. */
+/* Returns the output of the small experts of the chosen experts' groups; their input x [n][E] is
+ * the chosen experts' output. As in the reference implementation the weight of group g is the
+ * probability of expert g. */
 static struct engine_tensor *build_chunks(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x, struct engine_tensor *logits,
                                           struct engine_tensor *probs)
@@ -251,8 +252,8 @@ static struct engine_tensor *build_chunks(const struct model_builder *b, const s
     return engine_expert_sum(b->g, linear_id(b, &e->chunk_down, up, ids), weights);
 }
 
-/* x [n][E] through the U experts that the router chooses for each row: the sum of their outputs by
- * router weights (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
+/* Returns the sum of the outputs, weighted by the router, of the U experts that the router chooses
+ * for each row of x [n][E] (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct experts *e = self;
@@ -283,7 +284,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         if (e->n_gate) gate = linear_id(b, &e->gate, x, ids);
         up = linear_id(b, &e->up, x, ids);
     }
-    if (row->weigh_inputs) { /* both are linear in the input */
+    if (row->weigh_inputs) { /* gate and up are both linear in the input */
         struct engine_tensor *factors =
             engine_reshape(b->g, weights, 3, (int64_t[]){1, e->n_used, n});
         gate = engine_mul(b->g, gate, factors);

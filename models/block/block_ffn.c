@@ -3,12 +3,12 @@
 #include <math.h>
 
 struct ffn {
-    bool sparse; /* only the largest gate values are kept */
+    bool sparse; /* only the largest gate values are used */
     uint32_t n_embd, n_ff;
-    uint32_t n_gate, n_up;            /* rows: n_gate 0 if there is no gate or up holds both */
+    uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
     struct model_linear gate, up;     /* F x E */
-    struct model_norm sub_norm;       /* before down */
-    struct engine_tensor *act_scales; /* [F]: divide the activation's output; or NULL */
+    struct model_norm sub_norm;       /* applied before down */
+    struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
     struct model_linear down;         /* E x F */
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
     float clamp;                      /* bound of gated units; 0: none */
@@ -64,12 +64,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
-/* max(0, x - t) for x [n][F], where t is the mean plus 1.645 standard deviations (with F - 1) of
- * the row: about a twentieth of normally distributed values stays. */
+/* Returns max(0, x - t) for x [n][F], where t is the row's mean plus 1.645 standard deviations
+ * (with F - 1): about one in twenty of normally distributed values is above t. */
 static struct engine_tensor *keep_largest(const struct model_builder *b, struct engine_tensor *x,
                                           uint32_t n_ff)
 {
-    const float quantile = 1.6448533535003662f; /* quantile 0.95 of the normal distribution */
+    const float quantile = 1.6448533535003662f; /* the 0.95 quantile of the normal distribution */
     struct engine_tensor *mean =
         engine_scale(b->g, engine_sum_rows(b->g, x), 1.0f / (float)n_ff, 0.0f);
     struct engine_tensor *off = engine_sub(b->g, x, mean);
@@ -80,7 +80,7 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
-/* act(gate x) * up x; both are columns of one product. */
+/* Builds act(gate x) * up x; both are columns of one product. */
 static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
 {
@@ -99,7 +99,7 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
     return model_glu(b, gate, up, f->clamp);
 }
 
-/* x > 0: alpha_p x^2 + beta x; else alpha_n (exp(x) - 1 - x) + beta x. */
+/* Builds xIELU: for x > 0 alpha_p x^2 + beta x, otherwise alpha_n (exp(x) - 1 - x) + beta x. */
 static struct engine_tensor *build_xielu(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
 {

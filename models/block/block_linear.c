@@ -1,4 +1,4 @@
-/* models/block/block_linear.c: a mixer without attention: only its output projection. See
+/* models/block/block_linear.c: a mixer without attention, which is only the output projection. See
  * models/block/blocks.h. */
 #include "models/block/blocks.h"
 

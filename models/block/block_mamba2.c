@@ -59,7 +59,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     return true;
 }
 
-/* Columns from `first` on of x [T][..] as `heads` heads of `size`. */
+/* Returns the columns from `first` on of x [T][..] as `heads` heads of `size`. */
 static struct engine_tensor *heads_of(const struct model_builder *b, struct engine_tensor *x,
                                       int64_t first, int64_t heads, int64_t size)
 {

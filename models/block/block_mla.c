@@ -24,7 +24,7 @@ struct mla {
     uint32_t n_both;                  /* H (N + DV) if they are one tensor, else 0 */
     uint32_t n_out;                   /* H DV */
     struct engine_rope rope;
-    float scale;           /* of scores */
+    float scale;           /* factor of scores */
     struct model_linear q; /* or the next two, with a norm between them */
     struct model_linear q_a, q_b;
     struct model_norm q_a_norm, kv_a_norm;
@@ -55,8 +55,8 @@ static const struct model_tensor_row tensors[] = {
 
 /* ---- Keys ---- */
 
-/* Reads the sizes of heads. A file with separate W_kb and W_vb (*apart) has keys that end in _mla
- * for these, because its key_length and value_length describe the one shared head. */
+/* Reads the sizes of heads. A file with separate W_kb and W_vb (*apart) has keys ending in _mla for
+ * these, because its key_length and value_length describe the one shared head. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
                        struct mla *a, bool *apart)
 {
@@ -90,7 +90,7 @@ static float magnitude(float x, float log_factor)
 }
 
 /* Sets the scale of scores and, with a log multiplier a, the magnitude M of the rotation: m(1) /
- * m(a) or 1, of which the op applies m(1) itself. The scale includes M. */
+ * m(a) or 1. The op itself multiplies by m(1). The scale includes M. */
 static bool read_scale(struct model_reader *r, const struct model_params *p, struct mla *a)
 {
     const enum model_yarn_log kind = p->arch->attn.yarn_log;
@@ -142,7 +142,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* The last R elements of each row of x [T][n][size], rotated. */
+/* Returns the last R elements of each row of x [T][n][size], rotated. */
 static struct engine_tensor *rotated(const struct model_builder *b, const struct mla *a,
                                      struct engine_tensor *x)
 {
@@ -150,7 +150,8 @@ static struct engine_tensor *rotated(const struct model_builder *b, const struct
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
-/* Queries [T][H][D], and latents with the rotated part [T][1][C + R], of x [T][E]. */
+/* Computes the queries [T][H][D] and the latents with the rotated part [T][1][C + R] of x
+ * [T][E]. */
 static void build_down(const struct model_builder *b, const struct mla *a, struct engine_tensor *x,
                        struct engine_tensor **q, struct engine_tensor **kv)
 {
@@ -166,14 +167,14 @@ static void build_down(const struct model_builder *b, const struct mla *a, struc
     *kv = engine_reshape(b->g, *kv, 3, (int64_t[]){a->n_kv_a, 1, b->n_tokens});
 }
 
-/* x [T][H][k] times a matrix w[H][n][k] per head: [T][H][n]. */
+/* Multiplies x [T][H][k] by one matrix per head, w[H][n][k]: [T][H][n]. */
 static struct engine_tensor *by_head(const struct model_builder *b, struct engine_tensor *w,
                                      struct engine_tensor *x)
 {
     return model_swap_heads(b, engine_mul_mat(b->g, w, model_swap_heads(b, x)));
 }
 
-/* Attention whose one head of keys and values is the latent: [T][H * DV]. */
+/* Builds attention with the latent as the one head of keys and values: [T][H * DV]. */
 static struct engine_tensor *build_latent(struct model_builder *b, const struct mla *a,
                                           struct engine_tensor *q, struct engine_tensor *c,
                                           struct engine_tensor *p)
@@ -190,7 +191,7 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});
 }
 
-/* Attention with keys and values per head: [T][H * DV]. */
+/* Builds attention with keys and values for each head: [T][H * DV]. */
 static struct engine_tensor *build_heads(struct model_builder *b, const struct mla *a,
                                          struct engine_tensor *q, struct engine_tensor *c,
                                          struct engine_tensor *p)

@@ -1,19 +1,20 @@
-/* models/block/blocks.h: a block: a mixer or a feed-forward network, as one vertical file.
+/* models/block/blocks.h: a block: a mixer or a feed-forward network, in one file.
  *
- * A block is a row: the metadata keys that it reads, the tensors that it binds, its graph. Its file
- * models/block/block_NAME.c has a struct for its data of a layer: sizes (that its tensor rows
+ * A block is a row: the metadata keys that it reads, the tensors that it binds, and its graph. Its
+ * file models/block/block_NAME.c has a struct for its data of a layer: sizes (which its tensor rows
  * name), numbers, tensors. blocks.c lists the rows; blocks share the helpers below. Private to
  * models/.
  *
  * Shapes: T tokens, E embedding, H query heads, KH key heads, D and DV head sizes, F feed-forward
- * length, V vocabulary. Every intermediate has a name, so that any can be dumped. */
+ * length, V vocabulary, L layers, P per-layer embedding. Every intermediate tensor has a name, so
+ * that any of them can be printed. */
 #ifndef MODELS_BLOCK_BLOCKS_H
 #define MODELS_BLOCK_BLOCKS_H
 
 #include "engine/graph_recurrent.h"
 #include "models/state/state.h"
 
-/* One graph under construction. */
+/* A graph under construction. */
 struct model_builder {
     struct engine_graph *g;
     const struct model_params *params;
@@ -23,11 +24,11 @@ struct model_builder {
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: multiplies queries; or NULL */
     struct model_state_inputs inputs;
-    struct engine_tensor *embedding; /* [T][E]: input of the first layer */
-    struct engine_tensor *layer_in;  /* [n][E]: its input, the rows that continue after the mixer */
-    const struct model_layer *layer; /* the layer being built */
-    uint32_t kv_layer;               /* index of its state, in this pass */
-    struct engine_tensor *written[2];              /* the latest layer's state after its writes */
+    struct engine_tensor *embedding;  /* [T][E]: input of the first layer */
+    struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
+    const struct model_layer *layer;  /* the layer being built */
+    uint32_t kv_layer;                /* index of its state, in this pass */
+    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
@@ -38,12 +39,12 @@ struct model_builder {
 struct model_block {
     const char *name;
     size_t size; /* size of its struct for a layer, which is zeroed before `read` */
-    /* Reads and checks its keys: numbers and sizes into `self`, the shape of keys and values that
-     * it caches into l->kv. `self` is the struct in every function. */
+    /* Reads and checks the block's keys: writes numbers and sizes to `self`, and the shape of the
+     * keys and values that it caches to l->kv. In every function `self` is the block's struct. */
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
-    /* x [n][E], normalized, to [n][E]. x of a mixer has all T tokens, x of a feed-forward network
-     * only the rows that continue after it. */
+    /* Builds the graph from x [n][E], normalized, to [n][E]. A mixer's x has all T tokens, that of
+     * a feed-forward network only the rows that continue after the mixer. */
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
@@ -55,73 +56,74 @@ extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id
 /* ---- Keys that several blocks share ---- */
 
 /* Reads the RoPE of a layer, which rotates `max` elements of a head by default and at most.
- * `windowed`: the layer has a sliding window. *rotates: false if the layer has no RoPE. Raises
- * p->ends.n_factors to the number of its factors. */
+ * `windowed`: the layer has a sliding window. *rotates is false if the layer has no RoPE. Raises
+ * p->ends.n_factors to the number of the layer's factors. */
 bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
                      uint32_t layer, struct engine_rope *rope, bool *rotates);
 
-/* Reads the bound of a layer's gated units; 0: none. */
+/* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
 
 /* ---- Graphs ---- */
 
-/* Gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
+/* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, float clamp);
 /* Names t "NAME-LAYER" and returns it. */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
-/* x normalized over its rows by the model's kind of norm. */
+/* Builds x [n][E] with each row normalized by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
-/* As above for norms after a block, which may have a different epsilon. */
+/* The same for norms after a block, whose epsilon may differ. */
 struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm);
-/* As above with a norm of the given kind. */
+/* The same with a norm of the given kind. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
-/* The rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
+/* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
 struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
-/* W x, with the linear's scale and bias. */
+/* Builds W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
-/* Causal convolution, channel by channel: x [T][C] and taps [K][C] give [T][C]. The layer's
+/* Builds a causal convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The layer's
  * convolution state precedes each span of tokens and becomes the last K - 1 rows of the span. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
                                      struct engine_tensor *taps);
-/* The layer's recurrent states [slots][H][rows][cols], which an op of engine/graph_recurrent.h
- * takes with b->inputs.spans and updates. */
+/* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h
+ * reads them with b->inputs.spans and updates them. */
 struct engine_tensor *model_state_of(const struct model_builder *b);
-/* Per-layer embeddings [T][L P], from the tokens and their embeddings x [T][E]. */
+/* Builds the per-layer embeddings [T][L P] from the tokens and their embeddings x [T][E]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
-/* N W_proj (gelu(W_gate x) * part), [n][E]: the layer's part of b->per_layer, through the tensors
- * inp_gate [P][E], proj [E][P] and the norm post_norm. */
+/* Builds N W_proj (gelu(W_gate x) * part), [n][E], where part is the layer's part of b->per_layer,
+ * with the tensors inp_gate [P][E], proj [E][P] and the norm post_norm. */
 struct engine_tensor *model_build_part(const struct model_builder *b,
                                        const struct model_linear *gate,
                                        const struct model_linear *proj,
                                        const struct model_norm *norm, struct engine_tensor *x);
-/* The streams of AltUp, from embeddings x [T][E] to b->stream, and back to one. */
+/* _begin builds the streams of AltUp, b->stream, from embeddings x [T][E]; _end builds one stream
+ * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
-/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
- * tokens of a batch and the attention op have heads inside. */
+/* Returns [A][B][size] as [B][A][size] by exchanging strides. A cache stores the slots of each head
+ * together; a batch and the attention op store the heads of each token together. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
-/* Writes keys [T][KH][D] and values [T][KH][DV] into the layer's cache, which is of `kind` (k NULL:
- * uses those of the latest layer of that kind), and returns attention of the queries [T][H][D] over
- * the cache: [T][H * DV]. `sinks` may be NULL. */
+/* Writes keys [T][KH][D] and values [T][KH][DV] to the layer's cache, which is of `kind`, and
+ * returns the attention of the queries [T][H][D] over the cache: [T][H * DV]. k NULL: the keys and
+ * values are those of the latest layer of that kind. `sinks` may be NULL. */
 struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
                                    struct engine_tensor *q, struct engine_tensor *k,
                                    struct engine_tensor *v, struct engine_tensor *sinks,
                                    const struct engine_attention *how);
-/* The divisors of the RoPE frequencies (long or short ones, by the sequences' context), or NULL;
- * NULL too for a layer with a window if windowed layers are never scaled. */
+/* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
+ * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
-/* Applies scale and bias of `l` to its product. */
+/* Applies the scale and bias of `l` to its product. */
 struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *product);
-/* As above in a feed-forward network, where the bias is added before scaling, as in the reference
+/* The same for a feed-forward network, where the bias is added before scaling, as in the reference
  * implementation. */
 struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
                                        struct engine_tensor *product);

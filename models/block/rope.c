@@ -10,11 +10,11 @@ static bool str_is(struct gguf_str s, const char *text)
     return s.size == strlen(text) && !memcmp(s.data, text, s.size);
 }
 
-/* Position scaling as the metadata has it; finish_scaling converts it to parameters of the op. */
+/* Position scaling as in the metadata; finish_scaling converts it to parameters of the op. */
 struct scaling {
     struct gguf_str type;
     float factor;         /* 0: none */
-    float ext_factor;     /* share of extrapolation; below 0: by the type */
+    float ext_factor;     /* share of extrapolation; below 0: derived from the type */
     float magnitude;      /* used if ext_factor is 0 */
     float log_multiplier; /* used without YaRN: divides the magnitude; 0: none */
     float attn_factor;
@@ -22,7 +22,7 @@ struct scaling {
 
 static bool read_scaling(struct model_reader *r, struct scaling *s)
 {
-    /* "rope.scale_linear" is the older name of the factor. */
+    /* "rope.scale_linear" is the older name of this key. */
     const char *factor_key =
         model_reader_has(r, "rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
     return model_read_f32(r, factor_key, MODEL_OPTIONAL, 0.0f, &s->factor) &&
@@ -30,7 +30,7 @@ static bool read_scaling(struct model_reader *r, struct scaling *s)
            gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &s->type, r->err);
 }
 
-/* Keys that only some architectures read: the betas, and the divisor of the magnitude. */
+/* Reads keys that only some architectures have: the betas, and the divisor of the magnitude. */
 static bool read_yarn(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
 {
     return model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f,
@@ -41,7 +41,8 @@ static bool read_yarn(struct model_reader *r, struct scaling *s, struct engine_r
                           &s->log_multiplier);
 }
 
-/* Reads the user's overrides (MODEL_OPTION_PREFIX); values in a file do not count. */
+/* Reads the user's overrides (MODEL_OPTION_PREFIX); the file's own values of these keys are
+ * ignored. */
 static bool read_options(const struct model_reader *file, struct scaling *s, uint32_t *n_orig,
                          struct engine_rope *rope)
 {
@@ -72,8 +73,8 @@ static float freq_scale_of(const struct scaling *s)
     return s->factor > 0.0f && !str_is(s->type, "none") ? 1.0f / s->factor : 1.0f;
 }
 
-/* YaRN (Peng et al. 2023): the op multiplies by the magnitude of YaRN; attn_factor removes what
- * must not be part of it. */
+/* With YaRN (Peng et al. 2023) the op multiplies by the magnitude 1 - 0.1 ln(freq_scale).
+ * attn_factor cancels it for freq_scale > 1 and divides by the magnitude of the log multiplier. */
 static bool finish_scaling(struct model_reader *r, const struct scaling *s,
                            struct engine_rope *rope)
 {
@@ -109,7 +110,7 @@ static bool read_yarn_all(struct model_reader *r, struct scaling *s, struct engi
            model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &s->magnitude);
 }
 
-/* base * alpha^(D / (D - 2)): a base for longer contexts. */
+/* Sets base * alpha^(D / (D - 2)), the base for longer contexts. */
 static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rope *rope)
 {
     float alpha = 0.0f;
@@ -138,8 +139,8 @@ static bool read_sections(struct model_reader *r, int section[4])
     return true;
 }
 
-/* Text positions are the same in all sections but the last, where they are 0: consecutive sections
- * with an empty last one are NEOX rotation. */
+/* A text token has the same position in all sections except the last, where it is 0. So consecutive
+ * sections with an empty last one are NEOX rotation. */
 static bool use_sections(struct model_reader *r, enum model_rope_keys keys,
                          struct engine_rope *rope)
 {
@@ -247,7 +248,7 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
     size_factors(p, rope);
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
-    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* the file's values, not the user's */
+    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* before the user's overrides */
         rope->freq_base = base;
         rope->freq_scale = freq_scale;
     } else { /* never scaled */

@@ -11,13 +11,13 @@ static uint32_t min_u32(uint32_t a, uint64_t b)
 
 /* ---- Creation ---- */
 
-/* Caches of 16-bit types hold the int16-quantized form that attention multiplies. */
+/* A cache of a 16-bit type stores the int16-quantized form that the attention kernels multiply. */
 static bool is_int16(const struct quant_type *type)
 {
     return type->block_len == 1 && type->block_bytes == 2;
 }
 
-/* One cache tensor [heads][slots][size], or its int16-quantized form. */
+/* Initializes one cache tensor [heads][slots][size], or its int16-quantized form. */
 static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum engine_kv_q16 what,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
                         uint32_t slots, struct base_error *err)
@@ -60,7 +60,8 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
     slots->count = (uint32_t)count;
     slots->refcount = calloc(count, sizeof *slots->refcount);
     slots->oldest = calloc(s->n_seq, sizeof *slots->oldest);
-    /* calloc leaves clearing to the kernel: a plan for a large context touches no memory. */
+    /* calloc gets zeroed pages from the operating system: a large context takes no physical memory
+     * here. */
     slots->table = calloc((size_t)positions, sizeof *slots->table);
     if (!slots->refcount || !slots->oldest || !slots->table)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
@@ -69,15 +70,15 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-/* The shape of a layer of the state: the layers of the model, once for each pass, then the MTP
- * layer. */
+/* Returns the shape of a layer of the state: the layers of the model, once for each pass, then the
+ * MTP layer. */
 static const struct model_kv_shape *shape_of(const struct model_params *p, uint32_t layer)
 {
     const uint32_t n = p->n_layer * p->n_pass;
     return &p->layer[layer < n ? layer % p->n_layer : p->n_layer].kv;
 }
 
-/* Sets which kinds occur and the number of slots of each. */
+/* Sets which kinds of layers the model has and the number of slots of each kind. */
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
@@ -160,10 +161,10 @@ static void release(struct model_kv_slots *slots, int32_t *entry)
     *entry = -1;
 }
 
-/* Takes a free slot near those of the sequence; if possible, slots of consecutive positions are
- * aligned to ENGINE_KV_Q16_ALIGN, which attention reads faster. Each sequence has its own range of
- * the pool and continues at its start after the end: a ring for sliding layers. A free slot always
- * exists, because no sequence holds more than `capacity`. */
+/* Reserves a free slot near those of the sequence. If possible, consecutive positions have slots
+ * that are aligned to ENGINE_KV_Q16_ALIGN, which attention reads faster. Each sequence has a range
+ * of the pool and continues at the start of the range after its end, which makes a ring for sliding
+ * layers. A free slot always exists, because no sequence holds more than `capacity`. */
 static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t position,
                      int32_t previous)
 {
@@ -190,7 +191,7 @@ static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
     }
 }
 
-/* The first position that `position` attends to in sliding layers. */
+/* Returns the first position that `position` attends to in sliding layers. */
 static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
 {
     if (kv->window == 0) return 0;
@@ -203,7 +204,8 @@ static void append(struct model_state *s, uint32_t seq, uint32_t n)
     for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
 }
 
-/* Sliding layers must still hold the positions that the next token attends to. */
+/* A sequence can be cut back if sliding layers still hold the positions that the next token attends
+ * to. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     const bool all = s->kv.window == 0 ||
@@ -223,10 +225,10 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
     }
 }
 
-/* The rows of one head of a layer's keys or values. */
+/* The rows of one head's keys or values in a layer. */
 struct rows {
     char *data;     /* of slot 0 */
-    uint32_t n;     /* rows of a unit: consecutive slots from a multiple of n on */
+    uint32_t n;     /* rows per unit: consecutive slots from a multiple of n on */
     uint64_t bytes; /* bytes of a unit */
     enum engine_kv_q16 what;
     uint32_t size;        /* elements of a row of a group */
@@ -244,7 +246,7 @@ static const struct engine_tensor *tensor_of(const struct model_kv_layer *layer,
     return what == ENGINE_KV_Q16_KEYS ? &layer->k : &layer->v;
 }
 
-/* `data` and `table` are left to the caller. */
+/* Returns the layout; the caller sets `data` and `table`. */
 static struct rows rows_of(const struct model_kv *kv, const struct model_kv_layer *layer,
                            enum engine_kv_q16 what)
 {
@@ -281,8 +283,8 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
     }
 }
 
-/* Both sequences share slots, except those of an incomplete last group of ENGINE_KV_Q16_ALIGN: `to`
- * will fill it, and attention reads complete groups in place. */
+/* Both sequences share all slots but those of an incomplete last group of ENGINE_KV_Q16_ALIGN,
+ * which are copied: `to` will fill the group, and attention reads complete groups in place. */
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
     const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_ALIGN : 1;
@@ -336,12 +338,12 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
 
 /* ---- Saving and loading ----
  *
- * Of layers that attend to all positions, then of those with a window:
+ * The bytes are those of layers that attend to all positions, then of those with a window:
  *
  *     [blocks of BLOCK positions][layer][keys, values][head][positions of the block]
  *
- * so that the beginning of a sequence is the beginning of its bytes. The MTP layer has positions
- * from mtp_first on. Positions are rows as in the cache; an int16-quantized cache has groups of
+ * so that the bytes begin with the beginning of the sequence. The MTP layer has positions from
+ * mtp_first on. Positions are rows as in the cache. An int16-quantized cache has groups of
  * ENGINE_KV_Q16_GROUP positions from a multiple of that on, with zeros for positions that the
  * sequence does not keep. */
 
@@ -352,8 +354,8 @@ static uint64_t n_units(const struct rows *r, uint32_t first, uint32_t end)
     return first < end ? (uint64_t)(end - 1) / r->n - first / r->n + 1 : 0;
 }
 
-/* The number of positions from `first` on, below `end`, whose units are complete and consecutive in
- * memory. */
+/* Returns the number of positions from `first` on, below `end`, whose units are complete and
+ * consecutive in memory. */
 static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
 {
     uint32_t n = 1;
@@ -362,7 +364,7 @@ static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
     return n / r->n * r->n;
 }
 
-/* Copies the rows of positions [first, end) of one unit to an image of the unit (saves) or from
+/* Copies the rows of positions [first, end) of one unit to an image of the unit (saves), or from
  * it. */
 static void copy_rows(const struct rows *r, uint32_t first, uint32_t end, char *image, bool saves)
 {
@@ -405,7 +407,7 @@ static bool load_rows(const struct rows *r, uint32_t first, uint32_t end, char *
     return true;
 }
 
-/* The positions that are saved, and which of them are loaded. */
+/* [first, end): the positions that are saved; [from, to): those of them that are loaded. */
 struct part {
     uint32_t first, end, from, to;
 };
@@ -429,7 +431,7 @@ static bool load_part(const struct rows *r, struct part p, char *image,
            (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
 }
 
-/* Writes or reads keys or values of one layer and block. */
+/* Writes, or reads, the keys or values of one layer and block. */
 static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
                         enum engine_kv_q16 what, const int32_t *table, struct part p, char *image,
                         const struct model_sink *to, const struct model_state_reader *from,
@@ -447,7 +449,7 @@ static bool move_tensor(const struct model_state *s, const struct model_kv_layer
     return true;
 }
 
-/* The part of it that layer i has, if the MTP layer begins at mtp_first. */
+/* Returns the part of p that layer i has, if the MTP layer begins at mtp_first. */
 static struct part of_layer(const struct model_state *s, uint32_t i, struct part p,
                             uint32_t mtp_first)
 {
@@ -462,7 +464,7 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
                       struct part p, uint32_t mtp_first, char *image, const struct model_sink *to,
                       const struct model_state_reader *from, struct base_error *err)
 {
-    uint32_t first = p.end; /* of any layer: from there on each block has bytes */
+    uint32_t first = p.end; /* the first position of any layer; blocks before it have no bytes */
     for (uint32_t i = 0; i < s->kv.n_layer; i++) {
         const struct model_kv_layer *layer = &s->kv.layer[i];
         const uint32_t from_here = of_layer(s, i, p, mtp_first).first;
@@ -524,7 +526,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     return ok;
 }
 
-/* Which of the saved positions to load. */
+/* Returns which of the saved positions to load. */
 static struct part loaded(const struct model_kv_slots *slots, const struct model_state_outline *o,
                           enum model_kv_kind kind, uint32_t length)
 {
@@ -534,7 +536,7 @@ static struct part loaded(const struct model_kv_slots *slots, const struct model
     return p;
 }
 
-/* A reader's share of these positions: consecutive whole blocks. */
+/* Returns a reader's share of these positions: consecutive complete blocks. */
 static struct part share_of(struct part p, const struct model_state_reader *r)
 {
     if (p.from >= p.to) return p;

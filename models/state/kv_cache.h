@@ -1,12 +1,12 @@
 /* models/state/kv_cache.h: keys and values of several sequences.
  *
- * A position's keys and values of one layer lie in a slot. Layers of one kind (those that attend to
- * all positions, those with a sliding window) share the numbering of slots; each has a pool of
- * slots of its own. Each sequence has a block table, the slot of each of its positions; the
- * attention op reads slots through these tables, so callers do not depend on where a position lies.
- * A slot has a count of the sequences whose tables name it: a fork copies a table, and in an
- * int16-quantized cache the rows of an incomplete last group. A slot is written once, by the
- * sequence that took it, and is free when its count is 0.
+ * A slot stores a position's keys and values of one layer. Layers of one kind (those that attend to
+ * all positions, those with a sliding window) share the numbering of slots; each layer has its own
+ * pool of slots. Each sequence has a block table, which names the slot of each of its positions;
+ * the attention op reads slots through these tables, so callers do not depend on where a position
+ * is stored. A slot has a count of the sequences whose tables name it: a fork copies a table, and
+ * in an int16-quantized cache the rows of an incomplete last group. Only the sequence that reserved
+ * a slot writes it, once; a slot is free when its count is 0.
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
@@ -14,9 +14,10 @@
  *       their slots               0   1  32
  *     refcounts of slots 0 ..     2   2   1   1   0 ..  1 (slot 32)  0 ..
  *
- * A sequence keeps all its positions in layers of full attention, the last `capacity` ones (window
- * + batch, because a batch is written before its first token reads) in those with a window. Pools
- * hold n_seq times that, so they never run out; memory of unused slots is never touched. */
+ * A sequence keeps all its positions in layers of full attention. In layers with a window it keeps
+ * the last `capacity` ones: window + batch, because all tokens of a batch are written before its
+ * first token reads. A pool has n_seq times that many slots, so a free one always exists; the
+ * memory of unused slots is never touched. */
 #ifndef MODELS_STATE_KV_CACHE_H
 #define MODELS_STATE_KV_CACHE_H
 
@@ -38,7 +39,7 @@ struct model_kv_slots {
     uint32_t *refcount;        /* [count]: block tables that name the slot */
     int32_t *table;            /* block tables [n_seq][n_ctx] */
     uint32_t *oldest;          /* [n_seq]: the first position that is kept */
-    struct engine_tensor view; /* of the block tables */
+    struct engine_tensor view; /* a tensor of the block tables */
 };
 
 struct model_kv {
@@ -47,12 +48,12 @@ struct model_kv {
     uint32_t window;              /* window of sliding layers; 0: there are none */
     bool chunked; /* sliding layers attend to positions from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
-    uint32_t *mtp_first; /* [n_seq]: the MTP layer has no keys and values of positions before */
+    uint32_t *mtp_first; /* [n_seq]: the MTP layer has keys and values only from this position on */
     enum quant_id type_k, type_v;
-    bool int16_k, int16_v; /* stored in the int16-quantized form that attention multiplies */
+    bool int16_k, int16_v; /* stored in the int16-quantized form */
 };
 
-/* NULL if no layer is of the kind. */
+/* The inputs of a graph; NULL for a kind that the model has no layer of. */
 struct model_kv_inputs {
     struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
     struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: the `span` of its attention */

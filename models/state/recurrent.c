@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Snapshots of a sequence: as many as fit into SNAPSHOT_BYTES, but at least MIN_SNAPSHOTS and at
+/* A sequence has as many snapshots as fit into SNAPSHOT_BYTES, but at least MIN_SNAPSHOTS and at
  * most MODEL_SNAPSHOTS_MAX, including the current state and its predecessor. */
 enum { MIN_SNAPSHOTS = 4, SNAPSHOT_BYTES = 256 * 1024 * 1024 };
 
@@ -108,7 +108,8 @@ static void drop(struct model_recurrent *r, uint32_t seq, uint32_t i)
     memmove(list + i, list + i + 1, (--r->n_snapshot[seq] - i) * sizeof *list);
 }
 
-/* The last snapshot, which the next run reads, and the one at the batch's start are kept. */
+/* Returns whether a snapshot may be evicted: not the last one, which the next run reads, nor the
+ * one at the batch's start. */
 static bool may_go(const struct model_recurrent *r, uint32_t seq, uint32_t i)
 {
     return i + 1 < r->n_snapshot[seq] && list_of(r, seq)[i].length != r->start[seq];
@@ -130,7 +131,7 @@ static void thin_out(struct model_recurrent *r, uint32_t seq)
     drop(r, seq, best);
 }
 
-/* A free slot always exists: no sequence has more than `capacity` snapshots. */
+/* Reserves a free slot. One always exists: no sequence has more than `capacity` snapshots. */
 static int32_t take(struct model_recurrent *r)
 {
     uint32_t slot = 1;
@@ -264,7 +265,7 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
     return true;
 }
 
-/* The number of saved snapshots up to `length`. */
+/* Returns the number of saved snapshots up to `length`. */
 static uint32_t count_saved(const struct model_state_outline *o, uint32_t length)
 {
     uint32_t n = 0;

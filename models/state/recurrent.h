@@ -1,21 +1,22 @@
 /* models/state/recurrent.h: convolution and recurrent states of several sequences.
  *
- * Such a state is a function of all tokens before it and cannot be shortened. A slot holds the
- * states of all layers after some token; a sequence has a list of slots by length, its snapshots,
- * the last of which is its present state. A run of the graph reads that slot and writes another
- * one, so a slot is written once: a run that fails leaves the state before it, and a fork shares
- * slots, which have a count of the sequences that name them. Slot 0 is the state of no tokens:
- * zeros, never written.
+ * Such a state is a function of all tokens before it and cannot be shortened. A slot stores the
+ * states of all layers after some token. A sequence has a list of slots by length, its snapshots;
+ * the last one is its present state. A run of the graph reads that slot and writes another one, so
+ * each slot is written once: a run that fails leaves the state before it, and forks share slots. A
+ * slot has a count of the sequences that name it. Slot 0 is the state of no tokens: zeros, never
+ * written.
  *
  *     sequence 0, lengths     20   31   32          31: before a prompt, 32: at its end
  *       its slots              1    2    3
  *     sequence 1, lengths     20   31               a fork of 31 tokens
  *       its slots              1    2
  *     refcounts of slots       2    2    1   0 ..
- *  * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
+ *
+ * Truncation goes back to the nearest earlier snapshot; the caller evaluates the rest again.
  * Snapshots at the beginning and end of a run of several tokens (the borders of prompts) are kept;
  * those of single tokens only until the next batch. When a sequence has `capacity` of them, the one
- * that takes the fewest tokens to recompute is evicted, so they thin out evenly. */
+ * that takes the fewest tokens to recompute is evicted, so that their distances become similar. */
 #ifndef MODELS_STATE_RECURRENT_H
 #define MODELS_STATE_RECURRENT_H
 
@@ -31,7 +32,7 @@ enum { MODEL_SNAPSHOTS_MAX = 16 }; /* of a sequence */
 struct model_snapshot {
     uint32_t length; /* tokens */
     int32_t slot;
-    bool border; /* of a run of several tokens */
+    bool border; /* at a border of a run of several tokens */
 };
 
 struct model_recurrent {

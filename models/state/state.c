@@ -65,8 +65,8 @@ uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n)
     return position;
 }
 
-/* The largest length that all kinds hold: each may reduce it, and others must hold the reduced
- * one. */
+/* Returns the largest length that all kinds hold. Each kind may reduce it, and the others must hold
+ * the reduced length too. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
     uint32_t before;
@@ -109,7 +109,8 @@ bool model_state_save(const struct model_state *s, uint32_t seq, const struct mo
     return ok;
 }
 
-/* The largest length <= `most` that all kinds can be cut back to; 0 if the outline is invalid. */
+/* Returns the largest length <= `most` that all kinds can be cut back to; 0 if the outline is
+ * invalid. */
 static uint32_t loadable(const struct model_state *s, const struct model_state_outline *o,
                          uint32_t most)
 {
@@ -130,14 +131,14 @@ struct loading {
     const struct model_state_outline *o;
     const struct model_source *from;
     unsigned n_parts;
-    struct base_error error[MODEL_READERS_MAX]; /* of each part */
+    struct base_error error[MODEL_READERS_MAX]; /* [n_parts] */
 };
 
 static void load_part(struct loading *l, unsigned part)
 {
     const struct model_state_reader r = {l->from, part, l->n_parts};
     struct base_error *err = &l->error[part];
-    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* read by the first part */
+    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* the first part reads it */
     EACH (kind) ok = ok && kind->load(l->s, l->seq, l->length, l->o, &r, err);
 }
 

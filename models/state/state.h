@@ -10,16 +10,15 @@
 #include "models/state/recurrent.h"
 
 enum {
-    MODEL_MTP_STEPS =
-        32, /* maximum of tokens that the MTP layer evaluates after those of a sequence */
-    MODEL_MTP_PENDING = 64 /* maximum of positions without that layer's keys and values */
+    MODEL_MTP_STEPS = 32,  /* maximum number of tokens that one draft of the MTP layer evaluates */
+    MODEL_MTP_PENDING = 64 /* maximum number of positions without that layer's keys and values */
 };
 
 struct model_state {
     uint32_t n_seq, n_ctx;
     uint32_t *length; /* [n_seq]: tokens of each sequence */
     uint64_t bytes;   /* of all kinds */
-    bool plan_only;   /* states have addresses but no memory */
+    bool plan_only;   /* tensors have addresses but no memory */
     bool mtp;         /* with keys and values of the MTP layer */
     struct model_kv kv;
     struct model_recurrent recurrent;
@@ -33,27 +32,27 @@ struct model_state_options {
     bool mtp; /* with those of the MTP layer; only if the model has one */
 };
 
-/* The inputs of a graph that give the place of each token's state. */
+/* The inputs of a graph that describe where each token's state is stored. */
 struct model_state_inputs {
     struct model_kv_inputs kv;
     struct engine_tensor *spans; /* I32 [spans][4], see engine/graph_recurrent.h; NULL if the model
                                     has no recurrent state */
 };
 
-/* A token of a run: its index, its span, its sequence and its position there. */
+/* A token of a run: its index, its span, its sequence, and its position in the sequence. */
 struct model_place {
     uint32_t t, span, seq, position;
 };
 
-/* The header of a saved sequence, before the data of all kinds. Every number that was read from a
- * file may be wrong. */
+/* The header of a saved sequence, before the data of all kinds. Readers must check every number of
+ * it, because a file may be damaged. */
 struct model_state_outline {
     uint32_t length;
     uint32_t oldest[MODEL_KV_KINDS], mtp_first;         /* the first position that is kept */
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 
-/* One reader of saved data: it reads part `part` of n_parts and skips the others. */
+/* A reader of saved data, which reads part `part` of n_parts and skips the others. */
 struct model_state_reader {
     const struct model_source *source;
     unsigned part, n_parts;
@@ -78,60 +77,65 @@ struct model_state_kind {
                  const struct model_state_options *o, struct base_error *err);
     void (*free)(struct model_state *s);
     /* Begins a batch of runs: until the next one begins, each sequence can be cut back to its
-     * present length. NULL: it always can. */
+     * present length. NULL: the kind can always be cut back. */
     void (*begin)(struct model_state *s);
     /* Reserves the next n tokens of a sequence, which one run of the graph evaluates as a span. */
     void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
-    /* The largest length' <= length from which the sequence can continue; 0 always can. */
+    /* Returns the largest length' <= length from which the sequence can continue; 0 is always
+     * possible. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
     /* Removes positions from `length` on; `held` has returned `length`. */
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
-    /* `to`, which is empty, shares the first `length` positions of `from`. */
+    /* Makes `to`, which is empty, share the first `length` positions of `from`. */
     void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
-    /* Inputs of a graph of n_tokens in n_span spans, each the consecutive tokens of one sequence,
-     * and their values for a token of a run, whose span `append` has been called for. */
+    /* add_inputs adds the inputs of a graph of n_tokens in n_span spans, each consecutive tokens of
+     * one sequence; fill_inputs writes their values for a token of a run, after `append` of its
+     * span. */
     void (*add_inputs)(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
                        uint32_t n_span, struct model_state_inputs *in);
     void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
                         const struct model_place *at);
-    /* Fills its part of the outline of a sequence. */
+    /* Fills the kind's part of the outline of a sequence. */
     void (*outline)(const struct model_state *s, uint32_t seq, struct model_state_outline *o);
-    /* The largest length' <= length to which a saved sequence can be cut back; 0 if none. */
+    /* Returns the largest length' <= length to which a saved sequence can be cut back; 0 if
+     * none. */
     uint32_t (*loadable)(const struct model_state *s, const struct model_state_outline *o,
                          uint32_t length);
-    /* Writes its state of the sequence. */
+    /* Writes the kind's state of the sequence. */
     bool (*save)(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                  struct base_error *err);
     /* Reserves room in an empty sequence for the saved one, cut back to `length`, which `loadable`
      * has returned. */
     void (*make_room)(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o);
-    /* Called after that: reads a part of what `save` wrote; other threads may read other parts at
-     * the same time. */
+    /* Called after make_room: reads a part of what `save` wrote. Other threads may read other parts
+     * at the same time. */
     bool (*load)(struct model_state *s, uint32_t seq, uint32_t length,
                  const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err);
 };
 
-/* All kinds together. On failure *s is empty. */
+/* Initializes all kinds. After a failure *s is empty. */
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err);
 void model_state_free(struct model_state *s);
-/* Whether all tokens of a sequence in a run must be one span. */
+/* Returns whether the tokens of a sequence in a run must be one span. */
 bool model_state_needs_spans(const struct model_state *s);
-/* Begins a batch of runs, which can be removed as a whole until the next one begins. */
+/* Begins a batch of runs, which can be removed as a whole until the next batch begins. */
 void model_state_begin(struct model_state *s);
-/* Appends n tokens to `seq`, which has room for them, and returns the first one's position. */
+/* Appends n tokens to `seq`, which must have room for them, and returns the first one's
+ * position. */
 uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n);
-/* Cuts `seq` to the largest length, at most `length`, that every kind holds; returns it. */
+/* Cuts `seq` back to the largest length, at most `length`, that every kind holds, and returns
+ * it. */
 uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t length);
-/* `to` becomes the first tokens of `from`, as many as every kind holds, at most `length`; returns
- * their number. */
+/* Replaces `to` by the first tokens of `from`, as many as every kind holds, at most `length`.
+ * Returns their number. */
 uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
 /* Writes a sequence; see model_seq_save. */
 bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                       struct base_error *err);
-/* Reads a sequence on all workers of the pool (NULL: on this thread); see model_seq_load. */
+/* Reads a sequence on all workers of the pool (NULL: on this thread). See model_seq_load. */
 uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
                           const struct model_source *from, struct engine_pool *pool,
                           struct base_error *err);
@@ -140,8 +144,8 @@ void model_state_add_inputs(const struct model_state *s, struct engine_graph *g,
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
                              const struct model_place *at);
 
-/* For kinds: allocates pages that read as zero and take memory when written; for a plan, addresses
- * only. NULL if there is no memory. */
+/* For kinds: allocates pages that read as zero and take physical memory when written; for a plan
+ * only addresses. Returns NULL if there is no memory. model_state_give frees the pages. */
 void *model_state_take(const struct model_state *s, uint64_t bytes);
 void model_state_give(void *data, uint64_t bytes);
 void model_state_free_tensor(struct engine_tensor *t); /* frees its data, if any */

@@ -22,17 +22,17 @@ void constrain_dfa_free(struct constrain_dfa *d)
 enum move_kind { MOVE_FREE, MOVE_BEGIN, MOVE_END, MOVE_BYTES, MOVE_CALL };
 struct move {
     enum move_kind kind;
-    uint32_t to, lo, hi; /* BYTES: the range; CALL: lo is the rule */
+    uint32_t to, lo, hi; /* BYTES: lo..hi are the bytes; CALL: lo is the rule */
     uint32_t next;       /* next move of the same state; 0: none */
 };
 struct nfa {
-    uint32_t *first; /* first move of each state */
+    uint32_t *first; /* [n_state]: first move of each state */
     uint32_t n_state, state_room;
     struct move *move; /* move[0] is unused */
     uint32_t n_move, move_room;
     const struct constrain_tree *tree;
     const struct constrain_rules *rules;
-    uint32_t tail[4]; /* tail[n]: n more bytes of a code point, any, lead to tail[0]; 0: none yet */
+    uint32_t tail[4]; /* tail[n]: any n continuation bytes lead from it to tail[0]; 0: none yet */
     uint32_t depth;
     struct base_error *err;
 };
@@ -64,8 +64,8 @@ static bool add_move(struct nfa *a, uint32_t from, enum move_kind kind, uint32_t
     return true;
 }
 
-/* The state before the last `n` bytes, of any value, of a code point. All code points that lead to
- * the same state share it, which keeps repetitions small. */
+/* Returns in *state the state before the last `n` bytes, of any value, of a code point. All code
+ * points that lead to the same state `to` share it, which keeps repetitions small. */
 static bool add_tail(struct nfa *a, int n, uint32_t to, uint32_t *state)
 {
     if (a->tail[0] != to) memset(a->tail, 0, sizeof a->tail);
@@ -78,12 +78,13 @@ static bool add_tail(struct nfa *a, int n, uint32_t to, uint32_t *state)
     return true;
 }
 
-/* Adds code points lo..hi, all of `n` bytes, as sub-ranges whose bytes are independent. */
+/* Adds the code points lo..hi, which all have `n` bytes, as sub-ranges in which each byte has a
+ * range of its own. */
 static bool add_utf8(struct nfa *a, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi, int n,
                      uint32_t lead)
 {
     if (n == 1) return add_move(a, from, MOVE_BYTES, lead | lo, lead | hi, to);
-    uint32_t span = 1u << (6 * (n - 1)); /* code points that share this byte */
+    uint32_t span = 1u << (6 * (n - 1)); /* number of code points with the same first byte */
     while (lo <= hi) {
         uint32_t top = lo / span, end = hi / span, mid;
         uint32_t low = lo % span, high = end == top ? hi % span : span - 1;
@@ -133,9 +134,9 @@ static bool add_repeat(struct nfa *a, const struct constrain_node *n, uint32_t f
     return add_move(a, at, MOVE_FREE, 0, 0, to);
 }
 
-/* Adds moves between two states for what `node` accepts. Depth is bounded: of groups by the
- * readers, of inlined rules here. A loop may be entered from `from` only through new states, so
- * that alternatives that share `from` do not enter each other's loops. */
+/* Adds moves from `from` to `to` for the texts that `node` accepts. The readers bound the depth of
+ * groups; `depth` also counts inlined rules. A loop begins in a new state, so that alternatives
+ * that share `from` do not enter each other's loops. */
 static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 {
     const struct constrain_node *n = &a->tree->node[node];
@@ -186,20 +187,21 @@ static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 /* -- sets of states -- */
 
 struct sets {
-    struct constrain_idsets ids; /* one for each state of the new automaton */
+    struct constrain_idsets ids; /* one set for each state of the deterministic automaton */
     uint8_t *accept;
     uint32_t accept_room;
-    uint32_t *mark, stamp; /* [n_state]: seen in this closure */
+    uint32_t *mark, stamp; /* [n_state]: stamp of the closure that visited the state */
     uint32_t *todo;        /* [n_state] */
     uint32_t *next, next_room, n_next;
-    uint64_t work; /* moves examined */
+    uint64_t work; /* number of moves examined */
     struct constrain_call *call;
     uint32_t n_call, call_room;
     uint32_t *call_at, call_at_room;
 };
 
 /* Follows free moves from todo[0..n) and adds the states that have other moves to the set under
- * construction. Returns whether the final state is reached, following `ends` moves too if set. */
+ * construction. Returns whether it reaches the final state; with `ends` it follows the moves of
+ * assertions of the end too. */
 static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, bool ends,
                       bool keep, bool *final, uint32_t goal)
 {
@@ -223,7 +225,7 @@ static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begi
     return true;
 }
 
-/* The number of the closure of todo[0..n); 0 for the empty set. */
+/* Sets *out to the number of the closure of todo[0..n); 0 for the empty set. */
 static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, uint32_t *out)
 {
     const uint32_t known = s->ids.n_set;
@@ -233,7 +235,8 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
     if (!close_set(a, s, n, begin, false, true, &final, 1)) return false;
     if (s->ids.n_id > CONSTRAIN_MAX_SETS)
         return base_fail(a->err, BASE_USAGE, "the pattern is too ambiguous to be compiled");
-    /* The start has a state of its own: assertions may hold before the text's first byte only. */
+    /* The start is a state of its own, because assertions of the beginning hold only before the
+     * first byte. */
     if (!constrain_idsets_close(&s->ids, begin, out, a->err)) return false;
     if (s->ids.n_set == known) return true;
     if (known >= CONSTRAIN_MAX_DFA)
@@ -241,7 +244,7 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
                          "the pattern is too ambiguous: its automaton has more than %d states",
                          CONSTRAIN_MAX_DFA);
     if (!constrain_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
-    /* Whether the text may end here: assertions of the end hold, and at the start those of the
+    /* The text may end here if assertions of the end hold, and at the start also those of the
      * beginning. */
     s->stamp++;
     const uint32_t from = s->ids.at[known], count = s->ids.at[known + 1] - from;
@@ -252,7 +255,7 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
     return true;
 }
 
-/* Bytes that no move distinguishes share a class. */
+/* Divides bytes into classes: bytes that no move distinguishes share one. */
 static void find_classes(const struct nfa *a, struct constrain_dfa *d)
 {
     bool cut[257] = {true};
@@ -262,7 +265,8 @@ static void find_classes(const struct nfa *a, struct constrain_dfa *d)
     for (int b = 0; b < 256; b++) d->class_of[b] = (uint8_t)((d->n_class += cut[b]) - 1);
 }
 
-/* Collects in todo[] all targets of one byte, or of one call, from a set. */
+/* Collects in todo[] the targets of one byte, or of one call, from all states of a set. Returns
+ * their number. */
 static uint32_t targets(const struct nfa *a, struct sets *s, uint32_t set, enum move_kind kind,
                         uint32_t value)
 {
@@ -308,7 +312,7 @@ static bool determinize(const struct nfa *a, struct sets *s, struct constrain_df
     find_classes(a, d);
     for (int b = 255; b >= 0; b--) byte_of[d->class_of[b]] = (uint8_t)b;
     if (!constrain_idsets_clear(&s->ids, a->err)) return false;
-    if (!intern_set(a, s, 0, false, &set)) return false; /* the empty set is state 0 */
+    if (!intern_set(a, s, 0, false, &set)) return false; /* state 0 is the empty set */
     s->todo[0] = 0;
     if (!intern_set(a, s, 1, true, &set)) return false;
     for (uint32_t i = 0; i < s->ids.n_set; i++) {
@@ -340,7 +344,7 @@ static bool determinize(const struct nfa *a, struct sets *s, struct constrain_df
 static bool build_nfa(struct nfa *a, uint32_t root, bool search)
 {
     uint32_t start, goal, from, to;
-    if (!add_state(a, &start) || !add_state(a, &goal)) return false; /* 0 and 1 */
+    if (!add_state(a, &start) || !add_state(a, &goal)) return false; /* states 0 and 1 */
     if (!add_state(a, &from) || !add_state(a, &to)) return false;
     if (!add_move(a, start, MOVE_FREE, 0, 0, from) || !add_move(a, to, MOVE_FREE, 0, 0, goal))
         return false;

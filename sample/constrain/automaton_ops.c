@@ -13,14 +13,14 @@ struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct ba
     uint32_t top = max == CONSTRAIN_NO_MAX ? min : max;
     struct constrain_dfa *d = calloc(1, sizeof *d);
     if (!d) goto fail;
-    d->n_class = 2; /* class 1: bytes that continue a code point */
+    d->n_class = 2; /* class 1: continuation bytes of a code point */
     d->n_state = top + 2;
     for (int b = 0x80; b < 0xc0; b++) d->class_of[b] = 1;
     d->next = calloc(d->n_state, 2 * sizeof *d->next);
     d->accept = calloc(d->n_state, 1);
     d->call_at = calloc((size_t)d->n_state + 1, sizeof *d->call_at);
     if (!d->next || !d->accept || !d->call_at) goto fail;
-    for (uint32_t q = 1; q < d->n_state; q++) { /* state q: q - 1 code points */
+    for (uint32_t q = 1; q < d->n_state; q++) { /* state q: q - 1 code points were read */
         d->next[2 * q] = q - 1 < top ? q + 1 : max == CONSTRAIN_NO_MAX ? q : 0;
         d->next[2 * q + 1] = q;
         d->accept[q] = q - 1 >= min;
@@ -32,7 +32,7 @@ fail:
     return NULL;
 }
 
-/* Any code points: an operand of every product. */
+/* Builds an automaton of any code points, which is an operand of every product. */
 static struct constrain_dfa *any_text(struct base_error *err)
 {
     struct constrain_tree t = {0};
@@ -54,7 +54,7 @@ struct product {
     uint32_t *tuple, tuple_room; /* [n_state][n] */
     uint32_t *slot, n_slot;
     uint32_t n_state;
-    uint32_t needed; /* operands that must be alive, as bits */
+    uint32_t needed; /* bits of the operands that must not be dead */
 };
 
 static uint64_t hash_tuple(const uint32_t *t, uint32_t n)
@@ -174,7 +174,8 @@ struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d
     return out;
 }
 
-/* Sets the flags of a state: a state that only accepts needs no frame to return to. */
+/* Sets the CONSTRAIN_DFA_* flags of each state: a state that only accepts needs no frame to return
+ * to. */
 static void mark_finals(struct constrain_dfa *d)
 {
     for (uint32_t q = 1; q < d->n_state; q++) {
@@ -185,7 +186,7 @@ static void mark_finals(struct constrain_dfa *d)
     }
 }
 
-/* Backward from the accepting states, over reversed moves. */
+/* Marks states backward from the accepting ones, along reversed moves. */
 bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, struct base_error *err)
 {
     uint32_t n = d->n_state, n_todo = 0, n_calls = d->call_at[n];
@@ -219,7 +220,7 @@ bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, stru
         for (uint32_t q = 1; q < n + 2; q++) at[q] += at[q - 1];
         memmove(at, at + 1, ((size_t)n + 1) * sizeof *at);
     }
-    /* at[q] is now the end of q's slice, which begins at the end of the previous one. */
+    /* at[q] is now the end of q's slice, which begins at the end of the slice before. */
     for (uint32_t q = 1; q < n; q++)
         if (d->accept[q] & 1) live[q] = 1, todo[n_todo++] = q;
     while (n_todo) {

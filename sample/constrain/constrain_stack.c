@@ -1,5 +1,5 @@
-/* sample/constrain/constrain_stack.c: interned frames, and sets of stacks; constrain_step.c moves
- * them. See sample/constrain/constrain_stack.h. */
+/* sample/constrain/constrain_stack.c: interned frames, and sets of stacks; constrain_step.c has
+ * their moves. See sample/constrain/constrain_stack.h. */
 #include "sample/constrain/constrain_stack.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* sample/constrain/constrain_stack.h: the compiled constraint, and stacks of frames that read a
+/* sample/constrain/constrain_stack.h: the compiled constraint, and the stacks of frames that read a
  * text.
  *
- * Private to sample/. A frame is the position in one automaton or JSON value; a stack is a frame
- * and the frames that it returns to. Frames are interned, so equal stacks are identical and the set
- * of stacks that can read the text so far stays small for any text. */
+ * Private to sample/. A frame is a position in one automaton or JSON value; a stack is a frame and
+ * the frames that it returns to. Frames are interned, so equal stacks have the same index and the
+ * set of stacks that can read the text so far remains small for any text. */
 #ifndef SAMPLE_CONSTRAIN_STACK_H
 #define SAMPLE_CONSTRAIN_STACK_H
 
@@ -12,20 +12,20 @@
 
 struct constrain_schema; /* sample/constrain/schema.h */
 
-/* A JSON value with a text on each side of it. */
+/* A JSON value with a fixed text before and after it. */
 struct constrain_part {
     uint32_t before, after; /* automata of the texts */
     uint32_t place;         /* place of the value, in the schema */
 };
 
 struct constraint {
-    struct constrain_dfa **dfa; /* the automata; dfa[root] reads the text when there is no schema */
+    struct constrain_dfa **dfa; /* the automata; dfa[root] reads the text if there is no schema */
     uint32_t n_dfa, dfa_room, root;
     struct constrain_schema *schema; /* or NULL */
-    struct constrain_part *part;     /* [n_part] one of which is the text; none: the schema's */
+    struct constrain_part *part;     /* [n_part]: alternatives; none: a value of the schema */
     uint32_t n_part;
-    struct constrain_token *token; /* [n_dfa] by rule: the token that it names, `text` NULL for
-                                      other rules; NULL: no rule names a token */
+    struct constrain_token *token; /* [n_dfa], by rule: the token that the rule names; its `text` is
+                                    * NULL for other rules; NULL: no rule names a token */
 };
 
 enum constrain_frame_kind {
@@ -39,10 +39,10 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_ROOT /* a JSON text of a place of the schema */
 };
 
-/* The members of an object so far: one bit per known name, then one per mark. */
+/* The members of an object so far: one bit per named property, then one per mark. */
 enum { CONSTRAIN_SEEN_WORDS = 8, CONSTRAIN_FIRST_MARK = CONSTRAIN_MAX_NAMES };
 
-/* The part of an escape in a JSON string that has been read. */
+/* The part of an escape sequence in a JSON string that has been read. */
 struct constrain_escape {
     uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
     uint32_t digits : 2; /* hexadecimal digits so far */
@@ -50,15 +50,15 @@ struct constrain_escape {
     uint32_t high : 11;  /* the ten bits of the high surrogate before it */
 };
 
-/* Frames are hashed and compared by `word`: words that a kind's member does not use are 0. */
+/* A frame. It is hashed and compared as `word`, so the words that a kind does not use must be 0. */
 struct constrain_frame {
     uint32_t next; /* the stack below; 0: none */
     uint32_t kind;
     uint32_t index; /* of the automaton, literal, string, number, array or object in its table */
     union {
-        uint32_t state;      /* AUTO, STRING, the name of an OBJECT: of the automaton that reads;
-                                0: before the opening quote of a string */
-        uint32_t name_class; /* OBJECT, after a name: its class */
+        uint32_t state;      /* AUTO, STRING, the name of an OBJECT: state of the automaton that
+                              * reads; 0: before the opening quote of a string */
+        uint32_t name_class; /* OBJECT, after a name: the name's class */
     };
     union {
         struct {
@@ -66,17 +66,17 @@ struct constrain_frame {
         } literal;
         struct {
             struct constrain_escape escape;
-            uint32_t count; /* code points begun, where the length counts */
+            uint32_t count; /* code points begun, if the schema bounds the length */
         } string;
         struct {
             uint16_t size;       /* bytes read */
-            uint8_t phase, last; /* last: the byte read last, when there is a condition */
+            uint8_t phase, last; /* last: the last byte of a number with a condition */
         } number;
         struct {
             uint32_t n_items;
             uint8_t phase, space; /* space: white space since the last token */
-            uint8_t contains[8];  /* items that count for each `contains` */
-            uint64_t seen;        /* values that occurred, if none may be repeated */
+            uint8_t contains[8];  /* number of items that satisfy each `contains` */
+            uint64_t seen;        /* bits of the values that occurred, if items must be unique */
         } array;
         struct {
             struct constrain_escape escape;
@@ -90,17 +90,17 @@ struct constrain_frame {
         uint64_t word[1 + CONSTRAIN_SEEN_WORDS];
     };
     uint64_t hash; /* hash of the whole stack, by content */
-    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
+    uint32_t rest; /* 1 + fewest bytes that end the whole stack; 0: not computed yet */
 };
 _Static_assert(sizeof(struct constrain_frame) == 32 + 8 * (1 + CONSTRAIN_SEEN_WORDS),
                "no member is larger than `word`");
-/* The number of words of a frame's member: objects have more than the others. */
+/* Returns the number of words of a frame: objects have more than the other kinds. */
 static inline int constrain_frame_words(const struct constrain_frame *f)
 {
     return f->kind == CONSTRAIN_FRAME_OBJECT ? 1 + CONSTRAIN_SEEN_WORDS : 3;
 }
 
-/* A frame whose words are 0. */
+/* Returns a frame with all words 0. */
 static inline struct constrain_frame constrain_frame_new(enum constrain_frame_kind kind,
                                                          uint32_t index, uint32_t next)
 {
@@ -109,46 +109,46 @@ static inline struct constrain_frame constrain_frame_new(enum constrain_frame_ki
 
 struct constrain_state {
     const struct constraint *constraint;
-    const struct constrain_names *names; /* NULL: named tokens are not read */
+    const struct constrain_names *names; /* NULL: named tokens cannot be read */
     struct constrain_frame *frame;       /* frame[0] is the empty stack */
     uint32_t n_frame, frame_room;
     uint32_t *slot, n_slot; /* hash table of frame indices; 0: free */
     uint32_t *mark, mark_room, stamp;
-    uint32_t *top, n_top, top_room;    /* the stacks; if 0 is among them, the text may end */
+    uint32_t *top, n_top, top_room;    /* the stacks; the text may end if 0 is among them */
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
-    uint32_t *todo, n_todo, todo_room; /* emitted, before calls and returns */
-    uint32_t *before, before_room;     /* the stacks before a trial */
-    uint32_t *named, named_room; /* the stacks after a named token, while its bytes are read */
+    uint32_t *todo, n_todo, todo_room; /* emitted stacks, before calls and returns */
+    uint32_t *before, before_room;     /* the saved stacks during a trial */
+    uint32_t *named, named_room; /* the stacks after a named token, while its bytes are read too */
     uint32_t steps;
-    uint32_t sweep_at; /* number of frames at which unused ones are dropped */
+    uint32_t sweep_at; /* number of frames at which unused ones are removed */
     bool failed;       /* a limit was exceeded; see err */
     struct base_error *err;
 };
 
-/* The hash by content of a stack whose top is f. */
+/* Returns the hash, by content, of a stack whose top frame is f. */
 uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f);
-/* The index of an equal frame with all fields but hash set; 0 on failure. */
+/* Returns the index of the frame equal to f, whose fields except hash are set; 0 on failure. */
 uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f);
-/* Adds a stack to the set after this byte. */
+/* Adds a stack to the emitted ones. */
 void constrain_state_emit(struct constrain_state *s, uint32_t stack);
-/* Adds the stacks that the emitted stacks become without reading a byte. */
+/* Adds the stacks that the emitted stacks become by calls and returns, without reading a byte. */
 void constrain_state_close(struct constrain_state *s);
-/* Emits the stacks that follow from one stack and a byte. */
+/* Emits the stacks that follow `stack` after a byte. */
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
-/* Emits and closes the stacks after a byte, or after token `id` if it is named, into out[]. */
+/* Write the stacks after a byte, or after token `id` if a name denotes it, to out[]. */
 void constrain_state_step_byte(struct constrain_state *s, uint8_t byte);
 void constrain_state_step_token(struct constrain_state *s, int32_t id);
-/* Emits the stacks that an automaton's frame becomes by calls and returns only. */
+/* Emits the stacks that an automaton's frame becomes only by calls and returns. */
 void constrain_state_leave(struct constrain_state *s, uint32_t stack);
-/* Begins a new empty set `out`. */
+/* Begins an empty set out[]. */
 void constrain_state_begin(struct constrain_state *s);
-/* Drops the frames from `count` on: nothing may refer to them. */
+/* Removes the frames from index `count` on, which no stack may contain. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count);
-/* A hash of the state's stacks by content, in any order; string lengths at the top that no token
- * can distinguish are equal. */
+/* Computes a hash of the state's stacks by content, independent of their order. String lengths at
+ * the top that no token can distinguish count as equal. */
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
-/* Saves the present stacks and restores them after bytes that were read on trial. No other function
- * may use the state in between. */
+/* Save the present stacks, and restore them after bytes that were read on trial. Nothing else may
+ * use the state in between. */
 struct constrain_trial {
     uint32_t n_top, n_frame, sweep_at;
 };

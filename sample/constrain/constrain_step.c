@@ -14,7 +14,7 @@ static void add_out(struct constrain_state *s, uint32_t stack)
     }
 }
 
-/* A list instead of recursion: chains of calls may be of any length. */
+/* A work list instead of recursion, because chains of calls may be of any length. */
 void constrain_state_close(struct constrain_state *s)
 {
     while (s->n_todo && !s->failed) {
@@ -75,7 +75,7 @@ void constrain_state_step_byte(struct constrain_state *s, uint8_t byte)
     constrain_state_close(s);
 }
 
-/* Whether a frame of a named token reads token `id`. */
+/* Returns whether the top frame of a stack is before a name that denotes token `id`. */
 static bool is_named(const struct constrain_state *s, uint32_t stack, int32_t id)
 {
     const struct constrain_frame *f = &s->frame[stack];

@@ -100,7 +100,7 @@ struct constraint *constraint_from_schemas(const char *text, size_t size,
 
 /* -- states -- */
 
-/* The stack of a frame on `below`. */
+/* Returns the stack of a new frame on top of `below`. */
 static uint32_t push(struct constrain_state *s, uint32_t kind, uint32_t index, uint32_t below)
 {
     struct constrain_frame f = constrain_frame_new(kind, index, below);
@@ -128,8 +128,8 @@ static bool start(struct constrain_state *s, struct base_error *err)
     return !s->failed;
 }
 
-/* Makes the emitted set the state's own. */
-static void take(struct constrain_state *s)
+/* Replaces the state's stacks by out[]. */
+static void set_stacks(struct constrain_state *s)
 {
     uint32_t *top = s->top, room = s->top_room;
     s->top = s->out;
@@ -153,7 +153,7 @@ struct constrain_state *constrain_state_new(const struct constraint *c, struct b
         constrain_state_free(s);
         return NULL;
     }
-    take(s);
+    set_stacks(s);
     return s;
 }
 
@@ -197,11 +197,11 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
     return NULL;
 }
 
-/* Drops frames that no stack contains; the others keep their order, so each frame follows those
- * below it. */
+/* Removes frames that no stack contains. The others keep their order, so each frame comes after the
+ * frames below it. */
 static void sweep(struct constrain_state *s)
 {
-    uint32_t *moved = s->mark, kept = 0; /* marks are free between bytes */
+    uint32_t *moved = s->mark, kept = 0; /* mark[] has no other use between two bytes */
     memset(moved, 0, s->n_frame * sizeof *moved);
     moved[0] = 1;
     for (uint32_t i = 0; i < s->n_top; i++) moved[s->top[i]] = 1;
@@ -240,7 +240,7 @@ bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t s
             constrain_state_rewind(s, before);
             return true;
         }
-        take(s);
+        set_stacks(s);
         if (s->n_frame > s->sweep_at) sweep(s);
     }
     return true;
@@ -273,7 +273,7 @@ bool constrain_state_take(struct constrain_state *s, int32_t id, const char *byt
         s->named[n] = s->out[n];
     }
     if (s->failed) return false;
-    s->sweep_at = UINT32_MAX; /* frames of named[] stay */
+    s->sweep_at = UINT32_MAX; /* no sweep: it would remove the frames of named[] */
     const bool ok = constrain_state_feed(s, bytes, size, &used, err);
     s->sweep_at = sweep_at;
     if (!ok) return false;
@@ -322,7 +322,8 @@ bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t)
 
 void constrain_trial_end(struct constrain_state *s, struct constrain_trial *t)
 {
-    if (s->top_room < t->n_top) take(s); /* the two lists were swapped: this one has room */
+    if (s->top_room < t->n_top)
+        set_stacks(s); /* the two lists were swapped, and this one has the room */
     if (t->n_top) memcpy(s->top, s->before, t->n_top * sizeof *s->top);
     s->n_top = t->n_top;
     constrain_state_rewind(s, t->n_frame);

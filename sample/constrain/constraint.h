@@ -1,132 +1,136 @@
 /* sample/constrain/constraint.h: constraints on a text: grammars, expressions, choices, JSON
  * schemas.
  *
- * Owns: the compiled form of each, the state of one text under it, and masks of the tokens that may
- * come next. Refuses: models, tokenizers (a vocabulary comes through a callback), printing. Fails
- * closed: a construct that cannot be enforced is a compile error that names it, with line and
- * column. The compiled form is immutable: any number of states and threads may share it. It is a
- * set of deterministic automata that call each other, and frames for JSON; a state is a set of
- * stacks of their positions, shared and bounded (CONSTRAIN_MAX_*), so that time and memory are
- * bounded for any text. */
+ * Contains the compiled form of each, the state of one text, and masks of the tokens that may come
+ * next; no models, tokenizers (a callback returns the bytes of tokens) or printing. A construct
+ * that cannot be enforced is a compile error that names it, with line and column. The compiled form
+ * is immutable: any number of states and threads may share it. It is a set of deterministic
+ * automata that call each other, and frames for JSON; a state is a set of stacks of positions in
+ * these, shared and bounded (CONSTRAIN_MAX_*), so that time and memory are bounded for any text. */
 #ifndef SAMPLE_CONSTRAIN_CONSTRAINT_H
 #define SAMPLE_CONSTRAIN_CONSTRAINT_H
 
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Limits. Exceeding one is BASE_USAGE when compiling and BASE_FAILED when running. */
+/* Limits. Exceeding one is BASE_USAGE while compiling and BASE_FAILED while reading a text. */
 enum {
     CONSTRAIN_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
-    CONSTRAIN_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
+    CONSTRAIN_MAX_NESTING = 200,    /* nested groups, and nested values of a schema */
     CONSTRAIN_MAX_REPEAT = 1000000, /* m and n of {m,n} */
-    CONSTRAIN_MAX_NFA = 1 << 21, /* states before determinization, per rule; four times the moves */
+    CONSTRAIN_MAX_NFA = 1 << 21, /* states before determinization, per rule; moves: 4 times that */
     CONSTRAIN_MAX_DFA = 1 << 20, /* states of one automaton */
     CONSTRAIN_MAX_MOVES = 1 << 25,  /* states times classes of bytes of one automaton */
-    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves examined for one automaton: seconds */
-    CONSTRAIN_MAX_SETS = 1 << 22,   /* states before determinization, over all states after it */
+    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves examined for one automaton: a few seconds */
+    CONSTRAIN_MAX_SETS = 1 << 22,   /* sum of the sizes of the state sets of one determinization */
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
     CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
     CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
     CONSTRAIN_MAX_NAMES = 504,      /* named properties of one object */
-    CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
+    CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of alternatives at one place of a schema */
     CONSTRAIN_MAX_PLACES = 20000,   /* different places of a schema, combinations included */
-    CONSTRAIN_MAX_STACKS = 4096,    /* ways to read the text at once */
-    CONSTRAIN_MAX_FRAMES = 1 << 20, /* frames of all stacks: bounds the depth of a text */
+    CONSTRAIN_MAX_STACKS = 4096,    /* alternative readings of the text so far */
+    CONSTRAIN_MAX_FRAMES = 1 << 20, /* frames of all stacks: bounds the nesting of a text */
     CONSTRAIN_MAX_STEPS = 1 << 18   /* moves per byte of text */
 };
 
-struct constraint;                          /* opaque; the caller owns it */
-void constraint_free(struct constraint *c); /* NULL is fine */
+struct constraint;                          /* opaque */
+void constraint_free(struct constraint *c); /* accepts NULL */
 
-/* All compile functions: NULL and BASE_USAGE with "line L, column C: ..." in the text.
+/* Compile functions return a constraint that the caller frees, or NULL with BASE_USAGE and "line L,
+ * column C: ..." in the message.
  *
- * A GBNF grammar; the text must derive from `root`. Left recursion is refused. */
+ * Compiles a GBNF grammar; the text must derive from `root`. Left recursion is an error. */
 struct constraint *constraint_from_grammar(const char *text, size_t size, struct base_error *err);
 
-/* A token that a grammar names: it is read as a token (constrain_state_take), never by its bytes,
- * and not within another token. */
+/* A token that a grammar names. It is read as a token (constrain_state_take), never by its bytes,
+ * and never within another token. */
 struct constrain_token {
     const char *text; /* "<text>", angle brackets included, or "<[id]>" */
-    bool negated;     /* any token but this */
+    bool negated;     /* any token but this one */
     uint32_t line, column;
 };
-/* The number of token names, and the name of one number; NULL if that number names no token. */
+/* Return the number of token names, and the name of a number; NULL if that number names no
+ * token. */
 uint32_t constraint_token_count(const struct constraint *c);
 const struct constrain_token *constraint_token(const struct constraint *c, uint32_t which);
 
-/* A regular expression that the whole text must match: characters, classes, \d \w \s \D \W \S,
- * `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (text
- * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. (?=...) and
- * (?!...) at the beginning. Refused by name: other look-around, back-references, \b, \B, flags.
- * Matches code points, never half of one. */
+/* Compiles a regular expression that the whole text must match: characters, classes, \d \w \s \D \W
+ * \S, `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (of
+ * the text only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category, and
+ * (?=...) and (?!...) at the beginning. Other look-around, back-references, \b, \B and flags are
+ * errors that name them. It matches whole code points. */
 struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err);
 
-/* One of `count` texts, byte for byte. */
+/* Compiles a choice of `count` texts, which are compared byte for byte. */
 struct constraint *constraint_from_choices(const char *const *choices, size_t count,
                                            struct base_error *err);
 
 struct constrain_schema_options {
-    /* true: a subset that suits generation: little white space; numbers with a bound or a step have
-     * no exponent. false: every JSON text that the schema accepts. */
+    /* true: a subset for generation, with little white space, and without exponents in numbers that
+     * have a bound or a step. false: every JSON text that the schema accepts. */
     bool generate;
-    /* With `generate`, false: if a schema names properties and does not mention others (no
+    /* With `generate`. false: if a schema names properties and does not mention others (no
      * additionalProperties, no pattern that matches), only the named ones are generated. true: any
      * other name may be generated too, as the schema allows. */
     bool open;
-    const char *const *lenient; /* keywords that may be left unenforced */
+    const char *const *lenient; /* keywords that need not be enforced */
     size_t n_lenient;
-    const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
-    size_t n_members;           /* set by constraint_from_schemas; 0 */
+    const char *lenient_advice; /* for messages: how the user adds such a keyword; or NULL */
+    size_t n_members;           /* 0; constraint_from_schemas sets it */
 };
 
-/* A JSON schema (draft 2020-12). Properties may be in any order; a name that the schema mentions
- * may occur once. `format` and the other annotations do not restrict, as the draft specifies. A
- * string with half a surrogate pair is never accepted. */
+/* Compiles a JSON schema (draft 2020-12). Properties may be in any order; a name that the schema
+ * mentions may occur once. `format` and the other annotations do not restrict, as the draft
+ * specifies. A string never contains half of a surrogate pair. */
 struct constraint *constraint_from_schema(const char *text, size_t size,
                                           const struct constrain_schema_options *options,
                                           struct base_error *err);
 
-/* Texts around a JSON value. */
+/* The texts around a JSON value. */
 struct constrain_around {
     const char *before, *after; /* UTF-8; may be empty */
 };
 
-/* One of `count` (at least one) texts: around[i].before, a JSON value that satisfies member i of
- * the schema's `anyOf`, around[i].after. The schema has no other keyword; its `count` members are
- * objects. options->generate must be true. BASE_USAGE also for a member that no value satisfies. */
+/* Compiles a choice of `count` >= 1 texts: around[i].before, a JSON value that satisfies member i
+ * of the schema's `anyOf`, around[i].after. The schema must have no other keyword, its `count`
+ * members must be objects, and options->generate must be true. A member that no value satisfies is
+ * BASE_USAGE too. */
 struct constraint *constraint_from_schemas(const char *text, size_t size,
                                            const struct constrain_around *around, size_t count,
                                            const struct constrain_schema_options *options,
                                            struct base_error *err);
 
-/* Any JSON object. */
+/* Compiles the constraint "any JSON object". */
 struct constraint *constraint_json_object(bool generate, struct base_error *err);
 
 /* -- the state of one text -- */
 
-struct constrain_state; /* opaque; the caller owns it; the constraint must outlive it */
+struct constrain_state; /* opaque; the constraint must outlive it */
 struct constrain_state *constrain_state_new(const struct constraint *c, struct base_error *err);
 struct constrain_state *constrain_state_clone(const struct constrain_state *s,
                                               struct base_error *err);
-void constrain_state_free(struct constrain_state *s); /* NULL is fine */
+void constrain_state_free(struct constrain_state *s); /* accepts NULL */
 
-/* The tokens of a vocabulary that names of tokens denote. */
+/* The tokens of a vocabulary that the names of tokens denote. */
 struct constrain_names {
     const int32_t *id;   /* [constraint_token_count] */
     const uint64_t *any; /* a bit for each token that a negated name may denote */
     int32_t two[2];      /* two of those tokens, for completions; -1: there are fewer */
 };
-/* Sets the names of this state and its clones; `names` must outlive them. Without names no named
- * token is read. */
+/* Sets the names for this state and its clones; `names` must outlive them. A state without names
+ * reads no named token. */
 void constrain_state_name(struct constrain_state *s, const struct constrain_names *names);
 
-/* Reads token `id` (-1: only its bytes) as a named token, as its bytes, or both, as the constraint
- * allows. *accepted false: the constraint allows neither, and the state must not be used again. */
+/* Reads token `id` as a named token, as its bytes, or both, as the constraint allows; -1: only as
+ * its bytes. *accepted false: the constraint allows neither, and the state must not be used again.
+ * Returns false with an error as constrain_state_feed. */
 bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
                           bool *accepted, struct base_error *err);
 
-/* Reads bytes until one is not allowed; *used is the number of bytes read. A refused byte is not an
- * error. false: a limit was exceeded (BASE_FAILED) or no memory. */
+/* Reads bytes up to the first one that is not allowed and sets *used to the number of bytes read. A
+ * byte that is not allowed is not an error. Returns false with BASE_FAILED if a limit is exceeded,
+ * or BASE_NO_MEMORY. */
 bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
                           struct base_error *err);
 bool constrain_state_may_end(const struct constrain_state *s); /* the text so far is complete */
@@ -134,62 +138,63 @@ bool constrain_state_may_continue(const struct constrain_state *s); /* some byte
 
 /* -- completions -- */
 
-struct constrain_finisher; /* opaque: shortest completions of one constraint; not thread-safe */
-/* `usable` (NULL: all): the bytes, of 256, that a completion may contain; the ASCII bytes of JSON
- * syntax are always usable. */
+struct constrain_finisher; /* opaque: the shortest completions of one constraint; not thread-safe */
+/* Creates one for a constraint, which must outlive it. `usable` (NULL: all) marks the bytes, of
+ * 256, that a completion may contain; the ASCII bytes of JSON syntax are always usable. */
 struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
                                                   struct base_error *err);
-void constrain_finisher_free(struct constrain_finisher *f); /* NULL is fine */
-/* The number of bytes and named tokens that complete the text after a token (see
- * constrain_state_take; id -1 and size 0: now), as far as it is known without a search; UINT64_MAX:
- * the token is not allowed, or no completion is known. The state does not change. */
+void constrain_finisher_free(struct constrain_finisher *f); /* accepts NULL */
+/* Computes the number of bytes and named tokens that complete the text after a token (see
+ * constrain_state_take; id -1 and size 0: after the present text), without a search. *rest
+ * UINT64_MAX: the token is not allowed, or the number needs a search. The state does not change. */
 bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
-/* Appends bytes that complete the text after a token, as few as found, at most about `max`; they
- * are checked against the constraint. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
- * grammar allows, and its id as an int32_t. *found false: none were found. The state does not
+/* Appends bytes that complete the text after a token, as few as the search finds and at most about
+ * `max`, checked against the constraint. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
+ * grammar allows, and its id as an int32_t. *found false: the search found none. The state does not
  * change. */
 enum { CONSTRAIN_TOKEN_BYTE = 0xff };
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
-/* Appends the bytes that must come next, at most `max`: up to a place where the text may continue
- * in more than one way or be complete. *ends: the text is complete there, and nothing may follow.
- * The state does not change. */
+/* Appends the bytes that must come next, at most `max`: up to the first place where the text may be
+ * complete or continue in more than one way. *ends: the text is complete there and nothing may
+ * follow. The state does not change. */
 bool constrain_state_only_text(struct constrain_state *s, size_t max, struct base_buffer *out,
                                bool *ends, struct base_error *err);
 
 /* -- masks of tokens -- */
 
-struct constrain_token_trie; /* opaque: a trie of the tokens' bytes; immutable; the caller owns it
-                              */
-/* Appends the bytes of token `id`; nothing for tokens that constraints never allow. */
+struct constrain_token_trie; /* opaque: a trie of the tokens' bytes; immutable */
+/* Appends the bytes of token `id` to `out`; none for a token that constraints never allow. */
 typedef void constrain_token_bytes_fn(void *context, int32_t id, struct base_buffer *out);
 struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
                                                       constrain_token_bytes_fn *bytes,
                                                       void *context, struct base_error *err);
-void constrain_token_trie_free(struct constrain_token_trie *v); /* NULL is fine */
+void constrain_token_trie_free(struct constrain_token_trie *v); /* accepts NULL */
 
 struct constrain_retokenizer; /* opaque: caches the previous text; not thread-safe */
 struct constrain_retokenizer *constrain_retokenizer_new(const struct constrain_token_trie *v,
                                                         struct base_error *err);
-void constrain_retokenizer_free(struct constrain_retokenizer *p); /* NULL is fine */
-/* The fewest tokens whose bytes are bytes[0..size), in ids (room for `size`); *count 0 if there are
- * none. The common suffix with the previous text is not computed again. */
+void constrain_retokenizer_free(struct constrain_retokenizer *p); /* accepts NULL */
+/* Finds the fewest tokens whose concatenated bytes are bytes[0..size): writes them to `ids` (with
+ * room for `size`) and their number to *count; 0 if there are none. Work for the longest common
+ * suffix with the previous text is reused. */
 bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, size_t size,
                           int32_t *ids, size_t *count, struct base_error *err);
 
 struct constrain_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
-/* `cache_bytes` bounds the masks kept; both objects must outlive the masker. */
+/* `cache_bytes` bounds the memory of cached masks; `c` and `v` must outlive the masker. */
 struct constrain_masker *constrain_masker_new(const struct constraint *c,
                                               const struct constrain_token_trie *v,
                                               uint64_t cache_bytes, struct base_error *err);
-void constrain_masker_free(struct constrain_masker *m); /* NULL is fine */
+void constrain_masker_free(struct constrain_masker *m); /* accepts NULL */
 
-/* Bit `id & 63` of word `id >> 6` is set if the token is allowed next; valid until the next call.
- * The caller decides on end-of-text tokens (constrain_state_may_end). All states of a masker have
- * the same names. NULL on an exceeded limit. The state does not change. */
+/* Returns a mask of the tokens that are allowed next: bit `id & 63` of word `id >> 6`. It is valid
+ * until the next call. It does not contain end-of-text tokens: the caller adds them by
+ * constrain_state_may_end. All states of a masker must have the same names. Returns NULL if a limit
+ * is exceeded. The state does not change. */
 const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
                                       struct base_error *err);
 

@@ -2,7 +2,7 @@
 #include "sample/constrain/decimal.h"
 #include <string.h>
 
-/* Exponents past this are clamped: no number has enough digits for a difference. */
+/* Larger exponents are clamped to this: no number has enough digits for a difference. */
 enum { EXPONENT_LIMIT = 1000000000 };
 
 bool constrain_decimal_read(struct constrain_decimal *d, const char *text, size_t size)
@@ -74,7 +74,7 @@ __int128 constrain_decimal_scaled(const struct constrain_decimal *d, bool *exact
 {
     const __int128 limit = (__int128)1000000000000000000 * 10000000000000000;
     __int128 value = 0;
-    int64_t places = d->exponent + CONSTRAIN_DECIMAL_SCALE + d->n_digit; /* digits to take */
+    int64_t places = d->exponent + CONSTRAIN_DECIMAL_SCALE + d->n_digit; /* digits to use */
     *exact = places >= (int64_t)d->n_digit;
     for (int64_t i = 0; i < places && value < limit; i++)
         value = value * 10 + (i < (int64_t)d->n_digit ? d->digit[i] : 0);

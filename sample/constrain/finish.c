@@ -1,19 +1,19 @@
 /* sample/constrain/finish.c: the shortest completion of a text: for each frame the fewest bytes
- * that end it, for a stack their sum. Frames of JSON values are in finish_json.c; for some
- * conditions (marks of several kinds at once) the number is an estimate, so a completion is always
- * checked by the automata before it is returned. See constraint.h. */
+ * that end it, and for a stack their sum. finish_json.c has the frames of JSON values. Some
+ * conditions (marks of several kinds at once) have only an estimate, so the automata check a
+ * completion before it is returned. See constraint.h. */
 #include "sample/constrain/finish.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* -- tables -- */
 
-/* One relaxation pass over an automaton; true if any completion became shorter. */
+/* Does one relaxation pass over an automaton. Returns whether any completion became shorter. */
 static bool shorten(const struct constrain_finisher *f, uint32_t which)
 {
     const struct constrain_dfa *d = f->constraint->dfa[which];
     uint32_t **rest = f->dfa, *mine = rest[which];
-    bool changed = false, usable[256] = {false}; /* classes with a byte to use */
+    bool changed = false, usable[256] = {false}; /* classes with at least one usable byte */
     for (int b = 0; b < 256; b++) usable[d->class_of[b]] |= f->usable[b];
     for (uint32_t q = d->n_state; q-- > 1;) {
         uint32_t min = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : mine[q];
@@ -23,7 +23,7 @@ static bool shorten(const struct constrain_finisher *f, uint32_t which)
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
-            /* a rule without an automaton is one named token */
+            /* A rule without an automaton is one named token. */
             uint32_t sum = back ? constrain_add(rest[callee] ? rest[callee][1] : 1, mine[back])
                                 : CONSTRAIN_NEVER;
             if (sum < min) min = sum;
@@ -86,7 +86,8 @@ void constrain_finisher_free(struct constrain_finisher *f)
 
 /* -- stacks -- */
 
-/* A frame caches the sum of the frames below, so that the next search ends there. */
+/* Sums the frames of a stack. A frame caches the sum from it downwards, where the next search
+ * ends. */
 static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, uint32_t stack,
                        uint32_t *rest)
 {
@@ -108,7 +109,7 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
                            ? 1
                            : constrain_finish_frame(f, s, frame, &below);
         sum = constrain_add(sum, own);
-        if (sum == CONSTRAIN_NEVER) sum--; /* leaves room for the 1 */
+        if (sum == CONSTRAIN_NEVER) sum--; /* leaves room for adding 1 */
         frame->rest = sum + 1;
     }
     *rest = sum;
@@ -127,7 +128,7 @@ static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, co
     return true;
 }
 
-/* Reads the token, if it is not -1. */
+/* Reads a token on trial; nothing if it is -1 and has no bytes. */
 static bool read_token(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
                        bool *accepted, struct base_error *err)
 {
@@ -152,7 +153,8 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
     return ok;
 }
 
-/* The fewest bytes after one more unit; the state does not change. */
+/* Computes the fewest bytes that complete the text after one more unit. The state does not
+ * change. */
 static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint32_t unit,
                        uint32_t *rest)
 {
@@ -167,7 +169,7 @@ static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, 
     return ok;
 }
 
-/* A token that a stack's top frame names; -1 if there is none. */
+/* Returns a token that the top frame of a stack names; -1 if there is none. */
 static int32_t token_of(const struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame *f = &s->frame[stack];
@@ -176,8 +178,9 @@ static int32_t token_of(const struct constrain_state *s, uint32_t stack)
     return s->constraint->token[f->index].negated ? s->names->two[s->names->two[0] == id] : id;
 }
 
-/* The unit that leaves the fewest after it; *found false if none leaves less than `now`. Bytes that
- * end strings and values are tried first, printable bytes before others, then named tokens. */
+/* Finds the unit with the shortest rest after it; *found false if no rest is less than `now`. It
+ * tries bytes that end strings and values first, printable bytes before others, then named
+ * tokens. */
 static bool next_unit(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
                       uint32_t *unit, bool *found)
 {
@@ -206,8 +209,8 @@ static bool next_unit(struct constrain_finisher *f, struct constrain_state *s, u
     return true;
 }
 
-/* Writes bytes into lead[] until the text ends, or until it reaches a state of the latest
- * completion with *tail bytes left. */
+/* Writes bytes to lead[] until the text ends, or until it reaches a state of the latest completion,
+ * which then has *tail bytes left. */
 static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, size_t max,
                       uint32_t *tail, bool *found, struct base_error *err)
 {
@@ -237,7 +240,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
     return true;
 }
 
-/* Replaces the latest completion by lead[] and the last `tail` units of it. */
+/* Replaces the latest completion by lead[] and its own last `tail` units. */
 static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_buffer *out,
                      struct base_error *err)
 {
@@ -272,8 +275,8 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
 
 /* -- determined bytes -- */
 
-/* The byte that must come next; *only false if several may, or a named token. The state does not
- * change. */
+/* Finds the byte that must come next; *only false if several may, or a named token. The state does
+ * not change. */
 static bool only_byte(struct constrain_state *s, char *byte, bool *only)
 {
     const uint32_t frames = s->n_frame;

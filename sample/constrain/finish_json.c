@@ -7,7 +7,7 @@
 
 /* -- strings -- */
 
-/* The size of one byte of a string's content as JSON text, in its shortest form. */
+/* Returns the size of one byte of a string's content as JSON text, in its shortest form. */
 static uint32_t written(const struct constrain_finisher *f, uint32_t byte)
 {
     if (byte == '"' || byte == '\\') return 2;
@@ -15,7 +15,7 @@ static uint32_t written(const struct constrain_finisher *f, uint32_t byte)
     return byte && strchr("\b\f\n\r\t", (int)byte) ? 2 : 6;
 }
 
-/* The fewest bytes for each class of bytes. */
+/* Computes the fewest bytes of JSON text for each class of bytes. */
 static void class_costs(const struct constrain_finisher *f, const struct constrain_dfa *d,
                         uint32_t cost[256])
 {
@@ -46,7 +46,7 @@ static uint32_t *fill_string(const struct constrain_finisher *f, const struct co
     return rest;
 }
 
-/* A missing code point takes one byte: strings with counted lengths accept any printable one. */
+/* Each missing code point takes one byte: strings with counted lengths accept any printable one. */
 static uint32_t string_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
     const uint32_t *rest = f->string[frame->index];
@@ -66,8 +66,8 @@ static uint32_t string_rest(const struct constrain_finisher *f, const struct con
 
 /* -- arrays -- */
 
-/* The option of the next item that adds to most counts that are too small; false if there is
- * none. */
+/* Chooses the option of the next item that increases the most counts that are too small; false if
+ * there is none. */
 static bool next_item(const struct constrain_finisher *f, const struct constrain_array *a,
                       const struct constrain_frame *frame, uint32_t *cost,
                       struct constrain_frame *after)
@@ -122,8 +122,8 @@ static uint32_t array_rest(const struct constrain_finisher *f, const struct cons
 
 /* -- objects -- */
 
-/* The fewest bytes of JSON text from state q of a name's automaton to each class of names: into
- * rest[]. States are numbered as they were found, so that a pass or two is enough. */
+/* Computes the fewest bytes of JSON text from state q of a name's automaton to each class of names.
+ * States are numbered in the order of discovery, so one or two passes are usually enough. */
 static void fill_name(const struct constrain_finisher *f, const struct constrain_object *o,
                       uint32_t q, uint32_t *rest)
 {
@@ -150,7 +150,7 @@ static void fill_name(const struct constrain_finisher *f, const struct constrain
     }
 }
 
-/* As above, from a cache; NULL and f->failed without memory. */
+/* Returns the same from a cache; NULL, and f->failed, without memory. */
 static const uint32_t *name_rests(struct constrain_finisher *f, const struct constrain_object *o,
                                   uint32_t q)
 {
@@ -164,12 +164,12 @@ static const uint32_t *name_rests(struct constrain_finisher *f, const struct con
     return *known;
 }
 
-struct choice { /* a property: its class, its option, the bytes of both */
+struct choice { /* a property: its class, its option, and the bytes of both */
     uint32_t class, marks, cost;
 };
 
-/* The allowed property that takes the fewest bytes, name[class] of them for its name. `mark`: it
- * adds to this mark; `known`: it has this number; 0: any. */
+/* Finds the allowed property with the fewest bytes; its name takes name[class]. `mark`: it must
+ * increase this mark; `known`: it must have this number; 0: any. */
 static bool choose(const struct constrain_finisher *f, const struct constrain_object *o,
                    const struct constrain_frame *frame, const uint32_t *name, uint64_t mark,
                    uint32_t known, struct choice *best)
@@ -189,11 +189,11 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
             *best = (struct choice){c, option->marks, cost};
         }
     }
-    best->cost = constrain_add(best->cost, 3); /* quotes and colon */
+    best->cost = constrain_add(best->cost, 3); /* two quotes and a colon */
     return best->cost != CONSTRAIN_NEVER;
 }
 
-/* The next property that the object still requires; *some false if it requires none. */
+/* Finds the next property that the object still requires; *some false if it requires none. */
 static bool next_need(const struct constrain_finisher *f, const struct constrain_object *o,
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
@@ -212,7 +212,7 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
 
-/* The fewest bytes from the place after a value, or (`must`) after a comma, to the closing
+/* Returns the fewest bytes from the place after a value, or (`must`) after a comma, to the closing
  * brace. */
 static uint32_t members_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                              struct constrain_frame now, bool comma, bool must)
@@ -233,7 +233,7 @@ static uint32_t members_rest(const struct constrain_finisher *f, const struct co
     }
 }
 
-/* The fewest bytes of the value of a name of class c and of what follows it. */
+/* Returns the fewest bytes of the value of a name of class c and of everything after it. */
 static uint32_t value_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                            const struct constrain_frame *frame, uint32_t c)
 {
@@ -250,7 +250,7 @@ static uint32_t value_rest(const struct constrain_finisher *f, const struct cons
     return min;
 }
 
-/* Inside a name: the class with the shortest completion. */
+/* Returns the rest inside a name: that of the class with the shortest completion. */
 static uint32_t name_rest_from(struct constrain_finisher *f, const struct constrain_object *o,
                                const struct constrain_frame *frame, uint32_t q)
 {
@@ -326,7 +326,8 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     }
 }
 
-/* The fewest bytes of a value of a place, as far as the places inside it are known. */
+/* Returns the fewest bytes of a value of a place, as far as those of the places inside it are
+ * computed. */
 static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_place *p)
 {
     static const enum constrain_frame_kind kind[] = {CONSTRAIN_FRAME_NUMBER, CONSTRAIN_FRAME_STRING,

@@ -1,4 +1,4 @@
-/* sample/constrain/grammar.c: compiles a grammar's rules into automata: small rules that are not
+/* sample/constrain/grammar.c: compiles a grammar's rules into automata. Small rules that are not
  * recursive are inlined, the others are called. See sample/constrain/grammar.h. */
 #include "sample/constrain/grammar.h"
 #include "sample/constrain/constrain_stack.h"
@@ -17,12 +17,13 @@ void constrain_grammar_free(struct constrain_grammar *g)
 /* -- inlining -- */
 
 struct plan {
-    uint32_t *size, *depth; /* per rule: states of its tree, inlined rules included */
+    uint32_t *size, *depth; /* per rule: states and depth of its tree, inlined rules included */
     uint8_t *inlined, *done;
     uint32_t *tree;
 };
 
-/* An upper bound of the states of a tree; false while it calls a rule that is not planned yet. */
+/* Computes an upper bound of the states of a tree; false while it calls a rule that is not planned
+ * yet. */
 static bool measure(const struct constrain_grammar *g, const struct plan *p, uint32_t node,
                     uint64_t *size, uint32_t *depth)
 {
@@ -50,7 +51,7 @@ static bool measure(const struct constrain_grammar *g, const struct plan *p, uin
     return true;
 }
 
-/* Plans rules whose callees are all planned; rules of a cycle remain calls. */
+/* Plans the rules whose callees are all planned; the rules of a cycle remain calls. */
 static void plan_rules(const struct constrain_grammar *g, struct plan *p)
 {
     bool changed = true;
@@ -71,7 +72,7 @@ static void plan_rules(const struct constrain_grammar *g, struct plan *p)
 
 /* -- properties of rules -- */
 
-/* Whether the rule can match a text (`bytes`), or the empty text. */
+/* Returns whether the rule can match any text (`bytes`), or the empty text. */
 static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool bytes, uint8_t *seen,
                     uint32_t *todo)
 {
@@ -94,7 +95,8 @@ static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool byt
     return false;
 }
 
-/* Adds rules that can match, given those known to, until none is added. */
+/* Marks in able[] the rules that can match, beginning with those marked already, until none is
+ * added. */
 static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_t *able,
                       uint8_t *seen, uint32_t *todo)
 {
@@ -110,7 +112,7 @@ static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_
     }
 }
 
-/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0 if
+/* Returns 1 + a rule that can be called at the rule's left edge and may be part of a cycle; 0 if
  * there is none. */
 static uint32_t left_edge_open(const struct constrain_dfa *d, const uint8_t *nullable,
                                const uint8_t *clear, uint8_t *seen, uint32_t *todo)
@@ -149,8 +151,8 @@ static bool check_left(const struct constrain_grammar *g, struct constrain_dfa *
     uint32_t at = 0;
     while (at < g->n_rule && clear[at]) at++;
     if (at == g->n_rule) return true;
-    /* Rule `at` may lead to a cycle without being part of it: after as many calls as there are
-     * rules, `at` is in the cycle. */
+    /* Rule `at` may lead to a cycle without being part of it. After as many calls as there are
+     * rules, `at` is part of the cycle. */
     for (uint32_t k = 0; k < g->n_rule; k++)
         at = left_edge_open(dfa[at], nullable, clear, seen, todo) - 1;
     return base_fail(err, BASE_USAGE,
@@ -161,7 +163,7 @@ static bool check_left(const struct constrain_grammar *g, struct constrain_dfa *
 
 /* -- building -- */
 
-/* Automata of the root and of all rules that are called from there. */
+/* Builds the automata of the root and of all rules that are called from it, directly or not. */
 static bool build_rules(const struct constrain_grammar *g, const struct plan *p,
                         struct constraint *c, uint32_t *todo, uint32_t *max_state,
                         struct base_error *err)

@@ -1,4 +1,4 @@
-/* sample/constrain/grammar.h: a parsed GBNF grammar: named rules, each a tree. Private to
+/* sample/constrain/grammar.h: a parsed GBNF grammar: named rules with one tree each. Private to
  * sample/. */
 #ifndef SAMPLE_CONSTRAIN_GRAMMAR_H
 #define SAMPLE_CONSTRAIN_GRAMMAR_H
@@ -7,7 +7,7 @@
 
 struct constrain_rule {
     char *name;
-    uint32_t tree; /* 0: called but not (yet) defined, or the name of a token */
+    uint32_t tree; /* 0: not defined (yet), or the name of a token */
     uint32_t line, column;
 };
 struct constrain_grammar {
@@ -16,14 +16,15 @@ struct constrain_grammar {
     uint32_t n_rule, rule_room;
     uint32_t root;
 };
-/* The names of tokens are rules, too: "<text>", "<[id]>", "!<...>". */
+/* Names of tokens are rules too: "<text>", "<[id]>", "!<...>". */
 static inline bool constrain_rule_is_token(const struct constrain_rule *rule)
 {
     return rule->name[0] == '<' || rule->name[0] == '!';
 }
 void constrain_grammar_free(struct constrain_grammar *g);
 
-/* Reads and checks names; BASE_USAGE with line and column. The caller frees `g` in any case. */
+/* Reads a grammar and checks its names. Fails with BASE_USAGE, with line and column. The caller
+ * frees `g` after a failure too. */
 bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_t size,
                             struct base_error *err);
 

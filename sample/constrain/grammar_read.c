@@ -10,7 +10,7 @@ struct reader {
     struct constrain_grammar *g;
     const char *text;
     size_t size, at;
-    uint32_t line, column; /* of text[at], columns in code points */
+    uint32_t line, column; /* position of text[at]; columns count code points */
     uint32_t depth;
     uint32_t *slot, n_slot; /* hash table of rule number + 1 */
     struct base_error *err;
@@ -60,7 +60,7 @@ static void skip_space(struct reader *r, bool lines)
     }
 }
 
-/* At the end of a line outside groups: whether the next line continues with `|`. */
+/* At the end of a line outside groups, returns whether the next line continues with `|`. */
 static bool goes_on(const struct reader *r)
 {
     struct reader ahead = *r;
@@ -101,7 +101,7 @@ static bool grow_names(struct reader *r)
     return true;
 }
 
-/* The rule whose name begins at `from` and ends here; a new one is entered. */
+/* Finds or adds the rule whose name is the text from `from` up to here. */
 static bool enter_name(struct reader *r, size_t from, uint32_t line, uint32_t column,
                        uint32_t *rule)
 {
@@ -133,7 +133,7 @@ static bool read_name(struct reader *r, uint32_t *rule)
     return enter_name(r, from, line, column, rule);
 }
 
-/* The name of a token: <text>, <[id]>, !<text>, !<[id]>. */
+/* Reads the name of a token: <text>, <[id]>, !<text>, !<[id]>. */
 static bool read_token(struct reader *r, uint32_t *rule)
 {
     const size_t from = r->at;
@@ -223,7 +223,7 @@ static uint32_t read_string(struct reader *r)
     return seq;
 }
 
-/* Whether a class escape such as \d begins here. */
+/* Returns whether a class escape such as \d begins here. */
 static bool begins_class(const struct reader *r)
 {
     return peek(r) == '\\' && r->at + 1 < r->size && memchr("dDwWsS", r->text[r->at + 1], 6);
@@ -307,7 +307,7 @@ static bool read_bounds(struct reader *r, uint32_t *min, uint32_t *max)
     return true;
 }
 
-/* Wraps `item` in the repetitions that follow it. */
+/* Returns `item` wrapped in the repetitions that follow it. */
 static uint32_t read_repeats(struct reader *r, uint32_t item, bool lines)
 {
     for (uint32_t count = 0;; count++) {

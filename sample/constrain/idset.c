@@ -39,7 +39,7 @@ static uint64_t hash_ids(const uint32_t *id, uint32_t n)
     return h;
 }
 
-/* Inserts only sets of the old table into the new one, so none that are `apart`. */
+/* Inserts the sets of the old table into a new one; so sets that are `apart` remain outside. */
 static bool rehash(struct constrain_idsets *s, struct base_error *err)
 {
     if (s->n_set * 2 < s->n_slot) return true;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAMES = 4000 }; /* names are compared one by one */
+enum { MAX_NAMES = 4000 }; /* of one object; each name is compared with all others */
 
 struct reader {
     struct constrain_json *j;
@@ -159,7 +159,7 @@ static bool read_children(struct reader *r, uint32_t parent, bool object)
         skip(r);
         return true;
     }
-    for (;; skip(r)) { /* the skip is over a comma */
+    for (;; skip(r)) { /* each step skips a comma */
         skip_space(r);
         if (object) {
             if (peek(r) != '"') return fail(r, "expected a name in quotes");
@@ -230,7 +230,7 @@ bool constrain_json_read(struct constrain_json *j, const char *text, size_t size
     struct reader r = {j, text, size, 0, 1, 1, 0, err};
     if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the schema is too long");
     j->n_node = 1;
-    base_buffer_add(&j->text, "", 0); /* offsets into it are taken from now on */
+    base_buffer_add(&j->text, "", 0); /* allocates, so that data is not NULL */
     if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     if (!read_value(&r)) return false;
     skip_space(&r);

@@ -18,8 +18,8 @@ enum constrain_json_kind {
 struct constrain_json_node {
     enum constrain_json_kind kind;
     uint32_t child, sibling, count; /* node indices; 0: none */
-    uint32_t name, name_size;       /* decoded, in text.data, for members of an object */
-    uint32_t text, text_size;       /* decoded string, or the number as written, in text.data */
+    uint32_t name, name_size;       /* decoded, in text.data: the name of a member */
+    uint32_t text, text_size;       /* in text.data: a decoded string, or a number as written */
     uint32_t line, column;
 };
 struct constrain_json {
@@ -27,12 +27,13 @@ struct constrain_json {
     uint32_t n_node, node_room;
     struct base_buffer text;
 };
-/* BASE_USAGE with line and column. Values nest at most CONSTRAIN_MAX_NESTING deep. */
+/* Reads a JSON text. Fails with BASE_USAGE, with line and column; values nest at most
+ * CONSTRAIN_MAX_NESTING deep. */
 bool constrain_json_read(struct constrain_json *j, const char *text, size_t size,
                          struct base_error *err);
 void constrain_json_free(struct constrain_json *j);
 
-/* The member of that name; 0 if there is none or the node is not an object. */
+/* Returns the value of the member of that name; 0 if there is none or the node is not an object. */
 uint32_t constrain_json_member(const struct constrain_json *j, uint32_t node, const char *name,
                                size_t size);
 bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char *text);

@@ -1,8 +1,8 @@
-/* sample/constrain/mask.c: the tokens that are allowed next. Two caches: whole masks by the content
- * of the state, and masks that depend on the top frame only (inside a string, inside an automaton).
- * Only tokens that leave the top frame are read through the stacks, and while one mask is computed,
- * each transition of a set of stacks by a byte is computed once. Plain tokens (token_trie.h) are
- * not read if a state treats all of them alike. */
+/* sample/constrain/mask.c: the tokens that are allowed next. There are two caches: complete masks
+ * by the content of the state, and masks that depend on the top frame only (inside a string, inside
+ * an automaton). Only tokens that leave the top frame are read through the stacks; while one mask
+ * is computed, each transition of a set of stacks by a byte is computed once. Plain tokens
+ * (token_trie.h) are not read if a state treats all of them alike. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/idset.h"
 #include "sample/constrain/schema_run.h"
@@ -12,30 +12,30 @@
 
 enum {
     WAYS = 4,
-    MAX_SETS = 1024,      /* sets of stacks that have numbers while a mask is computed */
-    MAX_FRAMES = 1 << 16, /* of them */
-    DEAD = UINT32_MAX     /* no set */
+    MAX_SETS = 1024,      /* number of sets of stacks that are kept while a mask is computed */
+    MAX_FRAMES = 1 << 16, /* number of frames of these sets */
+    DEAD = UINT32_MAX     /* number of the empty set */
 };
 
 _Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
                "counts that masks are cached by");
 
-/* A place in a trie where a token leaves the top frame. */
+/* A node in a trie where a token leaves the top frame, with the state q of the automaton there. */
 struct leave {
     uint32_t node, q;
-    bool plain, closes; /* in the trie of plain tokens; a closing quote was read (else: calls and
-                           returns) */
+    bool plain, closes; /* plain: the node is in the trie of plain tokens; closes: the token has
+                         * read a closing quote (otherwise it leaves by calls and returns) */
 };
 struct entry {
     uint64_t key[2];
-    uint64_t used; /* clock of the last use; 0: free */
+    uint64_t used; /* time of the last use, by `clock`; 0: free */
     uint64_t *mask;
-    struct leave *leave; /* of masks of top frames */
+    struct leave *leave; /* only in masks of top frames */
     uint32_t n_leave, leave_room;
 };
-struct depths { /* depths of plain strings, by state of one automaton */
+struct depths { /* of plain tokens, by state of one automaton: see constrain_plain_depths */
     uint8_t *min_depth, *max_depth;
-    uint32_t *loop; /* kinds of bytes that stay in the state, and LOOP_KNOWN */
+    uint32_t *loop; /* kinds of bytes that lead from the state to itself, and LOOP_KNOWN */
 };
 #define LOOP_KNOWN 0x80000000u
 struct bytes { /* a set of bytes */
@@ -44,28 +44,27 @@ struct bytes { /* a set of bytes */
 struct constrain_masker {
     const struct constraint *constraint;
     const struct constrain_token_trie *vocab;
-    struct entry *whole, *top; /* [n_set][WAYS] */
+    struct entry *whole, *top; /* [n_set][WAYS] each */
     uint32_t n_set, words;
     uint64_t clock;
-    uint64_t *mask; /* being computed */
+    uint64_t *mask; /* the mask under construction */
 
-    /* Sets of stacks, numbered while there is room; further sets are temporary, one for each depth
+    /* Sets of stacks, numbered while there is room. Further sets are temporary, one for each depth
      * of a walk: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
     struct constrain_idsets sets;
-    uint32_t *next; /* [MAX_SETS][256] number + 2 of the set that a byte leads to, 1: DEAD; 0: not
-                       known yet */
-    uint32_t first_frame, numbered_frames; /* when the mask was begun; of numbered sets */
+    uint32_t *next; /* [MAX_SETS][256]: 2 + the number of the set after a byte; 1: DEAD; 0: not
+                     * computed yet */
+    uint32_t first_frame, numbered_frames; /* at the mask's begin; of numbered sets */
     bool full;
     uint32_t *stack, stack_room;
     uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
-    struct depths *string, *dfa;  /* [n_string], [n_dfa][something is below] */
-    struct bytes *first, *follow; /* [n_dfa] bytes that may begin rules, and that may follow them */
-    uint8_t *good, *min_depth,
-        *max_depth; /* [states of the largest automaton]: scratch for a name, for a fill */
+    struct depths *string, *dfa;  /* [n_string], [n_dfa][1 if there are frames below] */
+    struct bytes *first, *follow; /* [n_dfa]: bytes that may begin a rule, and that may follow it */
+    uint8_t *good, *min_depth, *max_depth; /* [states of the largest automaton]: scratch */
     uint32_t *todo;
 };
 
-/* The states of the largest automaton. */
+/* Returns the number of states of the largest automaton. */
 static uint32_t max_states(const struct constraint *c)
 {
     uint32_t max = 1;
@@ -96,8 +95,8 @@ static bool has_byte(const struct bytes *set, uint8_t byte)
     return set->bit[byte >> 6] >> (byte & 63) & 1;
 }
 
-/* The bytes that may come next in state q of a rule by calls and returns, as far as the sets are
- * complete. */
+/* Returns the bytes that may come next in state q of a rule by calls and returns, as far as the
+ * sets are complete. */
 static struct bytes next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
     const struct constrain_dfa *d = m->constraint->dfa[rule];
@@ -120,7 +119,7 @@ static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, 
 static void find_follow(struct constrain_masker *m)
 {
     const struct constraint *c = m->constraint;
-    /* Before a JSON value: any byte, a superset of those that may come. */
+    /* Before a JSON value any byte may follow, which is a superset of the possible ones. */
     for (uint32_t i = 0; i < c->n_part; i++)
         memset(&m->follow[c->part[i].before], 0xff, sizeof *m->follow);
     for (bool changed = true; changed;) {
@@ -196,7 +195,8 @@ void constrain_masker_free(struct constrain_masker *m)
     free(m);
 }
 
-/* The entry of a key, or the least recently used one of its set, emptied (*found false). */
+/* Returns the entry of a key; if there is none (*found false), the least recently used entry of its
+ * set, emptied. */
 static struct entry *look_up(struct constrain_masker *m, struct entry *table, const uint64_t key[2],
                              bool *found, struct base_error *err)
 {
@@ -215,7 +215,7 @@ static struct entry *look_up(struct constrain_masker *m, struct entry *table, co
         base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
         return NULL;
     }
-    oldest->used = 0; /* until it is filled */
+    oldest->used = 0; /* free until the caller fills it */
     oldest->key[0] = key[0];
     oldest->key[1] = key[1];
     oldest->n_leave = 0;
@@ -223,7 +223,7 @@ static struct entry *look_up(struct constrain_masker *m, struct entry *table, co
     return oldest;
 }
 
-/* Allows the tokens that end at the nodes from..to - 1. */
+/* Allows the tokens that end at the nodes from .. to - 1. */
 static void allow_all(const struct constrain_trie *v, uint64_t *mask, uint32_t from, uint32_t to)
 {
     for (uint32_t t = v->node[from].token; t < v->node[to].token; t++)
@@ -245,8 +245,8 @@ static bool begin_sets(struct constrain_masker *m, struct constrain_state *s)
     return constrain_idsets_clear(&m->sets, s->err);
 }
 
-/* The emitted stacks (0 among them: the text may end, and nothing follows) as a set; a temporary
- * one belongs to `depth`. */
+/* Stores the emitted stacks (0 among them: the text may end, and nothing follows) as a set. A
+ * temporary set belongs to `depth`. */
 static bool keep_set(struct constrain_masker *m, struct constrain_state *s, uint32_t depth,
                      uint32_t *number)
 {
@@ -276,7 +276,7 @@ static bool keep_set(struct constrain_masker *m, struct constrain_state *s, uint
     return true;
 }
 
-/* The stacks of a set. */
+/* Returns the n stacks of a set. */
 static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set, uint32_t *n)
 {
     if (set < MAX_SETS) {
@@ -287,23 +287,24 @@ static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set,
     return m->stack + m->from[set - MAX_SETS];
 }
 
-/* Frees the frames of temporary sets of deeper places; *depth is the depth of the next place. */
-static void forget(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
-                   uint32_t depth)
+/* Frees the frames of the temporary sets deeper than this one, before the walk reads at `depth`. */
+static void rewind_sets(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
+                        uint32_t depth)
 {
     if (!m->full) return;
     constrain_state_rewind(s, set < MAX_SETS ? m->numbered_frames : m->frames[depth - 1]);
     if (set < MAX_SETS) m->from[depth] = 0;
 }
 
-/* The set after a byte, for a place of this depth (from 1 on); DEAD if the byte cannot follow. */
+/* Returns the number of the set after a byte, at this depth (from 1 on); DEAD if the byte cannot
+ * follow. */
 static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                      uint8_t byte, uint32_t depth)
 {
     uint32_t n, to = DEAD;
     uint32_t *known = set < MAX_SETS ? &m->next[(size_t)set * 256 + byte] : NULL;
     if (known && *known) return *known - 2;
-    forget(m, s, set, depth);
+    rewind_sets(m, s, set, depth);
     const uint32_t frames = s->n_frame;
     constrain_state_begin(s);
     const uint32_t *stack = stacks_of(m, set, &n);
@@ -321,7 +322,7 @@ static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint
     return to;
 }
 
-/* Allows the tokens below `root`, whose set has depth 0. */
+/* Allows the tokens below `root`; the set has depth 0. */
 static void walk(struct constrain_masker *m, struct constrain_state *s,
                  const struct constrain_trie *trie, uint32_t root, uint32_t set)
 {
@@ -330,7 +331,7 @@ static void walk(struct constrain_masker *m, struct constrain_state *s,
     uint32_t path[CONSTRAIN_MAX_TOKEN + 1], n;
     path[0] = set;
     for (uint32_t i = root + 1; i < end && !s->failed;) {
-        const uint32_t depth = node[i].depth - base; /* 1 for children of the root */
+        const uint32_t depth = node[i].depth - base; /* 1 for the children of the root */
         const uint32_t to = step(m, s, path[depth - 1], node[i].byte, depth);
         path[depth] = to;
         if (to != DEAD) allow(trie, m->mask, i);
@@ -347,7 +348,7 @@ static bool add_leave(struct entry *e, struct leave leave, struct base_error *er
     return true;
 }
 
-/* Finds the plain depths of an automaton's states; they are computed at the first use. */
+/* Returns the plain depths of an automaton's states, which are computed at the first use. */
 static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *d,
                         struct depths *out, bool below, struct base_error *err)
 {
@@ -366,7 +367,8 @@ static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *
     return true;
 }
 
-/* Allows plain tokens if the state treats all of the same length alike; false if it does not. */
+/* Allows plain tokens if the state treats all tokens of a length alike; returns false if it does
+ * not. */
 static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t min,
                         uint32_t max)
 {
@@ -393,7 +395,7 @@ static uint32_t loop_of(const struct constrain_dfa *d, uint32_t q, uint32_t *loo
 }
 
 /* Allows the tokens that a state's frame reads without leaving it: a whole subtree at once if it is
- * plain, or if all its bytes stay in the state. */
+ * plain, or if all its bytes lead from the state to itself. */
 static bool fill_automaton(struct constrain_masker *m, const struct constrain_frame *f,
                            bool is_plain, struct entry *e, struct base_error *err)
 {
@@ -430,12 +432,12 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
     return true;
 }
 
-/* The state of a string's content or a property's name while a token is read. */
+/* The state of a string's content or a property's name during a token. */
 struct reading {
     const struct constrain_schema *schema;
     const struct constrain_dfa *d;
     const struct constrain_frame *frame;
-    const uint8_t *good; /* of a name: states that may be passed, given the names seen; or NULL */
+    const uint8_t *good; /* of a name: states from which an allowed name can be reached; or NULL */
     const struct constrain_length *length; /* of a string; NULL: of a name */
     uint32_t q[CONSTRAIN_MAX_TOKEN + 1], count[CONSTRAIN_MAX_TOKEN + 1];
     struct constrain_escape escape[CONSTRAIN_MAX_TOKEN + 1];
@@ -524,13 +526,13 @@ static bool fill(struct constrain_masker *m, const struct constrain_frame *f, st
     return fill_automaton(m, f, false, e, err);
 }
 
-/* The set from which the tokens after a leave continue, at depth 0. */
+/* Returns in *set the set with which the tokens after a leave continue, at depth 0. */
 static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
                         const struct constrain_frame *top, const struct leave *l, uint32_t *set)
 {
     struct constrain_frame f = *top;
     f.state = l->q;
-    if (f.kind == CONSTRAIN_FRAME_STRING) /* it is long enough to be closed */
+    if (f.kind == CONSTRAIN_FRAME_STRING) /* the string is long enough to be closed */
         f.string.count = m->constraint->schema->string[f.index].length.min;
     if (m->full) constrain_state_rewind(s, m->numbered_frames);
     uint32_t stack = constrain_frame_intern(s, &f);
@@ -544,7 +546,7 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
     return !s->failed && keep_set(m, s, 0, set);
 }
 
-/* The key of a top frame's entry. */
+/* Computes the key of a top frame's entry. */
 static void top_key(const struct constrain_masker *m, const struct constrain_frame *f,
                     uint64_t key[2])
 {
@@ -552,7 +554,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
     key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
     if (f->kind ==
-        CONSTRAIN_FRAME_OBJECT) { /* the names that occurred, and counts if they matter */
+        CONSTRAIN_FRAME_OBJECT) { /* the names that occurred, and the counts if they matter */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
         for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
@@ -570,7 +572,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[1] ^= more << 1;
 }
 
-/* Allows the tokens that a name denotes. */
+/* Allows the tokens that the name of the top frame denotes. */
 static void add_named(struct constrain_masker *m, const struct constrain_state *s, uint32_t stack)
 {
     const uint32_t rule = s->frame[stack].index;
@@ -584,7 +586,7 @@ static void add_named(struct constrain_masker *m, const struct constrain_state *
             m->mask[w] |= w == id >> 6 ? s->names->any[w] & ~bit : s->names->any[w];
 }
 
-/* The mask of one stack: tokens within its top frame, and tokens that leave it. */
+/* Adds the mask of one stack: tokens within its top frame, and tokens that leave it. */
 static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame top = s->frame[stack];
@@ -621,7 +623,7 @@ static bool has_own_mask(const struct constrain_frame *f)
     return f->kind <= CONSTRAIN_FRAME_TOKEN;
 }
 
-/* The mask of stacks whose top frames have no masks of their own. */
+/* Adds the mask of the stacks whose top frames have no masks of their own. */
 static bool add_others(struct constrain_masker *m, struct constrain_state *s)
 {
     uint32_t set;

@@ -1,6 +1,6 @@
 /* sample/constrain/regex.c: reads a subset of ECMAScript's regular expressions (unicode mode) into
- * a tree. Constructs that are not regular, or would differ from the standard, are errors that name
- * them. See sample/constrain/constraint.h for the list. */
+ * a tree. Constructs that are not regular, or whose meaning would differ from the standard, are
+ * errors that name them. constraint.h has the list. */
 #include "base/utf8.h"
 #include "sample/constrain/constrain_stack.h"
 #include <ctype.h>
@@ -14,10 +14,9 @@ struct reader {
     struct constrain_tree *t;
     const char *text;
     size_t size, at;
-    uint32_t line, column; /* of text[at] */
+    uint32_t line, column; /* position of text[at] */
     uint32_t depth;
-    /* Look-ahead at the beginning of the text is a condition on the whole text; elsewhere it is
-     * refused. */
+    /* Look-ahead is a condition on the whole text at its beginning, and an error elsewhere. */
     bool at_front, anchored; /* no character was matched yet; '^' was read */
     struct look {
         uint32_t node;
@@ -51,7 +50,8 @@ static bool fail(struct reader *r, const char *what)
 
 /* -- classes -- */
 
-/* General categories by their short names, and groups by their long names. */
+/* Returns whether `category` is in the group `name`: a general category by its short name, or a
+ * group by its long name. *known: the name exists. */
 static bool in_category(const char *name, size_t n, utf8proc_category_t category, bool *known)
 {
     static const struct {
@@ -146,7 +146,7 @@ static bool read_unicode(struct reader *r, uint32_t *code)
     return true;
 }
 
-/* After a backslash: a class (its ranges are added, *set is true) or a character. */
+/* Reads the rest of an escape: a class (adds its ranges, *set true) or a character. */
 static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *code)
 {
     static const char control[] = "t\tn\nv\vf\fr\r";
@@ -180,7 +180,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
         *code = (uint32_t)(c - 'a' + 1);
     } else if ((plain = memchr(control, c, sizeof control - 1)) && (plain - control) % 2 == 0) {
         *code = (unsigned char)plain[1];
-    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* a needless escape */
+    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* an unnecessary escape */
         *code = (uint32_t)c;
     } else {
         return fail(r, "unknown escape");
@@ -269,7 +269,7 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
         skip(r, 1);
         if (max < min) return fail(r, "{m,n} with m above n");
     }
-    if (peek(r) == '?') skip(r, 1); /* lazy: the same language */
+    if (peek(r) == '?') skip(r, 1); /* a lazy form describes the same texts */
     c = peek(r);
     if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to repeat");
     uint32_t node = constrain_tree_add(r->t, CONSTRAIN_TREE_REPEAT, line, column, r->err);
@@ -284,8 +284,8 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
 
 static uint32_t read_alternatives(struct reader *r);
 
-/* Reads (?=...) or (?!...), which is stored separately; "the beginning" takes its place in the
- * tree. */
+/* Reads (?=...) or (?!...). It is stored separately, and a condition "beginning of the text"
+ * replaces it in the tree. */
 static uint32_t read_look(struct reader *r)
 {
     const uint32_t line = r->line, column = r->column;
@@ -407,8 +407,8 @@ static uint32_t read_all(struct reader *r, bool search)
     return node;
 }
 
-/* The texts of d that satisfy the look-aheads, each a search from the beginning; takes ownership of
- * d. */
+/* Returns the automaton of the texts of d that satisfy the look-aheads; each is a search from the
+ * beginning. Frees d. */
 static struct constrain_dfa *add_looks(struct reader *r, struct constrain_dfa *d,
                                        struct base_error *err)
 {

@@ -1,5 +1,6 @@
 /* sample/constrain/schema.c: the tables that the reader and the compiler of a schema share:
- * formulas, keys, places by their literals, automata of strings; and errors. See schema.h. */
+ * formulas, keys, places by their literals, automata of strings; and error messages. See
+ * schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
-/* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type:
- * unit propagation decides clauses with one open choice, the others branch. See
- * sample/constrain/schema.h. */
+/* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type.
+ * Unit propagation decides clauses with one open alternative; the others branch. See schema.h. */
 #include "base/interrupt.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
@@ -18,7 +17,7 @@ static const uint8_t types_of[] = {
     [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
     [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_UNIQUE] = CONSTRAIN_IS_ARRAY};
 
-struct set { /* literals in order of arrival */
+struct set { /* literals in the order in which they were added */
     uint32_t *lit, n, room;
 };
 struct expansion {
@@ -27,7 +26,7 @@ struct expansion {
     constrain_leaf_fn *leaf;
     void *context;
     uint32_t leaves, nodes, depth;
-    uint32_t json; /* position of the schema, for errors */
+    uint32_t json; /* node of the schema, for messages */
     struct base_error *err;
 };
 enum status { IS_FALSE, IS_TRUE, IS_OPEN };
@@ -52,8 +51,8 @@ static bool same_atom(const struct constrain_formula *x, const struct constrain_
     return x->kind == y->kind && x->a == y->a && x->b == y->b && x->c == y->c;
 }
 
-/* The status of an atom, given the atoms that hold. Equal atoms from different places of the schema
- * are the same. */
+/* Returns the status of an atom if `atoms` hold. Equal atoms of different places of the schema
+ * count as the same. */
 static enum status atom_status(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
@@ -78,7 +77,8 @@ static enum status atom_status(const struct expansion *e, const struct set *atom
 
 static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y);
 
-/* A required property with schemas that exclude each other makes the literal false. */
+/* Returns whether the literal is false because a required property has schemas that exclude each
+ * other. */
 static bool excluded(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
     const struct constrain_formula *f = &e->s->formula[lit / 2];
@@ -102,7 +102,8 @@ static enum status status_of(const struct expansion *e, const struct set *atoms,
         if (known == IS_OPEN && excluded(e, atoms, lit)) return lit & 1 ? IS_TRUE : IS_FALSE;
         return known;
     }
-    /* As a conjunction (all) or a disjunction of literals, each negated if this is. */
+    /* A conjunction (all) or a disjunction of literals; a negation exchanges the two and negates
+     * each literal. */
     bool all = (f->kind == CONSTRAIN_F_AND) != (lit & 1);
     enum status sum = all ? IS_TRUE : IS_FALSE;
     if (depth > STATUS_DEPTH) return IS_OPEN;
@@ -114,8 +115,8 @@ static enum status status_of(const struct expansion *e, const struct set *atoms,
     return sum;
 }
 
-/* Assumes literals that must hold: atoms are collected, disjunctions are appended to `clauses`.
- * False with *fits false if they contradict each other. */
+/* Assumes that the literals `todo` hold: collects atoms, and appends disjunctions to `clauses`.
+ * Returns false with *fits false if they contradict each other. */
 static bool assume(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
                    struct set *clauses, bool *fits)
 {
@@ -143,7 +144,8 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
     return true;
 }
 
-/* Decides clauses with one open choice until none is left; *branch is one with several, or -1. */
+/* Decides clauses with one open alternative until none is left; *branch becomes one with several,
+ * or -1. */
 static bool decide(struct expansion *e, struct set *seen, struct set *atoms, struct set *clauses,
                    bool *fits, int64_t *branch)
 {
@@ -279,8 +281,8 @@ static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struc
     return true;
 }
 
-/* True only when no value satisfies both; compares the languages of strings, and types
- * otherwise. */
+/* Returns true only if no value satisfies both. Compares the languages of strings, otherwise only
+ * the types. */
 static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y)
 {
     struct overlap o = {e->s, 0, false};

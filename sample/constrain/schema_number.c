@@ -1,12 +1,11 @@
 /* sample/constrain/schema_number.c: JSON numbers. A number under a condition keeps its text as a
- * chain of frames, one per byte, and is compared exactly at its end; when generating, each byte
- * must leave a number within reach that satisfies the condition. See
- * sample/constrain/schema_run.h. */
+ * chain of frames, one per byte, and is compared exactly at its end. During generation each byte
+ * must leave some number within reach that satisfies the condition. See schema_run.h. */
 #include "sample/constrain/schema_run.h"
 
 enum { BEGIN, MINUS, ZERO, INT, DOT, FRAC, EXP, EXP_SIGN, EXP_INT, EXP_INTS, DEAD };
-/* Limits for generation: bytes, digits before the point, digits of a number with a point (every
- * reader keeps so many exactly). */
+/* Limits for generation: bytes, digits before the point, digits of a number with a point (as many
+ * as every reader represents exactly). */
 enum { MAX_TEXT = 1200, GENERATE_TEXT = 32, INT_DIGITS = 16, DIGITS = 15 };
 
 static uint32_t next_phase(uint32_t phase, uint8_t byte)
@@ -35,13 +34,14 @@ static uint32_t next_phase(uint32_t phase, uint8_t byte)
     }
 }
 
-/* Whether the number may end here. */
+/* Returns whether the number may end here. */
 static bool is_whole(uint32_t phase)
 {
     return phase == ZERO || phase == INT || phase == FRAC || phase == EXP_INT || phase == EXP_INTS;
 }
 
-/* The number's bytes, and the stack below it. */
+/* Copies the number's bytes to text[] and returns their number; *below becomes the stack under
+ * it. */
 static uint32_t collect(const struct constrain_state *s, const struct constrain_frame *f,
                         char text[MAX_TEXT], uint32_t *below)
 {
@@ -92,8 +92,7 @@ bool constrain_number_enter(struct constrain_state *s, uint32_t stack)
 
 /* -- when generating: whether the number can still be completed -- */
 
-/* The number so far: its digits as a whole number, and the count of digits on each side of the
- * point. */
+/* The digits so far, as one integer, and how many of them are before and after the point. */
 struct digits {
     __int128 value;
     uint32_t ints, fractions;
@@ -115,7 +114,7 @@ static struct digits read_digits(const char *text, uint32_t size)
     return d;
 }
 
-/* The unit of the last digit after the point for this many digits before it, in 1/10^9. */
+/* Returns the unit of the last digit after the point, in 1/10^9, if `ints` digits are before it. */
 static __int128 last_digit(uint32_t ints)
 {
     __int128 step = CONSTRAIN_NUMBER_UNIT;
@@ -130,12 +129,12 @@ static bool is_avoided(const struct constrain_number *c, __int128 x)
     return false;
 }
 
-/* Whether the condition has a number among those of one sign that begin with `value` and continue
- * by less than `span`, in steps of `step`; all in 1/10^9. */
+/* Returns whether a number that begins with `value`, continues by less than `span` in steps of
+ * `step` and has this sign can satisfy the condition; all in 1/10^9. */
 static bool reaches(const struct constrain_number *c, __int128 value, __int128 span, __int128 step,
                     bool negative)
 {
-    enum { POINTS = 40 }; /* among so many adjacent values one is not avoided, or none is */
+    enum { POINTS = 40 }; /* among so many adjacent values one need not be avoided, or all must */
     __int128 lo = negative ? -(value + span - step) : value;
     __int128 hi = negative ? -value : value + span - step;
     if (lo < c->lo) lo = c->lo;
@@ -187,7 +186,7 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
         constrain_state_fail(s, BASE_FAILED, "a number is too long to be compared");
         return;
     }
-    /* Room for the digit that must follow, and an exponent of two digits at most. */
+    /* Leaves room for the digit that must follow, and limits exponents to two digits. */
     if (schema->generate &&
         (size + !is_whole(phase) >= GENERATE_TEXT || f.number.phase == EXP_INTS))
         return;
@@ -207,8 +206,8 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
 
 /* -- the shortest end of a number -- */
 
-/* `ints` digits before the point have the value `value`; up to `max` more may follow, then a
- * fraction. */
+/* Returns the fewest further digits if `ints` digits before the point have the value `value`; up to
+ * `max` more may follow, then a fraction. */
 static uint32_t min_digits(const struct constrain_number *c, __int128 value, uint32_t ints,
                            uint32_t max, bool negative)
 {

@@ -1,6 +1,6 @@
-/* sample/constrain/schema_object.c: objects of a place: one automaton divides names into classes; a
- * class determines how the value is read. Also computes which objects, arrays and places are alive,
- * that is, satisfied by some value. See schema.h. */
+/* sample/constrain/schema_object.c: the objects of a place. One automaton divides names into
+ * classes; a class determines how the value is read. This file also computes which objects, arrays
+ * and places are alive, that is, satisfied by at least one value. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@ struct names {
     uint32_t key[CONSTRAIN_MAX_NAMES], n_key;
     struct {
         uint32_t text, lit;
-        bool exists; /* some property must match and satisfy lit; otherwise all that match must
-                        satisfy it */
+        bool exists; /* true: at least one property matches and satisfies lit; false: all that match
+                      * satisfy it */
     } pattern[MAX_PATTERNS];
-    uint32_t n_pattern, n_bit; /* operands of the product: bits of the name's number, patterns */
+    uint32_t n_pattern, n_bit; /* operands of the product: patterns, bits of the name's number */
     uint64_t min, max;
-    uint32_t min_json; /* position of the keyword that gave `min` */
+    uint32_t min_json; /* node of the keyword that set `min` */
     uint32_t mask[MAX_CLASSES], n_class;
     bool closed; /* names that match no key and no pattern are not generated */
 };
@@ -40,7 +40,7 @@ static bool add_pattern(struct names *w, const struct constrain_schema *s,
     uint32_t marks = 0;
     for (uint32_t i = 0; i < w->n_pattern; i++) marks += w->pattern[i].exists;
     if (w->n_pattern == MAX_PATTERNS || (exists && marks == CONSTRAIN_MAX_MARKS))
-        return constrain_schema_fail(s, f->json, err, "stands beside too many patterns of names");
+        return constrain_schema_fail(s, f->json, err, "occurs with too many patterns of names");
     w->pattern[w->n_pattern].text = text;
     w->pattern[w->n_pattern].lit = lit;
     w->pattern[w->n_pattern++].exists = exists;
@@ -65,7 +65,7 @@ static bool union_leaf(void *context, const uint32_t *atoms, uint32_t n, struct 
     return d || why.code == BASE_OK || base_fail(err, why.code, "'propertyNames': %s", why.text);
 }
 
-/* The automaton of the strings that do not satisfy the literal, kept in text[]. */
+/* Returns in *text the automaton of the strings that do not satisfy the literal. */
 static bool other_names(struct constrain_schema *s, uint32_t lit, uint32_t *text,
                         struct base_error *err)
 {
@@ -119,7 +119,7 @@ static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32
     return true;
 }
 
-/* The automaton of the names whose number (from 1) has the bit set. */
+/* Returns the automaton of the names whose number (from 1 on) has the bit set. */
 static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, const struct names *w,
                                             uint32_t bit, struct base_error *err)
 {
@@ -209,7 +209,7 @@ static bool grow_tables(struct constrain_schema *s, uint64_t labels, uint64_t bi
     return true;
 }
 
-/* Finds the classes that each state can still reach. */
+/* Computes which classes each state can still reach. */
 static void find_reach(const struct constrain_schema *s, const struct constrain_object *o)
 {
     bool changed = true;
@@ -244,7 +244,7 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
         if (!(d->accept[q] & CONSTRAIN_DFA_ACCEPTS)) continue;
         while (c < w->n_class && w->mask[c] != d->mask[q]) c++;
         if (c == MAX_CLASSES)
-            return base_fail(err, BASE_USAGE, "'patternProperties' tells too many names apart");
+            return base_fail(err, BASE_USAGE, "'patternProperties' distinguishes too many names");
         if (c == w->n_class) {
             w->mask[w->n_class++] = d->mask[q];
             if (!add_class(s, atoms, n, w, d->mask[q], err)) return false;
@@ -263,8 +263,8 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
     return true;
 }
 
-/* Whether the atoms name enough properties that may be present: generation then uses only those
- * that the schema mentions. */
+/* Returns whether the atoms name enough properties that may be present; generation then uses only
+ * those that the schema mentions. */
 static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                       const struct names *w)
 {
@@ -394,6 +394,6 @@ void constrain_schema_find_alive(struct constrain_schema *s)
             p->alive = alive;
         }
     }
-    /* Repeats this, because classes become alive after their objects. */
+    /* Repeated, because classes become alive after their objects. */
     for (uint32_t i = 0; i < s->n_object; i++) object_alive(s, &s->object[i]);
 }

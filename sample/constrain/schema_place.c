@@ -1,5 +1,6 @@
 /* sample/constrain/schema_place.c: places: sets of literals that one value must satisfy, compiled
- * into alternatives by type. Numbers and arrays here, objects in schema_object.c. See schema.h. */
+ * into alternatives by type. Numbers and arrays are here, objects in schema_object.c. See
+ * schema.h. */
 #include "base/interrupt.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
@@ -42,7 +43,8 @@ static __int128 common(__int128 a, __int128 b)
     return a;
 }
 
-/* Converts the bounds and the grid to units, rounded inwards: generation uses a subset. */
+/* Converts the bounds and the step to units of 1/10^9, rounded inwards: generation uses a
+ * subset. */
 static void scale_number(const struct constrain_schema *s, struct constrain_number *c)
 {
     const __int128 max = (__int128)10000000000000000 * 1000000000;
@@ -79,7 +81,7 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
             if (c->lo < 0) c->lo = 0;
             if (c->hi > 0) c->hi = 0;
         } else {
-            c->grid = 0; /* checked at the end of the number */
+            c->grid = 0; /* checked only at the end of the number */
         }
     }
     c->rounded |= c->n_not_multiple > CONSTRAIN_MAX_AVOID;
@@ -92,7 +94,8 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     }
 }
 
-/* The node of the only number within the bounds, in a const or enum if present. */
+/* Returns the node of the only number within the bounds: that of a const or enum, if there is
+ * one. */
 static uint32_t find_literal(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              const struct constrain_number *c)
 {
@@ -163,7 +166,7 @@ static bool add_contains(struct items *a, const struct constrain_schema *s, uint
     uint32_t i = 0;
     while (i < a->n_contains && (a->contains[i].lit != lit || a->contains[i].from != from)) i++;
     if (i == CONSTRAIN_MAX_MARKS)
-        return constrain_schema_fail(s, json, err, "stands beside too many 'contains'");
+        return constrain_schema_fail(s, json, err, "occurs with too many 'contains'");
     if (i == a->n_contains) a->contains[a->n_contains++] = (struct contains){lit, from, 0, 255};
     if (min > a->contains[i].min) a->contains[i].min = min;
     if (max < a->contains[i].max) a->contains[i].max = max;
@@ -202,7 +205,7 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
     return true;
 }
 
-/* The options of an item if no two may be equal: one for each value. */
+/* Adds the options of an item if no two items may be equal: one for each value. */
 static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                        const struct constrain_formula *unique, struct base_error *err)
 {
@@ -224,7 +227,7 @@ static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32
     return ok;
 }
 
-/* The options of the item at one position (`positions`: of all later ones). */
+/* Adds the options of the item at one position (`positions`: of all later items). */
 static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                          const struct items *a, uint32_t position, struct base_error *err)
 {
@@ -237,8 +240,7 @@ static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint
         if (f->kind == CONSTRAIN_F_ITEM && f->a == position) base[n_base++] = f->b ^ negate;
         if (f->kind == CONSTRAIN_F_ITEMS && !negate && position >= f->a) base[n_base++] = f->b;
     }
-    /* A counter that does not include this position yet keeps its bit, with no literal of its
-     * own. */
+    /* A counter that does not include this position yet keeps its bit, but adds no literal. */
     for (uint32_t i = 0; i < a->n_contains; i++) {
         bool sees = position >= a->contains[i].from;
         with[i] = sees ? a->contains[i].lit : CONSTRAIN_LIT_FALSE;
@@ -289,7 +291,7 @@ struct compile {
     enum constrain_type type;
     uint32_t fixed;
     struct constrain_slice found;
-    bool any; /* an alternative without any condition contains the others */
+    bool any; /* an alternative without a condition, which contains the others */
 };
 
 static bool keep_index(struct constrain_schema *s, uint32_t value, struct base_error *err)
@@ -304,7 +306,7 @@ static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint3
 {
     struct base_error why = BASE_ERROR_INIT;
     struct constrain_string string = {0};
-    if (n == 0) return keep_index(s, 0, err); /* any string is automaton 0 */
+    if (n == 0) return keep_index(s, 0, err); /* automaton 0 accepts any string */
     if (constrain_schema_length(s, atoms, n, &string.length)) {
         if (string.length.min > string.length.max) return true;
         string.dfa = s->string[0].dfa;
@@ -405,10 +407,10 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
     return true;
 }
 
-/* Refuses a schema that only refers to itself: it states no condition. */
+/* Fails for a schema that only refers to itself, because it states no condition. */
 static bool check_loops(const struct constrain_schema *s, struct base_error *err)
 {
-    uint8_t *color = calloc(s->n_formula, 1); /* 1: on the path, 2: done */
+    uint8_t *color = calloc(s->n_formula, 1); /* 1: on the path; 2: done */
     uint32_t *path = calloc((size_t)s->n_formula + 1, sizeof *path);
     uint32_t *next = calloc(s->n_formula, sizeof *next), n = 0;
     bool ok = (color && path && next) || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");

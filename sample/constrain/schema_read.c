@@ -1,5 +1,5 @@
 /* sample/constrain/schema_read.c: reads the keywords of a JSON schema into formulas. A keyword
- * without a row here is refused by name. See sample/constrain/schema.h. */
+ * without a row here is an error that names it. See sample/constrain/schema.h. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 #include <stdio.h>
@@ -10,9 +10,9 @@ struct reader {
     struct constrain_schema *s;
     struct constrain_refs *refs;
     const struct constrain_schema_options *options;
-    uint32_t *lit_of;               /* [n_node]: the literal of a schema plus 1 */
-    uint32_t *todo, n_todo;         /* schemas to read */
-    uint32_t *lit, n_lit, lit_room; /* of the schema being read */
+    uint32_t *lit_of;               /* [n_node]: 1 + the literal of a schema */
+    uint32_t *todo, n_todo;         /* schemas that are not read yet */
+    uint32_t *lit, n_lit, lit_room; /* literals of the schema that is being read */
     struct base_error *err;
 };
 
@@ -23,7 +23,7 @@ static bool add_lit(struct reader *r, uint32_t lit)
     return true;
 }
 
-/* Adds a formula as a condition of the schema. */
+/* Adds a formula to the conditions of the schema. */
 static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                    uint32_t json)
 {
@@ -31,8 +31,8 @@ static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t 
     return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
 }
 
-/* A maximum is a negated minimum, but like every keyword it allows other types: a negated atom
- * alone would require the type. */
+/* Adds a negated formula, such as a maximum as a negated minimum. Like every keyword it also allows
+ * other types, because a negated atom by itself would require the type. */
 static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                        uint32_t json, uint32_t type)
 {
@@ -52,7 +52,7 @@ static const struct constrain_json_node *at(const struct reader *r, uint32_t jso
     return &r->s->json.node[json];
 }
 
-/* The literal of a subschema, which is read later. */
+/* Returns in *lit the literal of a subschema, which is read later. */
 static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
 {
     const struct constrain_json_node *n = at(r, json);
@@ -134,7 +134,8 @@ static bool keep_text(struct reader *r, struct constrain_dfa *d, uint32_t *text)
     return true;
 }
 
-/* The texts of the string children of a node, or the names of its members; of a string its own. */
+/* Builds the automaton of the string children of a node, of the names of its members (`names`), or
+ * of the string that it is. */
 static bool words_at(struct reader *r, uint32_t json, bool names, uint32_t *text)
 {
     struct constrain_tree t = {0};
@@ -197,7 +198,8 @@ static bool members_at(struct reader *r, uint32_t json, uint32_t *lit, uint32_t 
     return true;
 }
 
-/* The literal "equals this value"; depth is bounded by the JSON reader. */
+/* Returns in *lit the literal "equals this value"; the JSON reader bounds the depth of
+ * recursion. */
 static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
 {
     static const uint32_t type[] = {CONSTRAIN_IS_NULL,   CONSTRAIN_IS_FALSE,  CONSTRAIN_IS_TRUE,
@@ -384,7 +386,7 @@ static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-/* An array is the form of prefixItems in older drafts, with additionalItems in place of `items`. */
+/* In older drafts an array here means prefixItems, and additionalItems replaces `items`. */
 static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
@@ -466,8 +468,8 @@ static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
         if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit)) return false;
-        /* The schema "anything" has no condition, but makes the name known: a formula records
-         * that. */
+        /* The schema "anything" has no condition, but it makes the name known: a formula must exist
+         * for it. */
         if (lit == CONSTRAIN_LIT_TRUE &&
             !constrain_schema_join(r->s, CONSTRAIN_F_AND, NULL, 0, c, &lit, r->err))
             return false;
@@ -488,7 +490,8 @@ static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-/* Names that neither `properties` nor `patternProperties` mentions are a pattern of their own. */
+/* The names that neither `properties` nor `patternProperties` mentions are a pattern of their
+ * own. */
 static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
 {
     const struct constrain_json *j = &r->s->json;
@@ -543,8 +546,8 @@ static bool read_required(struct reader *r, uint32_t owner, uint32_t v)
     return ok;
 }
 
-/* "If the name is present, this holds": the name is absent, or this holds. Until draft 7 both kinds
- * were `dependencies`. */
+/* Reads "if the name is present, this holds" as: the name is absent, or this holds. Up to draft 7
+ * both kinds were `dependencies`. */
 static bool read_dependent(struct reader *r, uint32_t owner, uint32_t v)
 {
     (void)owner;
@@ -599,7 +602,7 @@ static bool read_all_any(struct reader *r, uint32_t owner, uint32_t v)
     return ok;
 }
 
-/* One branch holds and no other does. */
+/* Reads "one branch holds and no other does". */
 static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t *part, lit, n = at(r, v)->count, *only = NULL, *either = NULL;
@@ -614,7 +617,7 @@ static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
     for (uint32_t i = 0; ok && i < n; i++) {
         for (uint32_t k = 0; k < n; k++) only[k] = part[k] ^ (k != i);
         uint32_t first = only[0];
-        only[0] = only[i], only[i] = first; /* the branch that holds first, as it decides most */
+        only[0] = only[i], only[i] = first; /* the branch that holds decides most */
         ok = constrain_schema_join(r->s, CONSTRAIN_F_AND, only, n, v, &either[i], r->err);
     }
     ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, n, v, &lit, r->err) &&
@@ -659,15 +662,15 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
            constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
-/* The identifier of a schema in draft 4. Newer drafts lack it: only that of the root is read then,
- * which changes no other reference. */
+/* Reads the identifier of a schema in draft 4. In newer drafts, which do not have it, only that of
+ * the root is read, because this changes no other reference. */
 static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
 {
     const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;
     return (is_name && constrain_refs_reads_id(r->refs, owner)) || refuse(r, v);
 }
 
-/* Does not restrict the value, or is read with another keyword (then, maxContains). */
+/* A keyword that does not restrict the value, or is read with another one (then, maxContains). */
 static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 {
     (void)r, (void)owner, (void)v;
@@ -764,7 +767,7 @@ static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
     return true;
 }
 
-/* The literals of the members of the root's anyOf. */
+/* Collects the literals of the members of the root's anyOf. */
 static bool find_members(struct reader *r, uint32_t json_root)
 {
     uint32_t *out = r->s->member, *end = out + r->options->n_members, c = at(r, json_root)->child;

@@ -1,5 +1,5 @@
 /* sample/constrain/schema_ref.c: targets of $ref: identifiers, anchors and JSON pointers inside one
- * schema. URIs are resolved as RFC 3986 says; nothing outside the schema is read. See schema.h. */
+ * schema. URIs are resolved by RFC 3986; nothing outside the schema is read. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,16 +7,16 @@
 #define DRAFT_4 "http://json-schema.org/draft-04/schema"
 
 struct target {
-    char *uri; /* absolute, without fragment, or with "#anchor" */
+    char *uri; /* absolute, without fragment or with "#anchor" */
     uint32_t node;
 };
 struct constrain_refs {
     const struct constrain_json *json;
     struct target *target;
     uint32_t n_target, target_room;
-    uint32_t *base; /* [n_node]: 1 + the target that is the resource of a schema */
+    uint32_t *base; /* [n_node]: 1 + the target that is the base of a schema's references */
     uint32_t root;  /* the node of the schema */
-    bool is_draft4; /* according to its $schema */
+    bool is_draft4; /* by its $schema */
 };
 
 /* -- URIs -- */
@@ -31,7 +31,7 @@ static size_t scheme_length(const char *s)
     return n && s[n] == ':' ? n + 1 : 0;
 }
 
-/* The offset of the path, after scheme and authority. */
+/* Returns the offset of the path, after scheme and authority. */
 static size_t path_start(const char *s)
 {
     size_t n = scheme_length(s);
@@ -48,7 +48,7 @@ static void remove_dots(char *path)
             in += 2;
         } else if (strncmp(in, "../", 3) == 0 && (in == path || in[-1] == '/')) {
             in += 3;
-            if (out > path + 1) out--; /* the slash */
+            if (out > path + 1) out--; /* removes the slash too */
             while (out > path && out[-1] != '/') out--;
         } else {
             *out++ = *in++;
@@ -57,7 +57,7 @@ static void remove_dots(char *path)
     *out = '\0';
 }
 
-/* Resolves `ref` (without fragment) against `base`; the caller frees the result. */
+/* Resolves `ref` (without fragment) against `base`. The caller frees the result. */
 static char *resolve(const char *base, const char *ref)
 {
     size_t keep = strlen(base);
@@ -149,8 +149,8 @@ bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t
     return false;
 }
 
-/* The member that identifies a schema: "$id", in draft 4 "id". Up to draft 7 an identifier beside a
- * reference is ignored. */
+/* Returns the member that identifies a schema: "$id", in draft 4 "id". Up to draft 7 an identifier
+ * beside a reference is ignored. */
 static uint32_t id_of(const struct constrain_refs *r, uint32_t node)
 {
     const struct constrain_json *j = r->json;
@@ -170,7 +170,7 @@ static bool walk_members(struct constrain_refs *r, uint32_t node, uint32_t base,
     return true;
 }
 
-/* Visits a schema and the schemas in it; depth is bounded by the JSON reader. */
+/* Visits a schema and the schemas in it; the JSON reader bounds the depth. */
 static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err)
 {
     static const struct {
@@ -199,7 +199,7 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
     if (j->node[node].kind != CONSTRAIN_JSON_OBJECT || r->base[node]) return true;
     const uint32_t id = id_of(r, node);
     const char *text = id ? j->text.data + j->node[id].text : "";
-    if (id && j->node[id].text_size > 1 && text[0] == '#') { /* an anchor, in drafts up to 7 */
+    if (id && j->node[id].text_size > 1 && text[0] == '#') { /* up to draft 7 an anchor */
         if (!add_name(r, node, text + 1, j->node[id].text_size - 1, base, err)) return false;
     } else if (id) {
         char *ref = text_of(j, id), *uri = NULL;
@@ -273,7 +273,7 @@ static void decode_percent(char *s)
     *out = '\0';
 }
 
-/* Follows a JSON pointer (RFC 6901). */
+/* Returns the node that a JSON pointer (RFC 6901) leads to; 0 if there is none. */
 static uint32_t follow(const struct constrain_json *j, uint32_t node, char *pointer)
 {
     while (node && *pointer == '/') {
@@ -348,7 +348,7 @@ static bool is_named(const struct constrain_json *j, uint32_t node, const char *
     return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
 }
 
-/* Whether an object has the member, which is a schema, and no members but the n names. */
+/* Returns whether an object has the member, which is a schema, and no members but the n names. */
 static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
                   const char *const *names, size_t n)
 {

@@ -1,5 +1,5 @@
 /* sample/constrain/schema_run.c: moves of the frames of JSON values, byte by byte. See
- * sample/constrain/schema_run.h. */
+ * schema_run.h. */
 #include "sample/constrain/schema_run.h"
 #include "base/utf8.h"
 #include <string.h>
@@ -7,7 +7,7 @@
 enum { COUNT_LIMIT = 20000 };
 enum { MAX_INDENT = 40 };
 
-enum { N_FIXED = 3 }; /* number of literals that precede those of numbers */
+enum { N_FIXED = 3 }; /* number of fixed literals, which precede those of numbers */
 
 const char *constrain_literal(const struct constrain_schema *schema, uint32_t which, uint32_t *size)
 {
@@ -38,8 +38,8 @@ static void emit_frame(struct constrain_state *s, const struct constrain_frame *
 
 /* -- white space -- */
 
-/* Reads a byte of white space; *space is the white space before it. When generating only one space
- * (1), or a line break (2) and an indent (3 and more) are allowed. */
+/* Reads a byte of white space; *space is the white space before it. Generation allows only one
+ * space (1), or a line break (2) and an indent (3 and more). */
 static bool read_space(const struct constrain_schema *schema, uint8_t *space, uint8_t byte)
 {
     if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r') return false;
@@ -69,7 +69,7 @@ static void emit_all(struct constrain_state *s, const struct constrain_slice *fo
     }
 }
 
-/* All ways to begin a value of a place, which returns to `back`. */
+/* Emits all ways to begin a value of a place, which returns to `back`. */
 static void emit_place(struct constrain_state *s, uint32_t place,
                        const struct constrain_frame *back)
 {
@@ -142,7 +142,7 @@ static enum constrain_text_step step_hex(const struct constrain_schema *schema,
         value = value << 4 | (letter - 'a' + 10);
     else
         return CONSTRAIN_TEXT_DEAD;
-    if (schema->generate) { /* control characters only */
+    if (schema->generate) { /* generation escapes only control characters */
         uint32_t shift = 4 * (3 - escape->digits), lo = value << shift, hi = lo + (1u << shift) - 1;
         if (lo > 31 || !any_control(d, *q, lo, hi < 31 ? hi : 31)) return CONSTRAIN_TEXT_DEAD;
     }
@@ -218,7 +218,7 @@ static void step_string(struct constrain_state *s, struct constrain_frame f, uin
     const struct constrain_schema *schema = s->constraint->schema;
     const struct constrain_dfa *d = schema->string[f.index].dfa;
     const struct constrain_length *length = &schema->string[f.index].length;
-    if (f.state == 0) { /* the opening quote */
+    if (f.state == 0) { /* before the opening quote */
         f.state = 1;
         if (byte == '"') emit_frame(s, &f);
         return;
@@ -246,7 +246,8 @@ static bool array_may_close(const struct constrain_array *a, const struct constr
     return f->array.n_items >= a->min;
 }
 
-/* The frame after one more item that counts for `marks`; false: the item is not allowed. */
+/* Computes the frame after one more item that counts for `marks`; false if the item is not
+ * allowed. */
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
                            uint32_t marks, struct constrain_frame *after)
 {
@@ -345,7 +346,7 @@ bool constrain_object_allows(const struct constrain_schema *schema,
     return wanted || o->max - count > missing;
 }
 
-/* Whether state q of the name's automaton can reach an allowed class. */
+/* Returns whether state q of the name's automaton can lead to an allowed class. */
 static bool may_reach(const struct constrain_schema *schema, const struct constrain_object *o,
                       const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {
@@ -358,8 +359,8 @@ static bool may_reach(const struct constrain_schema *schema, const struct constr
     return false;
 }
 
-/* As above after the beginning of an escape: generation has only escapes of control characters and
- * short ones. */
+/* The same after the beginning of an escape: generation has only short escapes and those of control
+ * characters. */
 static bool may_escape(const struct constrain_schema *schema, const struct constrain_object *o,
                        const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {
@@ -541,7 +542,7 @@ void constrain_schema_step(struct constrain_state *s, uint32_t stack, uint8_t by
     case CONSTRAIN_FRAME_OBJECT:
         step_object(s, f, byte);
         break;
-    default: /* CONSTRAIN_FRAME_ROOT, which reads white space when checking */
+    default: /* CONSTRAIN_FRAME_ROOT: white space is read only when checking */
         if (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r') emit_frame(s, &f);
     }
 }

@@ -6,24 +6,25 @@
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 
-/* Emits the stacks that a frame becomes without reading a byte; returns whether the frame itself
+/* Emits the stacks that a frame becomes without reading a byte. Returns whether the frame itself
  * can read one. */
 bool constrain_schema_enter(struct constrain_state *s, uint32_t stack);
 /* Emits the stacks that a frame becomes by reading one byte. */
 void constrain_schema_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 
-/* The frame that begins a number of the schema: of its literal if only one value is left. */
+/* Returns the frame that begins a number of the schema; that of its literal if only one value is
+ * possible. */
 struct constrain_frame constrain_number_frame(const struct constrain_schema *schema,
                                               uint32_t number, uint32_t next);
-/* The text of a literal's frame: null, false, true, or the literal of a number. */
+/* Returns the text of a literal's frame: null, false, true, or the literal of a number. */
 const char *constrain_literal(const struct constrain_schema *schema, uint32_t which,
                               uint32_t *size);
 
-/* Numbers (schema_number.c). */
+/* The same two functions for numbers (schema_number.c). */
 bool constrain_number_enter(struct constrain_state *s, uint32_t stack);
 void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
-/* The fewest bytes that end the number of a frame (UINT32_MAX: unknown), when generating; *below is
- * the stack under the number. */
+/* Returns the fewest bytes that end the number of a frame during generation (UINT32_MAX: unknown);
+ * *below becomes the stack under the number. */
 uint32_t constrain_number_min_bytes(const struct constrain_state *s,
                                     const struct constrain_schema *schema,
                                     const struct constrain_frame *f, uint32_t *below);
@@ -37,25 +38,25 @@ enum constrain_escape_kind {
     CONSTRAIN_ESCAPE_LOW_HEX    /* after its u */
 };
 enum constrain_text_step { CONSTRAIN_TEXT_DEAD, CONSTRAIN_TEXT_INSIDE, CONSTRAIN_TEXT_CLOSED };
-/* Reads one byte of a JSON string whose decoded content goes to an automaton: *q is its state,
- * *escape the part of an escape that has been read. */
+/* Reads one byte of a JSON string whose decoded content an automaton reads. *q is the automaton's
+ * state, *escape the part of an escape that has been read. */
 enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
                                              const struct constrain_dfa *d, uint32_t *q,
                                              struct constrain_escape *escape, uint8_t byte);
-/* Whether a byte inside a string begins a code point. */
+/* Returns whether a byte inside a string begins a code point. */
 static inline bool constrain_text_begins(struct constrain_escape before, uint8_t byte)
 {
     return !before.kind && (byte & 0xc0) != 0x80;
 }
-/* Counts one more code point, as far as needed; false if it is not allowed. */
+/* Counts one more code point, as far as the bounds need; false if it is not allowed. */
 static inline bool constrain_length_count(const struct constrain_length *l, uint32_t *count)
 {
     if (*count == l->max) return false;
     *count += l->max != CONSTRAIN_NO_MAX || *count < l->min;
     return true;
 }
-/* The possible ends of an escape in generation: states of the automaton after it, and the bytes
- * that lead there. Returns their number. */
+/* Computes the possible ends of an escape in generation: the states of the automaton after it, and
+ * the bytes that lead there. Returns their number. */
 enum { CONSTRAIN_ESCAPE_ENDS = 128 };
 struct constrain_escape_end {
     uint32_t q, bytes;
@@ -63,11 +64,11 @@ struct constrain_escape_end {
 uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
                                struct constrain_escape escape,
                                struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS]);
-/* Array frames: the frame after one more item that counts for `marks`; false if the item is not
- * allowed. */
+/* Computes the frame of an array after one more item that counts for `marks`; false if the item is
+ * not allowed. */
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
                            uint32_t marks, struct constrain_frame *after);
-/* Object frames: the number of missing required names; whether a name of class c may come; the
+/* Frames of objects: the number of missing required names; whether a name of class c may come; the
  * frame after such a name and its value. */
 uint32_t constrain_object_missing(const struct constrain_object *o,
                                   const struct constrain_frame *f);
@@ -77,12 +78,12 @@ bool constrain_object_allows(const struct constrain_schema *schema,
 struct constrain_frame constrain_object_after(const struct constrain_schema *schema,
                                               const struct constrain_frame *f, uint32_t c,
                                               uint32_t marks);
-/* Object frames: whether a name may end in this state of the name's automaton, or can reach an
- * end. */
+/* Returns whether the name of an object's frame may end in state q of its automaton (`ends`), or
+ * can lead to an end. */
 bool constrain_object_may_name(const struct constrain_schema *schema,
                                const struct constrain_frame *f, uint32_t q, bool ends);
 
-/* Phases of an object's frame and of an array's. */
+/* The phases of an object's frame and of an array's. */
 enum {
     CONSTRAIN_OBJECT_OPEN,  /* before { */
     CONSTRAIN_OBJECT_FIRST, /* after { */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_HOPS = 16 }; /* consecutive references */
+enum { MAX_HOPS = 16 }; /* maximum number of consecutive references */
 
 static bool is_equal(const struct constrain_json *j, uint32_t a, uint32_t b)
 {
@@ -52,7 +52,7 @@ uint32_t constrain_schema_values(struct constrain_refs *refs, const struct const
 
 enum { BOUND_MAX = 1000000000 };
 
-/* A whole number among a schema's members, within limits; false if there is none. */
+/* Reads an integer among a schema's members; false if there is none within the limits. */
 static bool bound(const struct constrain_json *j, uint32_t json, const char *name, int64_t *out)
 {
     struct constrain_decimal d;
@@ -86,7 +86,7 @@ static bool add_value(struct constrain_json *j, uint32_t json, enum constrain_js
     return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
 }
 
-/* Adds the values of one type; sets *fits to false if they are not few. */
+/* Adds the values of one type; sets *fits to false if they are too many. */
 static bool add_type(struct constrain_json *j, uint32_t json, uint32_t type,
                      uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n, bool *fits,
                      struct base_error *err)
@@ -108,7 +108,7 @@ static bool add_type(struct constrain_json *j, uint32_t json, uint32_t type,
     return true;
 }
 
-/* Whether a list of types names one twice: its values would count as different. */
+/* Returns whether a list of types contains a type twice: its values would count as different. */
 static bool has_twice(const struct constrain_json *j, uint32_t list)
 {
     for (uint32_t a = j->node[list].child; a; a = j->node[a].sibling)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct token {
-    uint64_t head; /* the first bytes as a number, a sort key that decides most comparisons */
+    uint64_t head; /* the first bytes as a number: most comparisons need nothing else */
     size_t at;
     uint32_t size;
     int32_t id;
@@ -55,7 +55,7 @@ uint32_t constrain_byte_kind(uint8_t byte)
 static bool find_below(struct constrain_trie *v, struct base_error *err)
 {
     uint32_t kinds[CONSTRAIN_MAX_TOKEN + 2] = {
-        0}; /* by depth: of the nodes that follow, with subtrees */
+        0}; /* by depth: the following nodes, with their subtrees */
     v->below = malloc((size_t)v->n_node * sizeof *v->below);
     if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
     for (uint32_t i = v->n_node; i-- > 0;) {
@@ -67,7 +67,7 @@ static bool find_below(struct constrain_trie *v, struct base_error *err)
     return true;
 }
 
-/* Tokens are sorted, so a token shares the path of the previous one for their common prefix. */
+/* Adds sorted tokens: each shares the path of its common prefix with the token before it. */
 static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
 {
@@ -93,12 +93,12 @@ static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, co
     }
     for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
     v->node[v->n_node] = (struct constrain_trie_node){v->n_node + 1, n, 0, 0};
-    /* A node without tokens of its own, part of a longer token's path, has the next node's first
-     * token. */
+    /* The first token of a node without tokens of its own, inside the path of a longer token, is
+     * that of the next node. */
     return find_below(v, err);
 }
 
-/* The number of code points of a plain token; 0 if it is not plain. */
+/* Returns the number of code points of a plain token; 0 if it is not plain. */
 static uint32_t count_plain(const char *bytes, size_t size)
 {
     uint32_t count = 0;
@@ -110,7 +110,7 @@ static uint32_t count_plain(const char *bytes, size_t size)
     return count <= CONSTRAIN_PLAIN ? count : 0;
 }
 
-/* Reads the tokens' bytes; plain tokens come first. */
+/* Reads the tokens' bytes and stores plain tokens first. */
 static bool read_tokens(struct constrain_token_trie *v, constrain_token_bytes_fn *bytes,
                         void *context, struct base_buffer *text, struct token *t, uint32_t *n_plain,
                         uint32_t *n_other, struct base_error *err)
@@ -180,8 +180,8 @@ struct step { /* the best way from a byte of the text to its end */
 };
 struct constrain_retokenizer {
     const struct constrain_token_trie *vocab;
-    struct step *step; /* [n + 1] of the latest text, by how many bytes are left */
-    uint8_t *byte;     /* [n + 1] by the same count */
+    struct step *step; /* [n + 1] for the latest text, by number of bytes left */
+    uint8_t *byte;     /* [n + 1] by the same number */
     size_t n, room;
 };
 
@@ -210,7 +210,7 @@ static uint32_t child_of(const struct constrain_trie *v, uint32_t parent, uint8_
     return 0;
 }
 
-/* Tries the tokens of one trie at the place with `left` bytes left. */
+/* Updates the best way from the place with `left` bytes left by the tokens of one trie. */
 static void try_tokens(struct constrain_retokenizer *p, const struct constrain_trie *v, size_t left)
 {
     struct step *best = &p->step[left];
@@ -258,7 +258,7 @@ bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, si
 
 /* -- plain strings in automata -- */
 
-/* The position inside UTF-8 after a byte: between code points, or the bytes that must follow. */
+/* The position inside a UTF-8 sequence: between code points, or which bytes must follow. */
 enum { BETWEEN, NEED_1, NEED_2, NEED_3, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, UNKNOWN };
 static const struct {
     uint8_t from, lo, hi, to;
@@ -287,7 +287,7 @@ static const struct {
                  {BETWEEN, 0x7f, 0x7f, BETWEEN}};
 enum { N_MOVE = sizeof utf8_move / sizeof utf8_move[0], N_PLAIN_MOVE = 18 };
 
-/* The classes of bytes of each move. */
+/* The classes of the bytes of each move. */
 struct moves {
     uint8_t class[N_MOVE][256];
     uint32_t n_class[N_MOVE];
@@ -306,7 +306,8 @@ static void list_moves(const struct constrain_dfa *d, struct moves *w)
     }
 }
 
-/* The position of each state inside UTF-8, from the start on; UNKNOWN if it is not unique. */
+/* Computes the position of each state inside UTF-8, from the start on; UNKNOWN if it is not
+ * unique. */
 static void find_places(const struct constrain_dfa *d, const struct moves *w, uint8_t *place,
                         uint32_t *todo)
 {
@@ -331,7 +332,7 @@ static void find_places(const struct constrain_dfa *d, const struct moves *w, ui
         for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
             uint32_t to = d->call[c].back;
             if (!to || place[to] != UNSEEN) continue;
-            place[to] = BETWEEN; /* callees end between code points */
+            place[to] = BETWEEN; /* a rule ends between code points */
             todo[n++] = to;
         }
     }
@@ -356,7 +357,7 @@ void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, 
                     uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
                     if (to && good[to]) up = max_depth[to] + one, down = min_depth[to] + one;
                     if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
-                        up = CONSTRAIN_PLAIN, down = 0; /* nothing is known */
+                        up = CONSTRAIN_PLAIN, down = 0; /* no statement about this state */
                     if (down < low) low = down;
                     if (up > high) high = up;
                 }

@@ -93,7 +93,7 @@ uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negat
     uint32_t n = t->n_range - first;
     if (n) n = merge(t->range + first, n);
     t->n_range = first + n;
-    if (negate) { /* the gaps, appended and then moved down */
+    if (negate) { /* appends the gaps, then moves them down */
         uint32_t from = 0;
         for (uint32_t i = 0; i < n; i++) {
             struct constrain_range r = t->range[first + i];

@@ -155,7 +155,7 @@ static bool make_weight(void *user, const struct model_tensor_row *row, const ch
     return true;
 }
 
-/* The time of a step that worker 0 runs alone. */
+/* The time of a step that only worker 0 runs. */
 static double step_ns(const struct engine *engine, const struct engine_plan *plan,
                       const struct engine_step *step)
 {

@@ -150,7 +150,7 @@ usage 'bad.json: message 1: its name is not a text' run $plain --messages "$work
 printf '[{"role": "user", "content": [{"type": "image_url"}]}]' >"$work/bad.json"
 usage 'bad.json: message 1: a part of its content .* only text is read' run $plain --messages "$work/bad.json"
 printf '[]' >"$work/bad.json"
-usage 'bad.json: holds no message' run $plain --messages "$work/bad.json"
+usage 'bad.json: contains no message' run $plain --messages "$work/bad.json"
 infer run $plain --messages "$work/nothing.json"
 status 2
 err_line 'nothing.json: cannot read: No such file'
@@ -172,7 +172,7 @@ usage '--template-var: the chat template has no variable nonsense' run $plain -p
 usage "--template-var: the value of answer is not JSON" run --chat --template "$work/all.jinja" -p x --template-var answer=yes
 usage "--template-var: 'answer' is not NAME=JSON" run $plain -p x --template-var answer
 usage '--template-var: messages has its value already' run $plain -p x --template-var messages=1
-usage '--tools: the chat template knows no tools' run $plain -p x --tools "$work/tools.json"
+usage '--tools: the chat template does not support tools' run $plain -p x --tools "$work/tools.json"
 infer run --chat --template chatml -p x --show-prompt # a name
 status 0
 out_like '^<\|im_start\|>user$'

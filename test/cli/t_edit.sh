@@ -122,7 +122,7 @@ usage 'general.alignment is a u32, a power of two' edit "$m" --set general.align
 usage 'general.alignment is a u32, a power of two' edit "$m" --set general.alignment=u64:64
 usage 'general.alignment is a u32, a power of two' edit "$m" --set general.alignment=str:64
 usage 'split.count is written by infer split' edit "$m" --set split.count=int:2
-usage 'general.alignment says how' edit "$m" --rename general.name=general.alignment
+usage 'general.alignment describes the' edit "$m" --rename general.name=general.alignment
 usage 'general.architecture: the model could not be opened afterwards' edit "$m" --delete general.architecture
 usage 'the model could not be opened afterwards: ' edit "$m" --set llama.block_count=int:3
 usage 'tokenizer.ggml.scores|the vocabulary could not be opened afterwards' edit "$m" --set 'tokenizer.ggml.tokens=str[]:["a"]'

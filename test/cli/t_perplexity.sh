@@ -42,7 +42,7 @@ infer perplexity -f "$work/text" --chunk 64 --chunks 1 --json
 infer perplexity -f "$work/text" --chunk 8 --stride 7 --json -v
 status 0
 usage '--stride: 64 is not below --chunk 64' perplexity -f "$work/text" --chunk 64 --stride 64
-usage 'with --stride it takes more than --chunk 512' perplexity -f "$work/text" --stride 8
+usage 'with --stride it needs more than --chunk 512' perplexity -f "$work/text" --stride 8
 usage '--stride: contradicts --kl|--kl: contradicts --stride' perplexity --stride 8 --kl x
 
 begin both_forms_of_saved_logits

@@ -17,7 +17,7 @@ each_source() { # REGEX FILE
 }
 
 begin what_is_no_text_is_named
-each_source '/dev/zero: holds a NUL byte' /dev/zero
+each_source '/dev/zero: contains a NUL byte' /dev/zero
 for order in '\377\376r\000o\000o\000t\000' '\376\377\000r\000o\000o\000t'; do
     # shellcheck disable=SC2059
     printf "$order" >"$work/wide"

@@ -9,7 +9,7 @@ usage "'' is not a sampler" run -p x --samplers 'top_k;'
 begin what_could_not_act_is_refused
 usage '--samplers: does not name xtc, which --xtc-probability switches on' \
     run -p x --samplers top_k --xtc-probability 0.5
-usage '--mirostat: takes the place of typ_p, which --typical switches on' \
+usage '--mirostat: replaces typ_p, which --typical switches on' \
     run -p x --mirostat 2 --typical 0.5
 usage '--samplers: infill compares' run -p x --samplers 'infill;top_k'
 

@@ -1,19 +1,20 @@
-/* text/chat/chat_formats.h: chat templates by name, for files that have none.
+/* text/chat/chat_formats.h: chat templates by name, for files without a template.
  *
- * Owns: short Jinja texts of the usual formats, written from their public descriptions. Each takes
- * messages of the roles system, user and assistant with text as content, bos_token, eos_token and
- * add_generation_prompt; another role is an error that names it (chatml writes any role). Formats
- * without a system message put its text before the first user message. Refuses: guessing a name
- * from a model, tools, reasoning. */
+ * Contains short Jinja texts of the usual formats, written from their public descriptions. Each
+ * renders messages of the roles system, user and assistant with text as content, bos_token,
+ * eos_token and add_generation_prompt. Another role is an error that names it, except in chatml,
+ * which writes any role. Formats without a system message write its text before the first user
+ * message. There are no tools and no reasoning, and no name is derived from a model. */
 #ifndef TEXT_CHAT_CHAT_FORMATS_H
 #define TEXT_CHAT_CHAT_FORMATS_H
 
 #include <stddef.h>
 
-/* The text of the template of this name, for jinja_template_parse; NULL when there is none. */
+/* Returns the text of the template of this name, for jinja_template_parse; NULL if there is
+ * none. */
 const char *text_chat_format(const char *name);
 
-/* The names in order, for help and messages; NULL at the end of the list. */
+/* Returns name i for help and messages; NULL past the end. */
 const char *text_chat_format_name(size_t i);
 
 #endif

@@ -6,13 +6,13 @@
 #include "text/chat/chat_formats.h"
 #include <string.h>
 
-/* A role that a format lacks is an error; its messages are never omitted. */
+/* A role that a format does not have is an error: no message is ever left out. */
 #define ROLES                                                                                      \
     "{%- for m in messages if m.role not in ['system', 'user', 'assistant'] -%}"                   \
     "{{- raise_exception('the built-in template has no role ' ~ m.role) -}}"                       \
     "{%- endfor -%}"
 
-/* Formats without a system message: it goes before the first user message. */
+/* For formats without a system message: its text comes before the first user message. */
 #define MERGE_SYSTEM                                                                               \
     ROLES                                                                                          \
     "{%- set ns = namespace(system='') -%}"                                                        \

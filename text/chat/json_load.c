@@ -8,15 +8,16 @@
 
 enum {
     ALIGN = 16,
-    STEP = 256, /* bytes per read: the most that is parsed after a failure */
-    /* The reserve per byte of the text, and in addition: a growing string becomes at most twice as
-     * long as the input, a list or a hash table takes 8 bytes per byte of input, and the values of
+    STEP = 256, /* bytes per read: the most that the scanner parses after a failure */
+    /* The reserve, per byte of the text and in addition. A growing string becomes at most twice as
+     * long as the input, a list or a hash table takes 8 bytes per byte of input, and the values in
      * STEP bytes take less than the rest. */
     SPARE_PER_BYTE = 12,
     SPARE = 1 << 16
 };
 
-/* Global: the allocator that jansson calls takes no argument that could point to it. */
+/* Thread-local and global: jansson's allocator functions have no argument that could point to
+ * it. */
 static _Thread_local struct {
     char *spare; /* NULL: no text is being read */
     size_t used, room;
@@ -28,7 +29,7 @@ struct input {
     size_t left;
 };
 
-static void *take(size_t size)
+static void *allocate(size_t size)
 {
     void *p = malloc(size);
     if (p || !text_json_memory.spare) return p;
@@ -41,7 +42,7 @@ static void *take(size_t size)
     return p;
 }
 
-static void give_back(void *p)
+static void release(void *p)
 {
     const uintptr_t at = (uintptr_t)p, spare = (uintptr_t)text_json_memory.spare;
     if (!spare || at < spare || at >= spare + text_json_memory.room) free(p);
@@ -73,7 +74,7 @@ json_t *text_json_load(const char *text, size_t size, size_t flags, json_error_t
     text_json_memory.room = room;
     text_json_memory.used = 0;
     text_json_memory.failed = false;
-    json_set_alloc_funcs(take, give_back); /* malloc and free while no text is being read */
+    json_set_alloc_funcs(allocate, release); /* malloc and free while no text is being read */
     json_t *value = json_load_callback(read_some, &in, flags, error);
     const bool failed = text_json_memory.failed;
     if (failed) json_decref(value);

@@ -1,8 +1,8 @@
 /* text/chat/reply.c: the stream that splits a reply into parts. See text/chat/reply.h.
  *
- * Bytes are held in `in` until their kind is certain; `at` is the first held byte. Each step
- * examines the held bytes according to the state and either returns a part or needs more bytes. No
- * byte is examined twice (`seen`), so that time is linear. */
+ * The buffer `in` contains the bytes whose kind is not certain yet; `at` is the first of them. Each
+ * step examines them according to the state and either returns a part or needs more bytes. `seen`
+ * marks what was examined, so that no byte is examined twice and time is linear. */
 #include "text/chat/reply.h"
 #include "text/chat/reply_rows.h"
 #include <errno.h>
@@ -13,41 +13,41 @@ enum { MAX_CALL = 1 << 20, MAX_HEADER = 512, MAX_TRIES = 16, MAX_ROWS = TEXT_REP
 
 enum state {
     ANSWER,
-    THINKING, /* up to the close of `row` */
+    THINKING, /* up to the closing mark of `row` */
     CALLING,  /* a call of `row` is being collected */
     HEADER,   /* a header of `row` is being collected */
-    CONTENT   /* content that a header specified, up to a stop of `row` */
+    CONTENT   /* content whose kind a header specified, up to a stop of `row` */
 };
 
 struct item {
     enum text_reply_kind kind;
     size_t start, size;
-    const char *name, *id; /* in `calls` */
-    size_t arguments;      /* in `texts` */
+    const char *name, *id; /* stored in `calls` */
+    size_t arguments;      /* offset in `texts` */
 };
 
 struct text_reply {
     const struct text_reply_row *active[MAX_ROWS];
     size_t n_active;
-    const struct text_reply_row *think; /* marks of the template, else of the vocabulary */
+    const struct text_reply_row *think; /* marks of the template, or those of the vocabulary */
     const json_t *tools;
     size_t max_call;
 
     enum state state;
     const struct text_reply_row *row;
     bool answered;             /* the answer has begun: it has bytes other than space */
-    bool after_part;           /* a part other than text ended here: space is markup */
-    enum text_reply_kind what; /* of CONTENT */
+    bool after_part;           /* a part other than text ended before: space is markup */
+    enum text_reply_kind what; /* kind of the content in state CONTENT */
     char tool[MAX_HEADER + 1]; /* in state CONTENT: the tool that is called */
-    struct base_buffer header; /* in state HEADER: the part of it in the prompt */
+    struct base_buffer header; /* in state HEADER: the part of the header in the prompt */
 
     struct base_buffer in;
     size_t at, seen;
-    size_t opened; /* in state CALLING: bytes of the opening mark */
-    int tries;     /* in state CALLING: closing marks that did not end it */
-    int depth;     /* of CALLING by JSON: open brackets */
-    char quote;    /* of CALLING by JSON: the quotes of the open string */
-    bool escaped;  /* of CALLING by JSON: after a backslash */
+    size_t opened; /* in state CALLING: size of the opening mark */
+    int tries;     /* in state CALLING: number of closing marks that did not end it */
+    int depth;     /* in a JSON call: number of open brackets */
+    char quote;    /* in a JSON call: the quote of the open string */
+    bool escaped;  /* in a JSON call: the last byte was a backslash */
     bool over;
 
     struct item *item;
@@ -78,8 +78,9 @@ static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, si
     return item;
 }
 
-/* Returns the next `size` held bytes, joined to the previous part if it is of the same kind. */
-static void give(struct text_reply *r, enum text_reply_kind kind, size_t size)
+/* Returns the next `size` bytes of `in` as a part, joined to the part before if both have the same
+ * kind. */
+static void add_part(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
     struct item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
     if (!size) return;
@@ -105,7 +106,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
         text_reply_write_json(&r->texts, json_object_get(call, "arguments"));
         base_buffer_add(&r->texts, "", 1);
     }
-    if (json_array_extend(r->calls, calls)) r->no_memory = true; /* keeps the names */
+    if (json_array_extend(r->calls, calls)) r->no_memory = true; /* `calls` owns the names */
     r->after_part = true;
 }
 
@@ -117,7 +118,7 @@ static const char *waiting(const struct text_reply *r, size_t *size)
     return *size ? r->in.data + r->at : "";
 }
 
-/* The number of bytes of `mark` at s: all, 0, or fewer if s ends within the mark. */
+/* Returns the number of bytes of `mark` at s: all, 0, or fewer if s ends within the mark. */
 static size_t match(const char *s, size_t n, const char *mark)
 {
     const size_t all = strlen(mark), here = n < all ? n : all;
@@ -131,15 +132,15 @@ static size_t space_size(const char *s, size_t n)
     return size;
 }
 
-/* The length of s[0..n) without space at its end. */
+/* Returns the length of s[0..n) without white space at its end. */
 static size_t text_size(const char *s, size_t n)
 {
     while (n && memchr(" \t\r\n", s[n - 1], 4)) n--;
     return n;
 }
 
-/* The offset in s[0..n) where one of the marks may begin, or n. *hit is the mark if it is complete,
- * else NULL. */
+/* Returns the offset in s[0..n) where one of the marks may begin, or n. *hit is the index of the
+ * mark if it is complete, otherwise n_marks. */
 static size_t find_mark(const struct text_reply *r, const char *const marks[], size_t n_marks,
                         size_t *hit)
 {
@@ -171,17 +172,18 @@ static void to_answer(struct text_reply *r)
     r->seen = r->at;
 }
 
-/* Treats the collected bytes as text, because they are not a call. */
-static void give_up(struct text_reply *r)
+/* Treats the collected bytes as text: they are not a call. */
+static void reject_call(struct text_reply *r)
 {
     size_t n;
     waiting(r, &n);
     r->answered = true;
-    give(r, TEXT_REPLY_TEXT, n);
+    add_part(r, TEXT_REPLY_TEXT, n);
     to_answer(r);
 }
 
-/* Reads the first `size` held bytes, of which `close` are the closing mark, as a call. */
+/* Reads the first `size` bytes of `in`, whose last `close` bytes are the closing mark, as a
+ * call. */
 static bool try_call(struct text_reply *r, size_t size, size_t close)
 {
     size_t n;
@@ -202,7 +204,7 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
     return ok;
 }
 
-/* Scans to the end of the JSON (or of a list of calls); true if the end is reached. */
+/* Scans to the end of the JSON (or of a list of calls). Returns whether it reached the end. */
 static bool scan_brackets(struct text_reply *r)
 {
     for (; r->seen < r->in.size; r->seen++) {
@@ -216,12 +218,12 @@ static bool scan_brackets(struct text_reply *r)
         } else if (r->depth && (c == '"' || (c == '\'' && r->row->role == TEXT_REPLY_BARE))) {
             r->quote = c;
         } else if (c == '{' || c == '[' || c == '(') {
-            /* Marks before the arguments do not begin a list. */
+            /* A mark before the arguments does not begin a list. */
             if (r->depth || c != '[' ||
                 (!match(here, left, "[ARGS]") && !match(here, left, "[CALL_ID]")))
                 r->depth++;
             else if (left == 1)
-                return false; /* the next byte decides */
+                return false; /* the decision needs the next byte */
         } else if ((c == '}' || c == ']' || c == ')') && r->depth && --r->depth == 0) {
             r->seen++;
             return true;
@@ -230,17 +232,17 @@ static bool scan_brackets(struct text_reply *r)
     return false;
 }
 
-/* Handles a call that ends with its JSON. True when something changed. */
+/* Handles a call that ends with its JSON. Returns whether the state changed. */
 static bool step_json_call(struct text_reply *r)
 {
     if (scan_brackets(r)) {
-        if (!try_call(r, r->seen - r->at, 0)) give_up(r);
+        if (!try_call(r, r->seen - r->at, 0)) reject_call(r);
         return true;
     }
     size_t n;
     waiting(r, &n);
     if (!r->over && n <= r->max_call) return false;
-    if (!r->over || !try_call(r, n, 0)) give_up(r);
+    if (!r->over || !try_call(r, n, 0)) reject_call(r);
     return true;
 }
 
@@ -255,12 +257,12 @@ static bool step_call(struct text_reply *r)
     if (hit < 4) {
         const size_t size = i + strlen(closes[hit]);
         r->seen = r->at + size;
-        if (!try_call(r, size, strlen(closes[hit])) && ++r->tries == MAX_TRIES) give_up(r);
+        if (!try_call(r, size, strlen(closes[hit])) && ++r->tries == MAX_TRIES) reject_call(r);
         return true;
     }
     r->seen = r->at + i;
     if (!r->over && n <= r->max_call) return false;
-    if (!r->over || r->tries || !try_call(r, n, 0)) give_up(r);
+    if (!r->over || r->tries || !try_call(r, n, 0)) reject_call(r);
     return true;
 }
 
@@ -274,15 +276,16 @@ static void begin_call(struct text_reply *r, const struct text_reply_row *row, s
     r->quote = 0;
     r->escaped = false;
     r->seen = r->at + opened;
-    /* A bracket in the mark itself counts. */
+    /* A bracket inside the mark counts too. */
     if (!row->close && row->flags & TEXT_REPLY_WHOLE) r->depth = 1;
     if (row->role == TEXT_REPLY_BARE) r->seen = r->at;
 }
 
 /* ---- Headers ---- */
 
-/* The word after `mark` in the header, up to the first character that a name cannot have. */
-static size_t word_behind(const char *header, const char *mark, char out[MAX_HEADER + 1])
+/* Copies the word after `mark` in the header, up to the first character that is not part of a
+ * name. */
+static size_t word_after(const char *header, const char *mark, char out[MAX_HEADER + 1])
 {
     const char *at = strstr(header, mark);
     size_t n = 0;
@@ -293,19 +296,19 @@ static size_t word_behind(const char *header, const char *mark, char out[MAX_HEA
     return n;
 }
 
-/* Determines the kind of content from a complete header. */
+/* Sets the kind of the content from a complete header. */
 static void read_header(struct text_reply *r)
 {
     const char *text = r->header.data ? r->header.data : "";
     char channel[MAX_HEADER + 1], tool[MAX_HEADER + 1];
     r->what = TEXT_REPLY_TEXT;
     r->tool[0] = '\0';
-    if (r->row->close[0] == '\n') { /* only a name */
-        if (word_behind(text, r->row->open, tool) && strcmp(tool, "all") != 0)
+    if (r->row->close[0] == '\n') { /* the header is only a name */
+        if (word_after(text, r->row->open, tool) && strcmp(tool, "all") != 0)
             r->what = TEXT_REPLY_CALL;
     } else {
-        word_behind(text, "<|channel|>", channel);
-        if (word_behind(text, "to=", tool) && strcmp(tool, "user") != 0)
+        word_after(text, "<|channel|>", channel);
+        if (word_after(text, "to=", tool) && strcmp(tool, "user") != 0)
             r->what = strcmp(tool, "self") == 0 ? TEXT_REPLY_REASONING : TEXT_REPLY_CALL;
         else if (strcmp(channel, "analysis") == 0)
             r->what = TEXT_REPLY_REASONING;
@@ -329,19 +332,19 @@ static bool step_header(struct text_reply *r)
     const size_t i = find_mark(r, &r->row->close, 1, &hit);
     if (hit == 0 && i + r->header.size <= MAX_HEADER) {
         base_buffer_add(&r->header, s, i);
-        give(r, TEXT_REPLY_MARK, i + strlen(r->row->close));
+        add_part(r, TEXT_REPLY_MARK, i + strlen(r->row->close));
         to_content(r);
         return true;
     }
     r->seen = r->at + i;
     if (!r->over && n + r->header.size <= MAX_HEADER) return false;
     r->header.size = 0;
-    give_up(r); /* not a header: its bytes are text */
+    reject_call(r); /* not a header: its bytes are text */
     return n > 0;
 }
 
-/* Adds the call whose arguments are the first `size` held bytes. */
-static void give_named(struct text_reply *r, size_t size)
+/* Adds the call whose arguments are the first `size` bytes of `in`. */
+static void add_named_call(struct text_reply *r, size_t size)
 {
     size_t n;
     const char *s = waiting(r, &n);
@@ -351,7 +354,7 @@ static void give_named(struct text_reply *r, size_t size)
         give_calls(r, calls, size);
     } else {
         r->answered = true;
-        give(r, TEXT_REPLY_TEXT, size);
+        add_part(r, TEXT_REPLY_TEXT, size);
     }
     if (!calls || errno == ENOMEM) r->no_memory = true;
     json_decref(calls);
@@ -370,12 +373,12 @@ static bool step_content(struct text_reply *r)
     if (r->what == TEXT_REPLY_CALL && !ended && n > r->max_call) r->what = TEXT_REPLY_TEXT;
     if (r->what == TEXT_REPLY_CALL) {
         if (!ended) return false;
-        give_named(r, i);
+        add_named_call(r, i);
     } else {
         r->answered |= r->what == TEXT_REPLY_TEXT && i;
-        give(r, r->what, i);
+        add_part(r, r->what, i);
     }
-    if (hit < 3) give(r, TEXT_REPLY_MARK, strlen(stops[hit]));
+    if (hit < 3) add_part(r, TEXT_REPLY_MARK, strlen(stops[hit]));
     if (ended) to_answer(r);
     return ended;
 }
@@ -387,22 +390,22 @@ static bool step_thinking(struct text_reply *r)
     enum { MAX_SPACE = 64 };
     size_t n, hit;
     const char *s = waiting(r, &n);
-    if (r->after_part && space_size(s, n)) { /* after the mark that opened it */
-        give(r, TEXT_REPLY_MARK, space_size(s, n));
+    if (r->after_part && space_size(s, n)) { /* white space after the opening mark */
+        add_part(r, TEXT_REPLY_MARK, space_size(s, n));
         return true;
     }
     const size_t i = find_mark(r, &r->row->close, 1, &hit);
     size_t text = text_size(s, i);
     if (i - text > MAX_SPACE) text = i;
     r->seen = r->at + i;
-    give(r, TEXT_REPLY_REASONING, text);
+    add_part(r, TEXT_REPLY_REASONING, text);
     r->after_part &= !text;
     if (hit == 0) {
-        give(r, TEXT_REPLY_MARK, i - text + strlen(r->row->close));
+        add_part(r, TEXT_REPLY_MARK, i - text + strlen(r->row->close));
         to_answer(r);
         return true;
     }
-    if (r->over) give(r, TEXT_REPLY_MARK, i - text);
+    if (r->over) add_part(r, TEXT_REPLY_MARK, i - text);
     return false;
 }
 
@@ -415,7 +418,7 @@ static void open_row(struct text_reply *r, const struct text_reply_row *row)
         begin_call(r, row, row->role == TEXT_REPLY_BARE ? 0 : size);
         return;
     }
-    give(r, TEXT_REPLY_MARK, size);
+    add_part(r, TEXT_REPLY_MARK, size);
     r->seen = r->at;
     if (row->role == TEXT_REPLY_THINK) {
         r->row = row;
@@ -430,8 +433,8 @@ static void open_row(struct text_reply *r, const struct text_reply_row *row)
 
 enum verdict { NO, MAYBE, YES };
 
-/* Whether s[0..n) begins a call without marks: an object whose first key is a common one, or a list
- * whose first item is NAME(. */
+/* Returns whether s[0..n) begins a call without marks: an object whose first key is a common one,
+ * or a list whose first item is NAME(. */
 static enum verdict bare_begins(char open, const char *s, size_t n)
 {
     static const char *const keys[] = {"\"name\"", "\"type\"", "\"function\"", "\"parameters\"",
@@ -468,8 +471,8 @@ static bool may_open(const struct text_reply *r, const struct text_reply_row *ro
     }
 }
 
-/* Checks the bytes after `space` bytes of white space, where any part may begin. YES: a part was
- * opened. */
+/* Checks the bytes after `space` bytes of white space, where any part may begin. YES: it opened a
+ * part. */
 static enum verdict open_here(struct text_reply *r, size_t space)
 {
     enum { MAX_SPACE = 256 };
@@ -493,7 +496,7 @@ static enum verdict open_here(struct text_reply *r, size_t space)
         if (bare == MAYBE && !r->over) maybe = MAYBE;
     }
     if (!hit) return maybe;
-    give(r, TEXT_REPLY_MARK, space);
+    add_part(r, TEXT_REPLY_MARK, space);
     open_row(r, hit);
     return YES;
 }
@@ -506,11 +509,11 @@ static bool step_answer(struct text_reply *r)
     if (!n) return false;
     const size_t space = space_size(s, n);
     if (r->after_part && space) {
-        give(r, TEXT_REPLY_MARK, space);
+        add_part(r, TEXT_REPLY_MARK, space);
         return true;
     }
     if (r->after_part && r->row && r->row->role == TEXT_REPLY_BARE && (*s == ';' || *s == ',')) {
-        give(r, TEXT_REPLY_MARK, 1);
+        add_part(r, TEXT_REPLY_MARK, 1);
         return true;
     }
     if (!r->answered || r->after_part) {
@@ -522,7 +525,7 @@ static bool step_answer(struct text_reply *r)
     for (size_t i = 0; i < r->n_active; i++)
         marks[i] = may_open(r, r->active[i]) ? r->active[i]->open : NULL;
     const size_t i = find_mark(r, marks, r->n_active, &hit);
-    give(r, TEXT_REPLY_TEXT, i);
+    add_part(r, TEXT_REPLY_TEXT, i);
     if (hit < r->n_active) open_row(r, r->active[hit]);
     return hit < r->n_active;
 }
@@ -545,8 +548,8 @@ static bool step(struct text_reply *r)
     }
 }
 
-/* Drops bytes that were returned. */
-static void forget(struct text_reply *r)
+/* Removes the returned bytes from `in`. */
+static void drop_returned(struct text_reply *r)
 {
     if (r->at) memmove(r->in.data, r->in.data + r->at, r->in.size - r->at);
     r->in.size -= r->at;
@@ -570,14 +573,14 @@ static bool run(struct text_reply *r, struct base_error *err)
 
 bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err)
 {
-    forget(r);
+    drop_returned(r);
     base_buffer_add(&r->in, bytes, size);
     return run(r, err);
 }
 
 bool text_reply_end(struct text_reply *r, struct base_error *err)
 {
-    forget(r);
+    drop_returned(r);
     r->over = true;
     return run(r, err);
 }
@@ -598,7 +601,7 @@ bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
 
 /* ---- Creation ---- */
 
-/* Records the rows whose mark is a token. */
+/* Marks in found[] the rows whose mark is a token. */
 static void find_tokens(const struct text_tokenizer *t, bool *found)
 {
     const uint32_t size = t ? text_vocab_size(t) : 0;
@@ -613,7 +616,7 @@ static void find_tokens(const struct text_tokenizer *t, bool *found)
     }
 }
 
-/* The last occurrence of `mark` in s[0..n), or NULL. */
+/* Returns the last occurrence of `mark` in s[0..n), or NULL. */
 static const char *find_last(const char *s, size_t n, const char *mark)
 {
     const size_t size = strlen(mark);
@@ -622,7 +625,7 @@ static const char *find_last(const char *s, size_t n, const char *mark)
     return NULL;
 }
 
-/* Opens a header that the prompt began, or the content that it specified. */
+/* Opens a header that the prompt began, or the content whose kind it specified. */
 static bool open_header(struct text_reply *r, const struct text_reply_row *row, const char *s,
                         size_t n)
 {
@@ -641,7 +644,7 @@ static bool open_header(struct text_reply *r, const struct text_reply_row *row, 
     return true;
 }
 
-/* Opens the parts that the end of the prompt has begun. */
+/* Opens the part that the end of the prompt has begun. */
 static void read_prompt(struct text_reply *r, const char *s, size_t n)
 {
     if (n > MAX_HEADER) {

@@ -51,7 +51,7 @@ static bool is_name_char(char c)
            memchr("_.-:/", c, 5) || (unsigned char)c >= 0x80;
 }
 
-/* The name at the start. */
+/* Returns the name at the start of x. */
 static struct span name_at(struct span x)
 {
     size_t n = 0;
@@ -83,7 +83,7 @@ static bool add(json_t *calls, struct span name, json_t *arguments, struct span 
     return ok;
 }
 
-/* errno stays ENOMEM once set: try_call in reply.c tests it. */
+/* Sets errno to ENOMEM without memory, which try_call in reply.c tests. */
 static json_t *load(struct span x, size_t flags)
 {
     const int before = errno;
@@ -97,7 +97,7 @@ static json_t *parse_json(struct span x)
     size_t used;
     json_t *value = load(x, JSON_DECODE_ANY);
     if (value) return value;
-    /* Models also write near-JSON: single quotes, True, bare keys. */
+    /* Models also write variants of JSON: single quotes, True, keys without quotes. */
     value = text_reply_read_value(x.s, x.n, &used);
     if (value && strip(span_of(x.s + used, end_of(x))).n) {
         json_decref(value);
@@ -106,7 +106,8 @@ static json_t *parse_json(struct span x)
     return value;
 }
 
-/* An object of arguments: empty text is an empty object, and a string may contain the object. */
+/* Reads arguments as an object: empty text is an empty object, and a string may contain the
+ * object. */
 static json_t *parse_arguments(struct span x)
 {
     x = strip(x);
@@ -133,7 +134,7 @@ static const json_t *first_of(const json_t *object, const char *const names[])
     return hit;
 }
 
-/* {"name": ..., "arguments": {...}} under any of the usual keys, or {"NAME": {...}}. */
+/* Reads {"name": ..., "arguments": {...}} under any of the usual keys, or {"NAME": {...}}. */
 static bool add_object(json_t *calls, const json_t *object)
 {
     static const char *const names[] = {"name", "tool_name", "function", NULL};
@@ -162,7 +163,7 @@ static bool add_object(json_t *calls, const json_t *object)
 
 /* ---- Notations ---- */
 
-/* JSON values, also several in a row with ";", "," or space between them. */
+/* Reads JSON values, with ";", "," or space between them. */
 static bool read_json(struct span x, json_t *calls)
 {
     while (x.n) {
@@ -184,7 +185,7 @@ static bool read_json(struct span x, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
-/* [NAME(key=value, ...), ...], with or without the brackets, and NAME.call(...). */
+/* Reads [NAME(key=value, ...), ...], with or without the brackets, and NAME.call(...). */
 static bool read_python(struct span x, json_t *calls)
 {
     if (starts(x, "[") && x.s[x.n - 1] == ']') x = strip((struct span){x.s + 1, x.n - 2});
@@ -201,7 +202,7 @@ static bool read_python(struct span x, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
-/* The type of a parameter in the tools, or NULL. */
+/* Returns the type of a parameter in the tools, or NULL. */
 static const char *type_of(const json_t *tools, struct span tool, struct span parameter)
 {
     for (size_t i = 0; i < json_array_size(tools); i++) {
@@ -217,8 +218,8 @@ static const char *type_of(const json_t *tools, struct span tool, struct span pa
     return NULL;
 }
 
-/* An unquoted value: a string if its type in the tools is string, otherwise the value that it
- * parses as. */
+/* Reads an unquoted value: a string if its type in the tools is string, otherwise the value that it
+ * can be parsed as. */
 static json_t *plain_value(struct span value, const char *type)
 {
     json_t *json = NULL;
@@ -230,7 +231,7 @@ static json_t *plain_value(struct span value, const char *type)
     return json ? json : json_stringn(value.s, value.n);
 }
 
-/* One line break at each end belongs to the markup. */
+/* Removes one line break at each end, which belongs to the markup. */
 static struct span unwrap(struct span x)
 {
     x = skip(x, "\n");
@@ -245,7 +246,7 @@ static bool set(json_t *arguments, struct span key, json_t *value)
     return false;
 }
 
-/* <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or JSON inside. */
+/* Reads <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or JSON inside. */
 static bool read_function(struct span x, const json_t *tools, json_t *calls)
 {
     for (x = strip(x); starts(x, "<function="); x = strip(x)) {
@@ -273,7 +274,7 @@ static bool read_function(struct span x, const json_t *tools, json_t *calls)
     return !x.n && json_array_size(calls) > 0;
 }
 
-/* The value of name="..." in a tag. */
+/* Returns the value of name="..." in a tag. */
 static struct span quoted_name(struct span tag)
 {
     const char *at = find(tag, "name=\"");
@@ -283,8 +284,8 @@ static struct span quoted_name(struct span tag)
     return end ? span_of(value.s, end) : (struct span){0};
 }
 
-/* <invoke name="..."><parameter name="...">VALUE</parameter></invoke>, with any prefix before the
- * words. A parameter may say string="true". */
+/* Reads <invoke name="..."><parameter name="...">VALUE</parameter></invoke>, with any prefix before
+ * the words. A parameter may have string="true". */
 static bool read_invoke(struct span x, const json_t *tools, json_t *calls)
 {
     const char *at;
@@ -313,7 +314,7 @@ static bool read_invoke(struct span x, const json_t *tools, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
-/* NAME and <arg_key>K</arg_key><arg_value>V</arg_value> pairs. */
+/* Reads NAME and <arg_key>K</arg_key><arg_value>V</arg_value> pairs. */
 static bool read_pairs(struct span x, const json_t *tools, json_t *calls)
 {
     const struct span name = name_at(x);
@@ -331,8 +332,8 @@ static bool read_pairs(struct span x, const json_t *tools, json_t *calls)
     return add(calls, name, args, (struct span){0}) && !x.n;
 }
 
-/* One call of a section: HEAD divider BODY, where the head may be a type and the body then begins
- * with the name. */
+/* Reads one call of a section: HEAD divider BODY. If the head is a type, the body begins with the
+ * name. */
 static bool read_divided(struct span x, const char *divider, json_t *calls)
 {
     const char *at = find(x, divider);
@@ -343,7 +344,7 @@ static bool read_divided(struct span x, const char *divider, json_t *calls)
         head = name_at(body);
         body = strip(span_of(end_of(head), end_of(body)));
     }
-    if (starts(head, "functions.")) { /* functions.NAME:INDEX is name and id in one */
+    if (starts(head, "functions.")) { /* functions.NAME:INDEX contains the name and is the id */
         id = head;
         head = skip(head, "functions.");
         const char *colon = memrchr(head.s, ':', head.n);
@@ -357,7 +358,7 @@ static bool read_divided(struct span x, const char *divider, json_t *calls)
     return add(calls, head, parse_arguments(body), id);
 }
 
-/* Calls between `begin` and `end` marks. */
+/* Reads calls between `begin` and `end` marks. */
 static bool read_section(struct span x, const char *begin, const char *divider, const char *end,
                          json_t *calls)
 {
@@ -371,7 +372,7 @@ static bool read_section(struct span x, const char *begin, const char *divider, 
     return json_array_size(calls) > 0;
 }
 
-/* call:NAME{key:value, ...} with loose values. */
+/* Reads call:NAME{key:value, ...}, whose values need not be JSON. */
 static bool read_loose(struct span x, json_t *calls)
 {
     while (x.n) {
@@ -386,7 +387,7 @@ static bool read_loose(struct span x, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
-/* NAME[CALL_ID]ID[ARGS]{...}, both marks optional; NAME alone. */
+/* Reads NAME[CALL_ID]ID[ARGS]{...}, in which both marks are optional, or only NAME. */
 static bool read_mistral(struct span x, json_t *calls)
 {
     const struct span name = name_at(x);

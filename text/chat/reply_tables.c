@@ -60,7 +60,7 @@ const struct text_reply_row text_reply_rows[] = {
     /* Calls without marks: Llama 3.1 and 3.2, Llama 4. */
     {BARE, .open = "{", .sign = "{\"name\": function name, \"parameters\""},
     {BARE, .open = "[", .sign = "[func_name1("},
-    /* Marks around an answer only. */
+    /* Marks around an answer, without meaning. */
     {SKIP, .open = "<|START_RESPONSE|>"},
     {SKIP, .open = "<|END_RESPONSE|>"},
     {SKIP, .open = "<|START_TEXT|>"},

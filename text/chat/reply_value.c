@@ -1,5 +1,6 @@
-/* text/chat/reply_value.c: values in the notations that models use for arguments: JSON, Python
- * literals, and mixtures with bare keys; and writes values as JSON. See text/chat/reply_rows.h. */
+/* text/chat/reply_value.c: reads values in the notations that models use for arguments (JSON,
+ * Python literals, mixtures with unquoted keys) and writes values as JSON. See
+ * text/chat/reply_rows.h. */
 #include "base/utf8.h"
 #include "text/chat/reply_rows.h"
 #include <math.h>
@@ -50,7 +51,7 @@ static int hex(char c)
                                                     : -1;
 }
 
-/* Four hexadecimal digits at p, or -1. */
+/* Returns the value of four hexadecimal digits at p, or -1. */
 static int32_t read_unit(const struct reader *x, size_t p)
 {
     int32_t code = 0;
@@ -63,7 +64,7 @@ static int32_t read_unit(const struct reader *x, size_t p)
     return code;
 }
 
-/* The escape after a backslash at x->at; an unknown one keeps its backslash. */
+/* Decodes the escape after a backslash at x->at; an unknown one keeps its backslash. */
 static bool read_escape(struct reader *x, struct base_buffer *out)
 {
     static const char names[] = "nrtbf/\\'\"", values[] = "\n\r\t\b\f/\\'\"";
@@ -146,7 +147,7 @@ static json_t *read_list(struct reader *x, char close)
         }
         if (!first && !take(x, ",")) break;
         skip_space(x);
-        if (!first && x->at < x->n && x->s[x->at] == close) continue; /* trailing comma */
+        if (!first && x->at < x->n && x->s[x->at] == close) continue; /* a trailing comma */
         json_t *item = read_any(x);
         if (!item || json_array_append_new(list, item)) break;
     }
@@ -174,7 +175,7 @@ bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value)
     return json_object_setn_new(object, key, size, value) == 0;
 }
 
-/* Entries "key : value" or "key = value" up to `close`. */
+/* Reads entries "key : value" or "key = value" up to `close`. */
 static json_t *read_entries(struct reader *x, char close)
 {
     json_t *object = json_object(), *key = NULL;
@@ -264,7 +265,7 @@ static void write_real(struct base_buffer *out, double f)
 
 static void write_object(struct base_buffer *out, const json_t *value)
 {
-    /* The iteration functions take a pointer that is not const, but change nothing. */
+    /* The iteration functions need a pointer that is not const, but change nothing. */
     json_t *object = (json_t *)(uintptr_t)value;
     const char *separator = "";
     base_buffer_add_text(out, "{");

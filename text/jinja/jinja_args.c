@@ -10,7 +10,8 @@ static const char *next_param(const char *at, size_t *n)
     return at;
 }
 
-/* The number of the parameter `name`, or -1; those before a "/" are positional only. */
+/* Returns the number of the parameter `name`, or -1; parameters before a "/" are positional
+ * only. */
 static int find_param(const char *params, struct jinja_str name)
 {
     size_t n;

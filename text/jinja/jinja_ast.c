@@ -1,5 +1,5 @@
-/* text/jinja/jinja_ast.c: nodes, names and tokens: shared by the lexer, the parsers of expressions
- * and of statements, and the check. See text/jinja/jinja_ast.h. */
+/* text/jinja/jinja_ast.c: nodes, names and tokens, which the lexer, the parsers of expressions and
+ * statements, and the check share. See text/jinja/jinja_ast.h. */
 #include "text/jinja/jinja_ast.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ bool jinja_syntax(struct jinja_parser *p, int line, const char *format, ...)
 
 struct jinja_node *jinja_node(struct jinja_parser *p, enum jinja_node_kind kind, int line)
 {
-    struct jinja_node *node = jinja_take(&p->t->pool, sizeof *node, p->err);
+    struct jinja_node *node = jinja_alloc(&p->t->pool, sizeof *node, p->err);
     if (!node) return NULL;
     node->kind = kind;
     node->line = line;

@@ -1,5 +1,5 @@
-/* text/jinja/jinja_ast.h: a parsed template: tokens, nodes, and the functions that make them. For
- * text/jinja/ only. */
+/* text/jinja/jinja_ast.h: a parsed template: tokens, nodes, and the functions that make them.
+ * Private to text/jinja/. */
 #ifndef TEXT_JINJA_JINJA_AST_H
 #define TEXT_JINJA_JINJA_AST_H
 
@@ -99,13 +99,13 @@ struct jinja_list {
 
 struct jinja_args {
     struct jinja_list pos, kw;
-    struct jinja_str *kw_name; /* of kw */
+    struct jinja_str *kw_name; /* [n_kw]: names of the keyword arguments */
     struct jinja_node *star, *star2;
 };
 
-/* Names whose first use in a scope sets them, unknown to the enclosing scopes: before that they are
- * undefined there, even if the caller passed a variable of that name. (jinja2 decides this when it
- * compiles; templates can observe it.) */
+/* Names whose first use in a scope sets them and that no enclosing scope has. Before that use they
+ * are undefined there, even if the caller passed a variable of that name: jinja2 decides this at
+ * compile time, and templates can observe it. */
 struct jinja_hidden {
     int *id;
     size_t n;
@@ -131,7 +131,7 @@ struct jinja_node {
 struct jinja_template {
     struct jinja_pool pool;
     struct jinja_str *name; /* by id */
-    bool *loaded;           /* by id: the name is read somewhere */
+    bool *loaded;           /* by id: the template reads the name */
     size_t n_names, name_room;
     struct jinja_list body;
     struct jinja_hidden hidden;
@@ -148,19 +148,19 @@ struct jinja_parser {
     size_t at;
     int nesting;  /* nesting of the constructs that are being parsed */
     int in_loops; /* enclosing loops, within the innermost macro */
-    int for_tags; /* enclosing loops, also outside macros: `loop` cannot be assigned in them */
+    int for_tags; /* enclosing loops, also outside macros: these may not assign to `loop` */
 };
 
 bool jinja_syntax(struct jinja_parser *p, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Tokens of normalised source (newlines are \n, the last one removed). */
+/* Splits normalized source (newlines are \n, the last one removed) into tokens. */
 bool jinja_lex(struct jinja_parser *p, struct jinja_str source);
 
 struct jinja_node *jinja_node(struct jinja_parser *p, enum jinja_node_kind kind, int line);
-/* Updates the depth for a `child` (may be NULL); false when the tree is too deep. */
+/* Updates the depth of `node` for a `child` (may be NULL); false if the tree is too deep. */
 bool jinja_below(struct jinja_parser *p, struct jinja_node *node, const struct jinja_node *child);
 bool jinja_list_add(struct jinja_parser *p, struct jinja_list *list, struct jinja_node *node);
-int jinja_name_id(struct jinja_parser *p, struct jinja_str name); /* -1: error */
+int jinja_name_id(struct jinja_parser *p, struct jinja_str name); /* -1 with an error */
 
 static inline const struct jinja_token *jinja_now(const struct jinja_parser *p)
 {
@@ -180,14 +180,14 @@ bool jinja_expect(struct jinja_parser *p, enum jinja_token_kind kind, const char
 bool jinja_unexpected(struct jinja_parser *p);
 
 enum { JINJA_NO_COND = 1, JINJA_SIMPLE = 2, JINJA_PARENS = 4, JINJA_NSREFS = 8 };
-/* One expression or a tuple without parentheses. */
+/* _tuple parses one expression, or a tuple without parentheses; _expression only the former. */
 struct jinja_node *jinja_parse_tuple(struct jinja_parser *p, unsigned flags);
 struct jinja_node *jinja_parse_expression(struct jinja_parser *p);
 struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node *subject,
                                        bool start_inline);
 bool jinja_parse_body(struct jinja_parser *p, struct jinja_list *body); /* the whole template */
 
-/* After parsing: checks filters and tests, finds hidden names and variables that macros use. */
+/* After parsing: checks filters and tests, finds hidden names and the variables that macros use. */
 bool jinja_check(struct jinja_parser *p);
 
 #endif

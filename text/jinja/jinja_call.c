@@ -26,7 +26,7 @@ bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct ji
 
 /* ---- Global functions ---- */
 
-enum { MAX_RANGE = 100000 }; /* jinja2's own limit in the sandbox */
+enum { MAX_RANGE = 100000 }; /* that of jinja2's sandbox */
 
 static bool fn_range(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
@@ -38,7 +38,7 @@ static bool fn_range(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     if (step == 0) return jinja_fail(r, "range: a step of zero");
     stop = two ? b : a;
     if (two) start = a;
-    /* Differences and steps as unsigned numbers: these cannot overflow. */
+    /* Differences and steps are unsigned numbers, which cannot overflow. */
     const uint64_t gap =
         step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
     const uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
@@ -109,7 +109,7 @@ static bool fn_strftime_now(struct jinja_run *r, struct jinja_call *c, struct ji
     if (given.n > 200) return jinja_fail(r, "strftime_now: a format longer than 200 bytes");
     for (size_t i = 0; i < given.n; i++) {
         const char next = given.s[i] == '%' && i + 1 < given.n ? given.s[i + 1] : 0;
-        /* Microseconds and time zones: the clock is a local time without either. */
+        /* The clock is a local time without microseconds and time zone. */
         if (next == 'f' && !jinja_add_word(r, &format, "000000")) return false;
         if (next == 'f' || next == 'z' || next == 'Z') {
             i++;

@@ -1,26 +1,26 @@
-/* text/jinja/jinja_check.c: checks that jinja2 performs at compile time: names that a scope hides,
- * variables that a macro uses, and unknown filters and tests. See text/jinja/jinja_ast.h.
+/* text/jinja/jinja_check.c: the checks that jinja2 performs at compile time: names that a scope
+ * hides, variables that a macro uses, and unknown filters and tests. See text/jinja/jinja_ast.h.
  *
- * jinja2 turns names into variables of Python functions, and a variable that a scope sets before it
- * reads it starts undefined there, even if the caller passed a value. An unknown filter or test is
- * an error at parsing, except directly inside an if or a conditional expression, where it is an
- * error only when evaluated. */
+ * jinja2 compiles names to variables of Python functions. A variable that a scope sets before it
+ * reads it is undefined at the start of the scope, even if the caller passed a value. An unknown
+ * filter or test is an error at parsing, except directly inside an if or a conditional expression,
+ * where it is an error only when it is evaluated. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
 enum { UNKNOWN = 0, KNOWN, STARTS_UNDEFINED };
 
-/* State of each name (by id) in a scope. */
+/* The state of each name (by id) in a scope. */
 struct symbols {
     const struct symbols *parent;
-    uint8_t *ref; /* one of the above */
+    uint8_t *ref; /* [n_name]: one of the states above */
     bool *stored;
 };
 
 struct checker {
     struct jinja_parser *p;
     struct symbols *s;
-    bool soft; /* in an if or a conditional expression of the present scope */
+    bool soft; /* inside an if or a conditional expression of the present scope */
 };
 
 static bool visit(struct checker *k, const struct jinja_node *node);
@@ -30,8 +30,8 @@ static bool new_symbols(struct checker *k, const struct symbols *parent, struct 
 {
     const size_t n = k->p->t->n_names + 1;
     out->parent = parent;
-    out->ref = jinja_take(&k->p->t->pool, n, k->p->err);
-    out->stored = jinja_take(&k->p->t->pool, n, k->p->err);
+    out->ref = jinja_alloc(&k->p->t->pool, n, k->p->err);
+    out->stored = jinja_alloc(&k->p->t->pool, n, k->p->err);
     return out->ref && out->stored;
 }
 
@@ -95,7 +95,7 @@ static bool visit_branch(struct checker *k, const struct jinja_list *list, struc
     return ok;
 }
 
-/* A name that only some branches set keeps its value from outside in the others. */
+/* A name that only some branches set keeps its outer value in the others. */
 static bool visit_if(struct checker *k, const struct jinja_node *node)
 {
     struct symbols branch[3];
@@ -165,7 +165,7 @@ static bool note_hidden(struct checker *k, const struct symbols *s, struct jinja
     size_t count = 0;
     for (size_t id = 0; id < n; id++) count += s->ref[id] == STARTS_UNDEFINED;
     hidden->n = 0;
-    hidden->id = jinja_take(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
+    hidden->id = jinja_alloc(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
     if (!hidden->id) return false;
     for (size_t id = 0; id < n; id++)
         if (s->ref[id] == STARTS_UNDEFINED) hidden->id[hidden->n++] = (int)id;
@@ -249,7 +249,7 @@ static bool enter_list(struct checker *k, const struct jinja_list *list)
     return true;
 }
 
-/* Checks a body that is a scope of its own, after its names were recorded. */
+/* Checks a body with a scope of its own, whose names are recorded already. */
 static bool enter_scope(struct checker *k, struct symbols *s, const struct jinja_list *body,
                         struct jinja_hidden *hidden)
 {
@@ -291,7 +291,7 @@ static bool enter_function(struct checker *k, struct jinja_node *node)
     return enter_list(&inner, &node->defaults) && enter_scope(k, &s, &node->body, &node->hidden);
 }
 
-/* Set, filter and with blocks. */
+/* Checks set, filter and with blocks. */
 static bool enter_block(struct checker *k, struct jinja_node *node)
 {
     struct symbols s;
@@ -357,9 +357,9 @@ bool jinja_check(struct jinja_parser *p)
     static const char *const special[] = {"loop", "caller", "kwargs", "varargs"};
     struct symbols root;
     struct checker k = {.p = p, .s = &root};
-    for (size_t i = 0; i < 4; i++) /* so that the tables below have entries for them */
+    for (size_t i = 0; i < 4; i++) /* the tables below need entries for these */
         if (jinja_name_id(p, (struct jinja_str){special[i], strlen(special[i])}) < 0) return false;
-    p->t->loaded = jinja_take(&p->t->pool, p->t->n_names, p->err);
+    p->t->loaded = jinja_alloc(&p->t->pool, p->t->n_names, p->err);
     return p->t->loaded && new_symbols(&k, NULL, &root) && visit_list(&k, &p->t->body) &&
            enter_scope(&k, &root, &p->t->body, &p->t->hidden);
 }

@@ -18,7 +18,7 @@ static bool eval_name(struct jinja_run *r, struct jinja_scope *scope, const stru
     if (cached->kind == JINJA_MISSING) {
         const struct jinja_value *given = jinja_dict_word(r->context, node->text);
         const struct jinja_func *global = jinja_find_global(node->text);
-        if (jinja_str_is(node->text, "self")) /* jinja2's view of the template's own blocks */
+        if (jinja_str_is(node->text, "self")) /* in jinja2 it refers to the template's own blocks */
             return jinja_fail(r, "the variable 'self' is not supported");
         if (given)
             *cached = *given;
@@ -145,7 +145,7 @@ static bool eval_filter(struct jinja_run *r, struct jinja_scope *scope,
     struct jinja_value subject;
     struct jinja_call c;
     if (!node->a)
-        subject = r->block; /* at the head of a block's filters */
+        subject = r->block; /* the first filter of a block */
     else if (!jinja_eval(r, scope, node->a, &subject))
         return false;
     if (!eval_args(r, scope, node->args, &c)) return false;
@@ -213,9 +213,10 @@ static bool eval_concat(struct jinja_run *r, struct jinja_scope *scope,
                         const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_text text = {0};
-    struct jinja_value *part = jinja_take(&r->pool, node->list.n * sizeof *part, r->err);
+    struct jinja_value *part = jinja_alloc(&r->pool, node->list.n * sizeof *part, r->err);
     if (!part) return false;
-    for (size_t i = 0; i < node->list.n; i++) /* before joining, so that the text grows in place */
+    for (size_t i = 0; i < node->list.n; i++) /* computed before joining, so that the text grows in
+                                               * place */
         if (!jinja_eval(r, scope, node->list.node[i], &part[i])) return false;
     r->line = node->line;
     for (size_t i = 0; i < node->list.n; i++)
@@ -238,7 +239,7 @@ static bool eval_unary(struct jinja_run *r, struct jinja_scope *scope,
     if (!jinja_as_int(out, &i))
         return jinja_fail(r, "a sign before a value of type '%s'", jinja_type(out));
     if (node->op == JINJA_SUB && __builtin_sub_overflow((int64_t)0, i, &i))
-        return jinja_fail(r, "'-' gives more than 64 bits");
+        return jinja_fail(r, "the result of '-' has more than 64 bits");
     *out = jinja_int(i);
     return true;
 }

@@ -15,13 +15,13 @@ static int name_id(const struct jinja_run *r, const char *name)
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
                                 const struct jinja_hidden *hidden)
 {
-    struct jinja_scope *scope = jinja_take(&r->pool, sizeof *scope, r->err);
+    struct jinja_scope *scope = jinja_alloc(&r->pool, sizeof *scope, r->err);
     if (!scope) return NULL;
     scope->parent = parent;
     if (!hidden || !hidden->n) return scope;
-    scope->var = jinja_take(&r->pool, hidden->n * sizeof *scope->var, r->err);
+    scope->var = jinja_alloc(&r->pool, hidden->n * sizeof *scope->var, r->err);
     if (!scope->var || !jinja_step(r, hidden->n)) return NULL;
-    scope->room = scope->n = hidden->n; /* with values of zero: missing */
+    scope->room = scope->n = hidden->n; /* all values are zero: missing */
     for (size_t i = 0; i < hidden->n; i++) scope->var[i].id = hidden->id[i];
     return scope;
 }
@@ -99,7 +99,7 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
 {
     const int id = name_id(r, "loop");
     struct jinja_value items;
-    struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
+    struct jinja_loop *loop = jinja_alloc(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
     *loop = (struct jinja_loop){.node = node, .scope = scope, .fill = fill_loop};
     if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
@@ -128,7 +128,7 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
 
 /* ---- Macros ---- */
 
-/* Runs a body in a scope of its own into `out` instead of the output. */
+/* Runs a body in a scope of its own and writes to `out` instead of the output. */
 static enum jinja_flow exec_into(struct jinja_run *r, struct jinja_scope *scope,
                                  const struct jinja_list *body, struct jinja_value *out)
 {
@@ -147,7 +147,7 @@ static const char *macro_name(const struct jinja_macro *m, int *n)
     return named ? m->node->text.s : "caller";
 }
 
-/* Binds surplus arguments to varargs and kwargs; an error if the macro lacks these. */
+/* Binds surplus arguments to varargs and kwargs; an error if the macro does not use these. */
 static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
                       const struct jinja_call *c, struct jinja_dict *kw)
 {
@@ -251,8 +251,8 @@ static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
     return check_output(r);
 }
 
-/* {% set x %} or {% filter f %}: assigns or prints the body's text, passed through the filters
- * node->b if any. */
+/* Runs {% set x %} or {% filter f %}: assigns or prints the body's text, after the filters node->b
+ * if there are any. */
 static enum jinja_flow exec_text_block(struct jinja_run *r, struct jinja_scope *scope,
                                        const struct jinja_node *node)
 {
@@ -301,7 +301,7 @@ static enum jinja_flow exec_if(struct jinja_run *r, struct jinja_scope *scope,
 static struct jinja_macro *new_macro(struct jinja_run *r, struct jinja_scope *scope,
                                      const struct jinja_node *node)
 {
-    struct jinja_macro *macro = jinja_take(&r->pool, sizeof *macro, r->err);
+    struct jinja_macro *macro = jinja_alloc(&r->pool, sizeof *macro, r->err);
     if (macro) *macro = (struct jinja_macro){node, scope, call_macro};
     return macro;
 }
@@ -314,7 +314,7 @@ static bool exec_macro(struct jinja_run *r, struct jinja_scope *scope,
            set(r, scope, node->id, (struct jinja_value){.kind = JINJA_MACRO, .macro = macro});
 }
 
-/* A call block gives its body to the called macro as `caller`; a generation block only marks its
+/* A call block passes its body to the called macro as `caller`. A generation block only marks its
  * body, which runs as a function too, as in the transformers library. */
 static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
                             const struct jinja_node *node)
@@ -326,13 +326,13 @@ static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
     if (!node->a) {
         if (!jinja_call(r, &caller, &none, &value)) return false;
     } else {
-        /* The caller is passed as a keyword argument of a copy of the call's node. */
+        /* The caller is a keyword argument of a copy of the call's node. */
         struct jinja_node literal = {.kind = JINJA_N_CONST, .line = node->line, .value = caller};
         struct jinja_node call = *node->a;
         struct jinja_args args = *call.args;
         const size_t n = args.kw.n;
-        args.kw.node = jinja_take(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
-        args.kw_name = jinja_take(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
+        args.kw.node = jinja_alloc(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
+        args.kw_name = jinja_alloc(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
         if (!args.kw.node || !args.kw_name) return false;
         if (n) memcpy(args.kw.node, call.args->kw.node, n * sizeof *args.kw.node);
         if (n) memcpy(args.kw_name, call.args->kw_name, n * sizeof *args.kw_name);

@@ -54,7 +54,7 @@ static struct jinja_node *parse_strings(struct jinja_parser *p)
     struct jinja_str whole = jinja_now(p)->text;
     for (p->at++; jinja_now(p)->kind == JINJA_T_STRING; p->at++) {
         const struct jinja_str more = jinja_now(p)->text;
-        char *joined = jinja_take(&p->t->pool, whole.n + more.n + 1, p->err);
+        char *joined = jinja_alloc(&p->t->pool, whole.n + more.n + 1, p->err);
         if (!joined) return NULL;
         memcpy(joined, whole.s, whole.n);
         memcpy(joined + whole.n, more.s, more.n);
@@ -290,7 +290,7 @@ static bool parse_arg(struct jinja_parser *p, struct jinja_node *owner)
 
 static bool parse_args(struct jinja_parser *p, struct jinja_node *owner)
 {
-    owner->args = jinja_take(&p->t->pool, sizeof *owner->args, p->err);
+    owner->args = jinja_alloc(&p->t->pool, sizeof *owner->args, p->err);
     if (!owner->args) return false;
     p->at++;
     for (bool more = false; !at_op(p, ")"); more = true) {
@@ -323,7 +323,8 @@ static struct jinja_node *parse_postfix(struct jinja_parser *p, struct jinja_nod
     return node;
 }
 
-/* "name" or "dotted.name" of a filter or test; dotted ones are unknown, but named in the error. */
+/* Reads "name" or "dotted.name" of a filter or test; dotted names are unknown, but messages contain
+ * them. */
 static bool parse_dotted(struct jinja_parser *p, struct jinja_str *name)
 {
     *name = jinja_now(p)->text;
@@ -352,7 +353,7 @@ struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node
     return subject;
 }
 
-/* Whether the token begins the argument of a test without parentheses. */
+/* Returns whether the token begins the argument of a test without parentheses. */
 static bool begins_argument(const struct jinja_parser *p)
 {
     switch (jinja_now(p)->kind) {
@@ -382,7 +383,7 @@ static struct jinja_node *parse_test(struct jinja_parser *p, struct jinja_node *
             return NULL;
         }
         struct jinja_node *arg = parse_postfix(p, parse_primary(p, false));
-        node->args = jinja_take(&p->t->pool, sizeof *node->args, p->err);
+        node->args = jinja_alloc(&p->t->pool, sizeof *node->args, p->err);
         if (!arg || !node->args || !jinja_below(p, node, arg) ||
             !jinja_list_add(p, &node->args->pos, arg))
             return NULL;
@@ -405,7 +406,7 @@ static struct jinja_node *parse_filter_expr(struct jinja_parser *p, struct jinja
     return node;
 }
 
-/* ---- Operators, tightest first ---- */
+/* ---- Operators, those with the highest precedence first ---- */
 
 static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter)
 {

@@ -1,6 +1,6 @@
 /* text/jinja/jinja_filter.c: filters of one value (strings, numbers, JSON), those that apply
- * another filter or a test to each item (map, select and similar), and filter look-up by name. See
- * text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c. */
+ * another filter or a test to each item (map, select and similar), and the look-up of filters by
+ * name. See text/jinja/jinja_run.h; jinja_filter_list.c has the filters of sequences. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The subject as a string: markup remains markup. */
+/* Returns the subject as a string; markup remains markup. */
 static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinja_value *out)
 {
     return jinja_to_str(r, c->self, out);
@@ -40,7 +40,7 @@ static bool f_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja
     return subject(r, c, &s) && mark(&s, out, jinja_capitalize(r, s.s, out));
 }
 
-/* Words begin after space, hyphens and opening brackets; unlike the method title(). */
+/* Words begin after space, hyphens and opening brackets, other than in the method title(). */
 static bool f_title(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_text text = {0};
@@ -91,7 +91,7 @@ static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_val
         if (!jinja_add_char(r, &spaces, ' ', width > 0 ? (size_t)width : 0)) return false;
         pad = jinja_text_value(&spaces).s;
     }
-    /* A line break is added, because splitting drops the last one. */
+    /* Adds a line break, because splitting drops the last one. */
     const struct jinja_value newline = jinja_string("\n", 1);
     struct jinja_value whole;
     if (!jinja_binary(r, JINJA_ADD, c->self, &newline, &whole) ||
@@ -145,7 +145,7 @@ static bool f_default(struct jinja_run *r, struct jinja_call *c, struct jinja_va
     return true;
 }
 
-/* Python's int(): false where it raises an exception that the filter catches. */
+/* Python's int(): false where that raises an exception which the filter catches. */
 static bool to_int(const struct jinja_value *v, int64_t *out, bool *too_large)
 {
     double f;
@@ -228,7 +228,7 @@ static bool f_tojson(struct jinja_run *r, struct jinja_call *c, struct jinja_val
 
 /* ---- Another filter or a test for each item ---- */
 
-/* The attribute of *v that `path` names, an index or a text, in place. */
+/* Replaces *v by its attribute `path`, which is an index or a text. */
 static bool follow(struct jinja_run *r, const struct jinja_value *path,
                    const struct jinja_value *fallback, struct jinja_value *v)
 {
@@ -238,7 +238,7 @@ static bool follow(struct jinja_run *r, const struct jinja_value *path,
     return jinja_fail(r, "an attribute of type '%s'", jinja_type(path));
 }
 
-/* The call's arguments from position `from` on, for an inner filter or test. */
+/* Returns the call's arguments from position `from` on, for an inner filter or test. */
 static struct jinja_call inner_call(const struct jinja_call *c, size_t from)
 {
     return (struct jinja_call){.pos = c->pos + from, .n_pos = c->n_pos - from, .kw = c->kw};
@@ -279,8 +279,8 @@ static bool f_map(struct jinja_run *r, struct jinja_call *c, struct jinja_value 
            jinja_generator(r, mapped, "generator", out);
 }
 
-/* Whether an item passes the test that the arguments from `from` on give; without a test, whether
- * it is true. */
+/* Returns in *out whether an item passes the test that the arguments from `from` on specify;
+ * without a test, whether it is true. */
 static bool passes(struct jinja_run *r, struct jinja_call *c, size_t from,
                    const struct jinja_value *v, bool *out)
 {
@@ -367,7 +367,7 @@ bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
                         struct jinja_value *out)
 {
     const struct jinja_func *filter = jinja_find_filter(name);
-    /* The result may be stored over the subject. */
+    /* A copy, because the result may be stored over the subject. */
     const struct jinja_value self = *subject;
     if (!filter) return jinja_fail(r, "no filter named '%.*s'", (int)name.n, name.s);
     c->self = &self;

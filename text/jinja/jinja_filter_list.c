@@ -15,7 +15,7 @@ static bool f_first(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 {
     struct jinja_seq *items;
     if (c->self->kind == JINJA_ITER && c->self->iter->at < c->self->iter->seq->n) {
-        *out = c->self->iter->seq->item[c->self->iter->at++]; /* the others remain */
+        *out = c->self->iter->seq->item[c->self->iter->at++]; /* the other items remain */
         return true;
     }
     if (!jinja_items(r, c->self, &items)) return false;
@@ -80,7 +80,7 @@ static bool f_items(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 
 /* ---- Attributes of items ---- */
 
-/* A path such as "a.b.0" of items. */
+/* A path such as "a.b.0" into each item. */
 struct getter {
     struct jinja_value path; /* missing, none, an integer or a string */
     bool fold;               /* strings compare without case */
@@ -120,7 +120,7 @@ struct entry {
     struct jinja_value key, item;
 };
 
-/* A stable merge sort: comparing can fail, which library sorts do not support. */
+/* A stable merge sort: a comparison can fail, which the library's sort does not support. */
 static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spare, size_t n,
                          bool reverse)
 {
@@ -141,7 +141,7 @@ static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spa
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                    bool reverse, struct entry **out)
 {
-    struct entry *e = jinja_take(&r->pool, 2 * items->n * sizeof *e, r->err);
+    struct entry *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
     if (!e) return false;
     for (size_t i = 0; i < items->n; i++) {
         e[i].item = e[i].key = items->item[i];

@@ -12,7 +12,7 @@ struct lexer {
     struct jinja_parser *p;
     const char *s;
     size_t n, at;
-    size_t counted; /* bytes whose newlines are in `line` */
+    size_t counted; /* bytes whose newlines are in `line` already */
     int line;
     bool line_starts; /* the latest token ended a line */
     char open[MAX_BRACKETS];
@@ -70,8 +70,8 @@ static size_t trim_right(const char *s, size_t n)
     return n;
 }
 
-/* Ends of the form "+%}", "-%}" with all whitespace after it, or "%}" with one newline if `trim`.
- * Returns the place past it, or 0. */
+/* Reads the end of a tag: "+%}", "-%}" with all whitespace after it, or "%}" with one newline if
+ * `trim`. Returns the offset past it, or 0. */
 static size_t tag_end(const struct lexer *x, size_t at, const char *end, bool trim, bool plus)
 {
     if (at < x->n && x->s[at] == '-' && looking_at(x, at + 1, end)) return skip_space(x, at + 3);
@@ -109,7 +109,7 @@ static char sign_at(const struct lexer *x, size_t at)
     return at < x->n && (x->s[at] == '-' || x->s[at] == '+') ? x->s[at] : 0;
 }
 
-/* The place past "{%- raw -%}" if it is here, else 0. */
+/* Returns the offset past "{%- raw -%}" if it is here, otherwise 0. */
 static size_t raw_begin(const struct lexer *x, size_t at)
 {
     at += 2;
@@ -156,8 +156,8 @@ static int digit_value(char c)
     return low >= 'a' && low <= 'f' ? low - 'a' + 10 : 99;
 }
 
-/* The place past digits with single underscores between (or before) them; `at` if there are
- * none. */
+/* Returns the offset past digits with single underscores between (or before) them; `at` if there
+ * are none. */
 static size_t digits_end(const struct lexer *x, size_t at, int base, bool lead)
 {
     size_t end = at;
@@ -173,7 +173,7 @@ static size_t digits_end(const struct lexer *x, size_t at, int base, bool lead)
     return end;
 }
 
-/* The place past a float that begins here, or 0. */
+/* Returns the offset past a float that begins here, or 0. */
 static size_t float_end(const struct lexer *x, size_t at)
 {
     if (at > 0 && x->s[at - 1] == '.') return 0;
@@ -284,7 +284,7 @@ static bool lex_string(struct lexer *x)
     size_t end = start, n = 0;
     while (end < x->n && x->s[end] != quote) end += x->s[end] == '\\' ? 2 : 1;
     if (end >= x->n) return jinja_syntax(x->p, line, "this string has no end");
-    char *text = jinja_take(&x->p->t->pool, end - start + 1, x->p->err);
+    char *text = jinja_alloc(&x->p->t->pool, end - start + 1, x->p->err);
     if (!text) return false;
     for (size_t i = start; i < end;) {
         if (x->s[i] != '\\') {
@@ -336,7 +336,7 @@ static bool lex_operator(struct lexer *x)
                                        .text = {x->s + x->at - n, n}});
 }
 
-/* The rest of a tag, after its beginning. */
+/* Reads the rest of a tag, after its beginning. */
 static bool lex_tag(struct lexer *x, bool block)
 {
     x->n_open = 0;
@@ -374,7 +374,7 @@ static bool lex_tag(struct lexer *x, bool block)
     return true; /* the parser reports the missing end */
 }
 
-/* The next "{{", "{%" or "{#" from `at` on, or the end. */
+/* Returns the offset of the next "{{", "{%" or "{#" from `at` on, or the end. */
 static size_t find_tag(const struct lexer *x, size_t at)
 {
     for (; at + 1 < x->n; at++)

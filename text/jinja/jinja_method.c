@@ -11,7 +11,7 @@ static bool dict_get(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return true;
 }
 
-/* A view is a sequence computed once, because mappings are immutable. */
+/* Makes a view: a sequence that is computed once, because mappings are immutable. */
 static bool dict_view(struct jinja_run *r, const struct jinja_dict *d, const char *type,
                       struct jinja_value *out)
 {

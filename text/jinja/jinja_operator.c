@@ -25,10 +25,10 @@ static bool int_power(struct jinja_run *r, int64_t a, int64_t b, struct jinja_va
         *out = jinja_float(pow((double)a, (double)b));
         return true;
     }
-    if (a == 0 || a == 1) b = b != 0; /* never overflows, so the loop would be long */
+    if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would be long */
     if (a == -1) b = b % 2 ? 1 : 2;
     for (; b > 0 && !over; b--) over = __builtin_mul_overflow(result, a, &result);
-    if (over) return jinja_fail(r, "'**' gives more than 64 bits");
+    if (over) return jinja_fail(r, "the result of '**' has more than 64 bits");
     *out = jinja_int(result);
     return true;
 }
@@ -63,7 +63,7 @@ static bool int_arithmetic(struct jinja_run *r, enum jinja_op op, int64_t a, int
         result = op == JINJA_MOD ? a % b : a / b;
         if (a % b != 0 && (a < 0) != (b < 0)) result += op == JINJA_MOD ? b : -1;
     }
-    if (over) return jinja_fail(r, "'%s' gives more than 64 bits", op_text(op));
+    if (over) return jinja_fail(r, "the result of '%s' has more than 64 bits", op_text(op));
     *out = jinja_int(result);
     return true;
 }
@@ -116,7 +116,7 @@ static bool repeat(struct jinja_run *r, const struct jinja_value *v, int64_t cou
     uint64_t whole;
     if (v->kind == JINJA_STR) {
         if (!base_mul(times, v->s.n, &whole) || whole > r->limit.max_memory)
-            return jinja_fail(r, "'*' gives a string larger than the memory limit");
+            return jinja_fail(r, "the result of '*' is a string larger than the memory limit");
         for (uint64_t i = 0; i < times && v->s.n; i++)
             if (!jinja_add(r, &text, v->s.s, v->s.n) || !jinja_step(r, 1)) return false;
         *out = jinja_text_value(&text);
@@ -124,7 +124,7 @@ static bool repeat(struct jinja_run *r, const struct jinja_value *v, int64_t cou
         return true;
     }
     if (!base_mul(times, v->seq->n, &whole) || whole > r->limit.max_memory)
-        return jinja_fail(r, "'*' gives a list larger than the memory limit");
+        return jinja_fail(r, "the result of '*' is a list larger than the memory limit");
     *out = jinja_of_seq(v->kind, jinja_seq(r, whole));
     if (!out->seq || !jinja_step(r, whole)) return false;
     for (uint64_t i = 0; i < whole; i++) out->seq->item[i] = v->seq->item[i % v->seq->n];
@@ -221,15 +221,15 @@ static bool is_any(struct jinja_str name, const char *words)
     return false;
 }
 
-/* Methods that would change the object: the sandbox hides them. */
+/* Returns whether a method would change the object: the sandbox hides such methods. */
 static bool is_mutator(enum jinja_kind kind, struct jinja_str name)
 {
     if (kind == JINJA_DICT) return is_any(name, "clear pop popitem setdefault update");
     return kind == JINJA_LIST && is_any(name, "append clear pop reverse insert sort extend remove");
 }
 
-/* Attributes of Python that this interpreter lacks: an error names them, so that they do not count
- * as absent. */
+/* Returns whether Python has an attribute that this interpreter does not have: reading it is an
+ * error, because it must not count as absent. */
 static bool is_missing_here(enum jinja_kind kind, struct jinja_str name)
 {
     switch (kind) {
@@ -294,7 +294,7 @@ static bool loop_attr(struct jinja_run *r, const struct jinja_value *v, struct j
 static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
                         const struct jinja_func *method, struct jinja_value *out)
 {
-    struct jinja_bound *bound = jinja_take(&r->pool, sizeof *bound, r->err);
+    struct jinja_bound *bound = jinja_alloc(&r->pool, sizeof *bound, r->err);
     if (!bound) return false;
     bound->self = *v;
     bound->method = method;
@@ -302,7 +302,7 @@ static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
     return true;
 }
 
-/* An attribute that is not an item; `out` is missing if there is none. */
+/* Reads an attribute that is not an item; `out` is missing if there is none. */
 static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
                      struct jinja_value *out)
 {
@@ -333,7 +333,7 @@ static bool no_attr(const struct jinja_value *v, struct jinja_str name, struct j
     return true;
 }
 
-/* Names of Python's internals: never looked up. */
+/* Returns whether a name is one of Python's internal ones, which are never looked up. */
 static bool is_internal(struct jinja_str name)
 {
     return name.n > 4 && memcmp(name.s, "__", 2) == 0 && memcmp(name.s + name.n - 2, "__", 2) == 0;
@@ -388,7 +388,7 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
     return out->kind != JINJA_MISSING || no_attr(v, key->s, out);
 }
 
-/* The slice's first index and count, by Python's rules; the bounds are integers or none. */
+/* Computes the slice's first index and count by Python's rules; the bounds are integers or none. */
 static bool slice_range(struct jinja_run *r, const struct jinja_value bound[3], int64_t n,
                         int64_t limit[2], int64_t *step, int64_t *count)
 {
@@ -420,9 +420,9 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
         *out = jinja_string(rest.s, jinja_bytes(rest, (size_t)count));
         return true;
     }
-    /* For other steps a table has the places of code points. */
+    /* For other steps a table contains the offset of each code point. */
     const size_t n = jinja_count(s);
-    size_t *place = jinja_take(&r->pool, (n + 1) * sizeof *place, r->err);
+    size_t *place = jinja_alloc(&r->pool, (n + 1) * sizeof *place, r->err);
     if (!place) return false;
     for (size_t i = 0, k = 0; i < s.n; i++)
         if (((unsigned char)s.s[i] & 0xc0) != 0x80) place[k++] = i;
@@ -435,7 +435,7 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
     return true;
 }
 
-/* A slice of a range is a range: the numbers, then its start, stop and step. */
+/* Cuts a slice from a range, which is a range again: its numbers, then its start, stop and step. */
 static bool cut_range(struct jinja_run *r, const struct jinja_seq *all, const int64_t limit[2],
                       int64_t step, int64_t count, struct jinja_value *out)
 {
@@ -446,7 +446,7 @@ static bool cut_range(struct jinja_run *r, const struct jinja_seq *all, const in
     for (int i = 0; i < 3; i++) {
         if (__builtin_mul_overflow(i == 2 ? step : limit[i], stride, &bound[i]) ||
             (i < 2 && __builtin_add_overflow(bound[i], start, &bound[i])))
-            return jinja_fail(r, "a slice of a range gives more than 64 bits");
+            return jinja_fail(r, "a slice of a range has more than 64 bits");
         out->seq->item[count + i] = jinja_int(bound[i]);
     }
     for (int64_t k = 0; k < count; k++) out->seq->item[k] = all->item[limit[0] + k * step];

@@ -1,4 +1,4 @@
-/* text/jinja/jinja_parse.c: parses statements into a tree and owns the parsed template.
+/* text/jinja/jinja_parse.c: parses statements into a tree; creates and frees the parsed template.
  * See text/jinja/jinja.h, text/jinja/jinja_ast.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_ast.h"
@@ -37,8 +37,8 @@ static bool add_printed(struct jinja_parser *p, struct jinja_node *owner, struct
            jinja_expect(p, JINJA_T_VAR_END, NULL) && add_to(p, owner, list, print);
 }
 
-/* Statements up to a tag whose name is in `ends` (the name is the present token then), or up to the
- * end of the template if `ends` is NULL. */
+/* Parses statements up to a tag whose name is in `ends` (the name is then the present token), or up
+ * to the end of the template if `ends` is NULL. */
 static bool parse_statements(struct jinja_parser *p, struct jinja_node *owner,
                              struct jinja_list *list, const char *const *ends)
 {
@@ -65,7 +65,7 @@ static bool parse_statements(struct jinja_parser *p, struct jinja_node *owner,
     }
 }
 
-/* The body of a block, from its opening tag's end to a tag of `ends`. */
+/* Parses the body of a block, from the end of its opening tag to a tag of `ends`. */
 static bool parse_block(struct jinja_parser *p, struct jinja_node *owner, struct jinja_list *list,
                         const char *const *ends)
 {
@@ -79,7 +79,7 @@ static bool parse_block(struct jinja_parser *p, struct jinja_node *owner, struct
     return ok;
 }
 
-/* As above with one possible end, whose name is skipped. */
+/* The same with one possible end, whose name is skipped. */
 static bool parse_whole_block(struct jinja_parser *p, struct jinja_node *owner,
                               struct jinja_list *list, const char *end)
 {
@@ -113,7 +113,7 @@ static bool assigns_loop(const struct jinja_node *target)
     return false;
 }
 
-/* Refuses assignments to `loop` in a for loop. */
+/* Fails for an assignment to `loop` in a for loop. */
 static bool check_loop(struct jinja_parser *p, const struct jinja_node *target)
 {
     return !p->for_tags || !assigns_loop(target) ||
@@ -205,7 +205,7 @@ static bool parse_signature(struct jinja_parser *p, struct jinja_node *node)
     return true;
 }
 
-/* The body of a function: enclosing loops do not count for break and continue. */
+/* Parses the body of a function: enclosing loops do not count for break and continue. */
 static bool parse_function(struct jinja_parser *p, struct jinja_node *node, const char *end)
 {
     const int in_loops = p->in_loops;
@@ -323,7 +323,7 @@ bool jinja_parse_body(struct jinja_parser *p, struct jinja_list *body)
 static bool normalise(struct jinja_parser *p, const char *source, size_t size,
                       struct jinja_str *out)
 {
-    char *copy = jinja_take(&p->t->pool, size + 1, p->err);
+    char *copy = jinja_alloc(&p->t->pool, size + 1, p->err);
     size_t n = 0;
     int line = 1;
     if (!copy) return false;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shortest digits that read back as the same number, laid out as Python does. */
+/* Writes the shortest digits that are read back as the same number, in Python's layout. */
 void jinja_float_repr(double f, char *out)
 {
     char digits[40];
@@ -276,8 +276,7 @@ static bool put_json_key(struct jinja_run *r, struct jinja_text *out, const stru
            jinja_add_char(r, out, '"', 1);
 }
 
-/* The indices of the entries in the order of their keys. A merge sort, because comparing can
- * fail. */
+/* Sorts the indices of the entries by their keys. A merge sort, because a comparison can fail. */
 static bool sort_keys(struct jinja_run *r, const struct jinja_dict *d, uint32_t *order,
                       uint32_t *spare, uint32_t n)
 {
@@ -298,7 +297,7 @@ static bool put_json_dict(struct jinja_run *r, struct jinja_text *out, const str
                           const struct jinja_json *how, int level)
 {
     if (!d->n) return jinja_add_word(r, out, "{}");
-    uint32_t *order = jinja_take(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
+    uint32_t *order = jinja_alloc(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
     if (!order) return false;
     for (uint32_t i = 0; i < d->n; i++) order[i] = i;
     if (how->sort && !sort_keys(r, d, order, order + d->n, d->n)) return false;

@@ -22,7 +22,7 @@ static bool from_array(struct jinja_run *r, const json_t *json, struct jinja_val
     return true;
 }
 
-/* A role that is one word contains no mark. */
+/* Returns whether a value is a role that is one word: it contains no mark. */
 static bool is_role(const char *key, const json_t *value)
 {
     if (strcmp(key, "role") != 0 || !json_is_string(value)) return false;
@@ -37,21 +37,21 @@ static bool is_role(const char *key, const json_t *value)
 
 static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
-    /* The iteration functions take a pointer that is not const, but change nothing. */
+    /* The iteration functions need a pointer that is not const, but change nothing. */
     json_t *object = (json_t *)(uintptr_t)json;
     if (!jinja_new(r, JINJA_DICT, out)) return false;
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
         const char *key = json_object_iter_key(it);
         struct jinja_value value;
         if (!from_json(r, json_object_iter_value(it), &value) ||
-            (is_role(key, json_object_iter_value(it)) && !jinja_own(r, &value)) ||
+            (is_role(key, json_object_iter_value(it)) && !jinja_mark_own(r, &value)) ||
             !jinja_dict_set(r, out->dict, jinja_string(key, json_object_iter_key_len(it)), value))
             return false;
     }
     return true;
 }
 
-/* Strings remain in the caller's object. */
+/* Converts a JSON value; strings remain in the caller's object. */
 static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     bool ok;
@@ -91,13 +91,13 @@ static bool set_clock(struct jinja_run *r, const struct tm *clock)
     return true;
 }
 
-/* Marks the variables that count as the template's own text. */
+/* Marks the bytes of the variables that count as the template's own text. */
 static bool own_variables(struct jinja_run *r)
 {
     for (size_t i = 0; i < r->limit.n_own_variables; i++) {
         const char *name = r->limit.own_variables[i];
         struct jinja_value *v = jinja_dict_word(r->context, (struct jinja_str){name, strlen(name)});
-        if (v && v->kind == JINJA_STR && !jinja_own(r, v)) return false;
+        if (v && v->kind == JINJA_STR && !jinja_mark_own(r, v)) return false;
     }
     return true;
 }
@@ -110,7 +110,7 @@ static bool render(struct jinja_run *r, const json_t *context)
     if (!set_clock(r, r->limit.clock) || !from_json(r, context, &variables)) return false;
     r->context = variables.dict;
     if (!own_variables(r)) return false;
-    r->resolved = jinja_take(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
+    r->resolved = jinja_alloc(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
     struct jinja_scope *root = jinja_scope(r, NULL, &r->t->hidden);
     return r->resolved && root && jinja_exec(r, root, &r->t->body) == JINJA_ON;
 }

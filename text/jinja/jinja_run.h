@@ -1,5 +1,5 @@
 /* text/jinja/jinja_run.h: evaluation: scopes, calls, and the tables of functions, filters, tests
- * and methods. For text/jinja/ only. */
+ * and methods. Private to text/jinja/. */
 #ifndef TEXT_JINJA_JINJA_RUN_H
 #define TEXT_JINJA_JINJA_RUN_H
 
@@ -18,8 +18,8 @@ struct jinja_scope {
     size_t n, room;
 };
 
-/* A macro and a loop point to the function that runs them, so that calls, attributes and printing,
- * which the evaluator calls, do not depend on the evaluator. */
+/* A macro and a loop contain a pointer to the function that runs them, so that calls, attributes
+ * and printing do not depend on the evaluator, which calls them. */
 struct jinja_call;
 struct jinja_macro {
     const struct jinja_node *node; /* JINJA_N_MACRO or JINJA_N_CALL_BLOCK */
@@ -31,10 +31,10 @@ struct jinja_macro {
 struct jinja_loop {
     const struct jinja_node *node;
     struct jinja_scope *scope;        /* around the loop */
-    struct jinja_seq *source, *items; /* all items; those that passed the loop's test */
-    size_t read;                      /* items of source that were tested */
+    struct jinja_seq *source, *items; /* all items; the items that passed the loop's test */
+    size_t read;                      /* number of source's items that were tested */
     size_t index;                     /* of the present item */
-    /* Applies the loop's test to its source until `count` items passed or all are read. */
+    /* Applies the loop's test to its source until `count` items have passed or all are read. */
     bool (*fill)(struct jinja_run *r, struct jinja_loop *loop, size_t count);
 };
 
@@ -57,8 +57,8 @@ bool jinja_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_s
                 struct jinja_value *out);
 bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct jinja_value *key,
                 struct jinja_value *out);
-/* Follows a path such as "a.b.0" from *v; an undefined step becomes the fallback, unless that is
- * missing or none. */
+/* Replaces *v by what a path such as "a.b.0" leads to. An undefined step becomes the fallback,
+ * unless that is missing or none. */
 bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja_value *fallback,
                   struct jinja_value *v);
 bool jinja_slice(struct jinja_run *r, const struct jinja_value *v,
@@ -77,8 +77,8 @@ struct jinja_call {
     struct jinja_value arg[JINJA_MAX_PARAMS]; /* bound by the signature; missing if not passed */
 };
 
-/* A built-in callable. `params` are the names of its parameters apart from self, separated by
- * spaces; names before a "/" cannot be given by keyword; NULL: any arguments, unbound. */
+/* A built-in callable. `params` are the names of its parameters without self, separated by spaces;
+ * names before a "/" cannot be keywords. NULL: any arguments, not bound. */
 typedef bool jinja_fn(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out);
 struct jinja_func {
     const char *name;
@@ -102,7 +102,7 @@ bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
 bool jinja_apply_test(struct jinja_run *r, struct jinja_str name, const struct jinja_value *subject,
                       struct jinja_call *c, bool *out);
 
-/* Finds a row by name; NULL if there is none. */
+/* Return the row of a name; NULL if there is none. */
 const struct jinja_func *jinja_find_filter(struct jinja_str name);
 const struct jinja_func *jinja_find_test(struct jinja_str name);
 const struct jinja_func *jinja_find_global(struct jinja_str name);
@@ -120,7 +120,7 @@ static inline bool jinja_given(const struct jinja_value *v)
 {
     return v->kind != JINJA_MISSING;
 }
-/* The argument as a string, an integer or a truth value; `by_default` if it was not given. */
+/* Read an argument as a string, an integer or a truth value; `by_default` if it was not passed. */
 bool jinja_arg_str(struct jinja_run *r, const struct jinja_call *c, int i, struct jinja_str *out);
 bool jinja_arg_int(struct jinja_run *r, const struct jinja_call *c, int i, int64_t by_default,
                    int64_t *out);
@@ -129,8 +129,8 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-/* The work of a jinja_strip in steps of jinja_step: each stripped code point is compared with all
- * of `chars`. */
+/* Returns the work of a jinja_strip in steps of jinja_step: it compares each stripped code point
+ * with all of `chars`. */
 uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
                           const struct jinja_str *chars);
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
@@ -141,7 +141,7 @@ bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq
 bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case to,
                        struct jinja_value *out);
 bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out);
-/* Parses all of s as a decimal number; false if it is not one. */
+/* Parse all of s as a decimal number; false if it is not one. */
 bool jinja_parse_int(struct jinja_str s, int64_t *out, bool *too_large);
 bool jinja_parse_float(struct jinja_str s, double *out);
 

@@ -1,6 +1,7 @@
 /* text/jinja/jinja_string.c: the methods of strings. See text/jinja/jinja_run.h.
  *
- * Arguments are checked as strictly as in Python, which raises only TypeError here. */
+ * Arguments are checked as strictly as in Python, where the only possible exception is
+ * TypeError. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <stdlib.h>
@@ -61,7 +62,7 @@ bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old
         at = to + old.n;
         count -= count > 0;
         if (old.n) continue;
-        if (at == s.n) break; /* between code points, and at both ends */
+        if (at == s.n) break; /* "" occurs between code points and at both ends */
         const size_t used = jinja_bytes((struct jinja_str){s.s + at, s.n - at}, 1);
         if (!jinja_add(r, &text, s.s + at, used)) return false;
         at += used;
@@ -89,7 +90,7 @@ bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq
     return start == s.n || jinja_push(r, out, jinja_string(s.s + start, s.n - start));
 }
 
-/* Copies s without surrounding space and with single underscores between digits left out. */
+/* Copies s without surrounding space and without single underscores between digits. */
 static bool plain_number(struct jinja_str s, char *out, size_t room)
 {
     size_t n = 0;
@@ -120,7 +121,7 @@ bool jinja_parse_int(struct jinja_str s, int64_t *out, bool *too_large)
         *too_large |= __builtin_mul_overflow(value, 10, &value) ||
                       __builtin_sub_overflow(value, *p - '0', &value);
     }
-    /* Computed below zero, where the range is larger by one. */
+    /* Digits are added up as a negative number, because the negative range is larger by one. */
     if (!negative) *too_large |= __builtin_sub_overflow((int64_t)0, value, &value);
     *out = value;
     return digits;
@@ -130,7 +131,8 @@ bool jinja_parse_float(struct jinja_str s, double *out)
 {
     char text[512], *end;
     if (!plain_number(s, text, sizeof text)) return false;
-    for (const char *p = text; *p; p++) /* hexadecimal floats and similar are not numbers here */
+    for (const char *p = text; *p; p++) /* hexadecimal floats and similar forms are not numbers
+                                         * here */
         if (!strchr("0123456789+-.eEinftyaINFTYA", *p)) return false;
     *out = strtod(text, &end);
     return end != text && *end == '\0';
@@ -143,8 +145,8 @@ static struct jinja_str self_of(const struct jinja_call *c)
     return c->self->s;
 }
 
-/* The result of a method of markup is markup too. */
-static bool give(const struct jinja_call *c, struct jinja_str s, struct jinja_value *out)
+/* Returns s; the result of a method of markup is markup too. */
+static bool set_result(const struct jinja_call *c, struct jinja_str s, struct jinja_value *out)
 {
     *out = jinja_string(s.s, s.n);
     out->safe = c->self->safe;
@@ -188,7 +190,8 @@ static bool strip(struct jinja_run *r, struct jinja_call *c, bool left, bool rig
     const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
     if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
     const struct jinja_str s = jinja_strip(self_of(c), given ? &chars : NULL, left, right);
-    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL)) && give(c, s, out);
+    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL)) &&
+           set_result(c, s, out);
 }
 
 static bool m_strip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -214,7 +217,7 @@ static bool push_part(struct jinja_run *r, const struct jinja_call *c, struct ji
     return jinja_push(r, seq, part) && jinja_step(r, 1);
 }
 
-/* Splits at runs of white space, at most `max_splits` times (negative: without limit). */
+/* Splits at runs of white space, at most `max_splits` times (negative: no maximum). */
 static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t max_splits,
                         struct jinja_seq *seq)
 {
@@ -314,7 +317,7 @@ static bool m_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
     return mark(c, out, jinja_replace(r, self_of(c), old, by, count, out));
 }
 
-/* The value of a field's name: "" the next argument, a number, or a keyword. */
+/* Returns the value of a field: "" is the next argument, a number, or a keyword. */
 static const struct jinja_value *find_field(const struct jinja_call *c, struct jinja_str field,
                                             size_t *next)
 {
@@ -326,7 +329,7 @@ static const struct jinja_value *find_field(const struct jinja_call *c, struct j
     return !too_large && i >= 0 && (uint64_t)i < c->n_pos ? &c->pos[i] : NULL;
 }
 
-/* Fields of str.format as templates use them: {}, {0}, {name}, and doubled braces. */
+/* str.format with the fields that templates use: {}, {0}, {name}, and doubled braces. */
 static bool m_format(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_text text = {0};

@@ -8,7 +8,7 @@ static bool yes(struct jinja_value *out, bool answer)
     return true;
 }
 
-/* Tests of the kind alone. */
+/* Tests that depend only on the kind. */
 #define KIND_TEST(name, is)                                                                        \
     static bool t_##name(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)       \
     {                                                                                              \

@@ -82,7 +82,7 @@ bool jinja_add_case(struct jinja_run *r, struct jinja_text *out, int32_t code, e
                           to == JINJA_UPPER ? utf8proc_toupper(code) : utf8proc_totitle(code));
 }
 
-/* A sigma at the end of a word has a lower-case form of its own. */
+/* Returns whether a sigma is at the end of a word, where it has another lower-case form. */
 static bool is_final_sigma(struct jinja_str s, size_t at)
 {
     int32_t code;

@@ -14,7 +14,8 @@
 
 enum { CHUNK = 64 << 10, ALIGN = 16 };
 
-/* Chunks grow with the pool, so that the search for an address visits few. */
+/* A block of pool memory. Chunks grow with the pool, so that the search for an address visits
+ * few. */
 struct jinja_chunk {
     struct jinja_chunk *older;
     size_t size, used;
@@ -37,7 +38,7 @@ static struct jinja_chunk *new_chunk(struct jinja_pool *pool, size_t bytes)
     return pool->chunk = chunk;
 }
 
-void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err)
+void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err)
 {
     uint64_t bytes, taken;
     struct jinja_chunk *chunk = pool->chunk;
@@ -77,7 +78,7 @@ void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
         pool->taken = taken;
         return p;
     }
-    void *more = jinja_take(pool, size, err);
+    void *more = jinja_alloc(pool, size, err);
     if (more && p) memcpy(more, p, old_size);
     return more;
 }
@@ -131,7 +132,7 @@ bool jinja_step(struct jinja_run *r, uint64_t count)
         return true;
     }
     r->pool.exhausted = true;
-    return jinja_fail(r, "the template takes more than %llu steps",
+    return jinja_fail(r, "the template needs more than %llu steps",
                       (unsigned long long)r->limit.max_steps);
 }
 
@@ -222,7 +223,7 @@ static bool reserve(struct jinja_run *r, struct jinja_text *text, size_t more)
     return true;
 }
 
-/* Copies the marks of s[n] to the marks at `to`: all 1 for what belongs to the parsed template. */
+/* Copies the marks of s[n] to the marks at `to`; all are 1 if s belongs to the parsed template. */
 static void copy_marks(const struct jinja_run *r, char *to, const char *s, size_t n)
 {
     const char *from = jinja_pool_marks(&r->pool, s);
@@ -250,7 +251,7 @@ void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, 
     memset(jinja_pool_marks(&r->pool, text->s) + from, own, text->n - from);
 }
 
-bool jinja_own(struct jinja_run *r, struct jinja_value *string)
+bool jinja_mark_own(struct jinja_run *r, struct jinja_value *string)
 {
     struct jinja_text text = {0};
     if (!jinja_add(r, &text, string->s.s, string->s.n)) return false;
@@ -287,12 +288,12 @@ struct jinja_value jinja_text_value(const struct jinja_text *text)
 
 struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room)
 {
-    struct jinja_seq *seq = jinja_take(&r->pool, sizeof *seq, r->err);
+    struct jinja_seq *seq = jinja_alloc(&r->pool, sizeof *seq, r->err);
     uint64_t bytes;
     if (!seq) return NULL;
     if (!base_mul(room, sizeof *seq->item, &bytes)) bytes = UINT64_MAX / 2;
     seq->room = room;
-    seq->item = jinja_take(&r->pool, bytes, r->err);
+    seq->item = jinja_alloc(&r->pool, bytes, r->err);
     return seq->item ? seq : NULL;
 }
 
@@ -320,7 +321,7 @@ bool jinja_new(struct jinja_run *r, enum jinja_kind kind, struct jinja_value *ou
 bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *type,
                      struct jinja_value *out)
 {
-    struct jinja_iter *iter = jinja_take(&r->pool, sizeof *iter, r->err);
+    struct jinja_iter *iter = jinja_alloc(&r->pool, sizeof *iter, r->err);
     if (!iter) return false;
     iter->seq = seq;
     *out = (struct jinja_value){.kind = JINJA_ITER, .s = {type, strlen(type)}, .iter = iter};
@@ -415,14 +416,15 @@ bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
 
 enum { MAX_KEY_ITEMS = 16 };
 
-/* Equal keys have equal hashes: 1, 1.0 and true are one key. False for values without a hash. */
+/* Computes a hash that is equal for equal keys: 1, 1.0 and true are one key. false for values
+ * without a hash. */
 static bool hash_of(const struct jinja_value *v, uint64_t *out)
 {
     uint64_t h = 1469598103934665603u;
     double number;
     if (jinja_as_number(v, &number)) {
         uint64_t bits;
-        if (number == 0) number = 0; /* minus zero */
+        if (number == 0) number = 0; /* minus zero becomes zero */
         memcpy(&bits, &number, sizeof bits);
         bits = (bits ^ bits >> 32) * 0x9e3779b97f4a7c15u; /* small integers differ in high bits */
         *out = bits ^ bits >> 32;
@@ -460,10 +462,10 @@ bool jinja_is_key(const struct jinja_value *v)
 
 struct jinja_dict *jinja_dict(struct jinja_run *r)
 {
-    return jinja_take(&r->pool, sizeof(struct jinja_dict), r->err);
+    return jinja_alloc(&r->pool, sizeof(struct jinja_dict), r->err);
 }
 
-/* The order of an integer and a float, exact where the integer has more bits than a double. */
+/* Compares an integer and a float, exactly even if the integer has more bits than a double. */
 static int order_mixed(int64_t i, double f)
 {
     if (f >= 9223372036854775808.0) return -1;
@@ -474,7 +476,7 @@ static int order_mixed(int64_t i, double f)
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* *order < 0, 0 or > 0 of two numbers; false when one is not a number, or NaN. */
+/* Compares two numbers: *order is < 0, 0 or > 0. false if one is not a number, or NaN. */
 static bool order_numbers(const struct jinja_value *a, const struct jinja_value *b, int *order)
 {
     int64_t i, j;
@@ -497,12 +499,12 @@ static bool same_key(const struct jinja_value *a, const struct jinja_value *b)
     if (a->kind == JINJA_STR) return a->s.n == b->s.n && memcmp(a->s.s, b->s.s, a->s.n) == 0;
     if (a->kind != JINJA_TUPLE) return true;
     if (a->seq->n != b->seq->n) return false;
-    for (size_t i = 0; i < a->seq->n; i++) /* one level: keys are flat */
+    for (size_t i = 0; i < a->seq->n; i++) /* one level, because keys are not nested */
         if (!same_key(&a->seq->item[i], &b->seq->item[i])) return false;
     return true;
 }
 
-/* The slot of the key, or the free slot for it; *probes counts the slots visited. */
+/* Returns the slot of the key, or the free slot for it; *probes is the number of slots visited. */
 static uint32_t find_slot(const struct jinja_dict *d, const struct jinja_value *key, uint64_t hash,
                           uint64_t *probes)
 {
@@ -525,7 +527,7 @@ static bool make_room(struct jinja_run *r, struct jinja_dict *d)
         jinja_grow(&r->pool, d->value, d->n * sizeof *d->value, room * sizeof *d->value, r->err);
     if (!d->value) return false;
     d->hash = jinja_grow(&r->pool, d->hash, d->n * sizeof *d->hash, room * sizeof *d->hash, r->err);
-    d->slot = jinja_take(&r->pool, n_slots * sizeof *d->slot, r->err);
+    d->slot = jinja_alloc(&r->pool, n_slots * sizeof *d->slot, r->err);
     if (!d->hash || !d->slot) return false;
     d->room = room;
     d->n_slots = n_slots;
@@ -535,7 +537,7 @@ static bool make_room(struct jinja_run *r, struct jinja_dict *d)
     return jinja_step(r, probes);
 }
 
-/* Steps for the hash of a key and its comparison with one equal to it. */
+/* Returns the steps for the hash of a key and its comparison with one equal key. */
 static uint64_t key_work(const struct jinja_value *key)
 {
     uint64_t bytes = key->kind == JINJA_STR ? key->s.n : 0;
@@ -732,7 +734,7 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
         if (!jinja_dict_find(r, whole->dict, part, &hit)) return false;
         *out = hit != NULL;
         return true;
-    case JINJA_ITER: /* reads up to the item */
+    case JINJA_ITER: /* reads as far as the item */
         for (struct jinja_iter *it = whole->iter; !*out && it->at < it->seq->n; it->at++)
             if (!jinja_step(r, 1) || !jinja_equal(r, &it->seq->item[it->at], part, out))
                 return false;

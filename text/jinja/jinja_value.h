@@ -1,7 +1,7 @@
-/* text/jinja/jinja_value.h: memory, values and the state of a rendering. For text/jinja/ only.
+/* text/jinja/jinja_value.h: memory, values and the state of a rendering. Private to text/jinja/.
  *
- * All values of a rendering live in one pool and are freed together, so no function here frees
- * anything and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are
+ * All values of a rendering are in one pool, which is freed as a whole, so functions here free
+ * nothing and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are
  * immutable once a template can access them; namespaces are not. */
 #ifndef TEXT_JINJA_JINJA_VALUE_H
 #define TEXT_JINJA_JINJA_VALUE_H
@@ -13,26 +13,27 @@
 
 struct jinja_chunk;
 struct jinja_pool {
-    struct jinja_chunk *chunk; /* the newest; it links to older ones */
+    struct jinja_chunk *chunk; /* the newest one, in a list to older ones */
     uint64_t taken, limit;     /* bytes */
-    bool marked;               /* each byte has a mark: the template's own, or (0) data */
+    bool marked;               /* each byte has a mark: 1: the template's own, 0: data */
     bool exhausted;            /* a limit of the rendering was reached: memory, steps, output */
 };
 
-/* Zeroed bytes, or NULL with an error: BASE_USAGE at the limit, BASE_NO_MEMORY without memory. */
-void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err);
-/* Enlarges the block at p, in place if it is the last one; old bytes are kept. */
+/* Allocates zeroed bytes. Returns NULL with BASE_USAGE at the limit, or BASE_NO_MEMORY. */
+void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err);
+/* Enlarges the block at p, in place if it is the last one; the old bytes are kept. */
 void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
                  struct base_error *err);
 void jinja_pool_free(struct jinja_pool *pool);
-/* The marks of the bytes from p on; NULL if p is not in the pool or the pool has no marks. */
+/* _marks returns the marks of the bytes from p on; NULL if p is not in the pool or the pool has no
+ * marks. */
 char *jinja_pool_marks(const struct jinja_pool *pool, const char *p);
 bool jinja_pool_holds(const struct jinja_pool *pool, const char *p);
 
 /* ---- Values ---- */
 
 enum jinja_kind {
-    JINJA_MISSING, /* no value: an argument that was not passed, a name not set yet */
+    JINJA_MISSING, /* no value: an argument that was not passed, a name that is not set yet */
     JINJA_UNDEFINED,
     JINJA_NONE,
     JINJA_BOOL,
@@ -44,7 +45,7 @@ enum jinja_kind {
     JINJA_DICT,
     JINJA_VIEW,  /* the result of keys(), values() and items() */
     JINJA_ITER,  /* a generator: its items can be read once */
-    JINJA_RANGE, /* kept as a sequence of its numbers */
+    JINJA_RANGE, /* stored as a sequence of its numbers */
     JINJA_NAMESPACE,
     JINJA_MACRO,
     JINJA_FUNC,   /* a global function */
@@ -52,7 +53,7 @@ enum jinja_kind {
     JINJA_LOOP    /* the variable `loop` */
 };
 
-enum jinja_why { /* why a value is undefined; decides the message of an error */
+enum jinja_why { /* why a value is undefined, for the error message */
                  JINJA_NAME,
                  JINJA_ATTRIBUTE,
                  JINJA_UNSAFE,
@@ -76,14 +77,14 @@ struct jinja_func;
 struct jinja_value {
     uint8_t kind; /* enum jinja_kind */
     uint8_t why;  /* JINJA_UNDEFINED: enum jinja_why */
-    uint8_t of;   /* JINJA_UNDEFINED: the kind of the object that lacks the attribute */
-    bool safe;    /* JINJA_STR: safe markup: strings that are added to it are escaped */
+    uint8_t of;   /* JINJA_UNDEFINED: the kind of the object without that attribute */
+    bool safe;    /* JINJA_STR: safe markup; strings that are added to it are escaped */
     union {
         bool b;
         int64_t i;
         double f;
         struct jinja_str
-            s; /* also the name of what is undefined, of a view's and iterator's type */
+            s; /* also the name of what is undefined, and of the type of a view or iterator */
     };
     union {
         struct jinja_seq *seq; /* list, tuple, view, range */
@@ -106,7 +107,7 @@ struct jinja_iter {
     size_t at; /* items before it are consumed */
 };
 
-struct jinja_dict { /* in order of insertion */
+struct jinja_dict { /* its entries are in order of insertion */
     struct jinja_value *key, *value;
     uint64_t *hash;
     uint32_t *slot; /* open addressing: index + 1, or 0 */
@@ -128,18 +129,18 @@ struct jinja_run {
     struct jinja_pool pool;
     struct jinja_text *out;       /* the present output */
     struct jinja_dict *context;   /* the caller's variables */
-    struct jinja_value *resolved; /* by name id: context and globals, once looked up */
-    struct jinja_value block;     /* the text that the filters of a block begin with */
+    struct jinja_value *resolved; /* by name id: values that were looked up */
+    struct jinja_value block;     /* the text that the first filter of a block receives */
     struct tm clock;
     uint64_t steps;
     uint32_t depth;
-    int line; /* of the present node */
+    int line; /* that of the present node */
 };
 
-/* Records "line N: ..." (BASE_USAGE) and returns false. */
+/* Sets the error "line N: ..." (BASE_USAGE) and returns false. */
 bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts work, before it is done; false at the limit. A step is about 20 ns of work: a node, an
- * item, or a number of bytes given by the constants. */
+/* Counts work before it is done; false at the limit. A step is about 20 ns of work: a node, an
+ * item, or as many bytes as the constants specify. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
     JINJA_FLOAT_WORK = 100, /* steps of printing or reading one number */
@@ -154,12 +155,11 @@ bool jinja_add_char(struct jinja_run *r, struct jinja_text *text, char c, size_t
 bool jinja_add_code(struct jinja_run *r, struct jinja_text *text, int32_t code);
 bool jinja_add_word(struct jinja_run *r, struct jinja_text *text, const char *word);
 struct jinja_value jinja_text_value(const struct jinja_text *text);
-/* Marks the bytes that were added since the text had `from` bytes like those at `source`, from
- * which they were computed. Adding copied bytes also copies their marks; this is for computed
- * bytes. */
+/* Sets the marks of the bytes that were added since the text had `from` bytes to those at `source`,
+ * from which the bytes were computed. (Functions that copy bytes copy their marks too.) */
 void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, const char *source);
-/* Copies the string and marks the copy as the template's own. */
-bool jinja_own(struct jinja_run *r, struct jinja_value *string);
+/* Replaces the string by a copy whose bytes are marked as the template's own. */
+bool jinja_mark_own(struct jinja_run *r, struct jinja_value *string);
 
 static inline struct jinja_value jinja_none(void)
 {
@@ -197,7 +197,7 @@ static inline bool jinja_str_is(struct jinja_str s, const char *word)
 {
     return strlen(word) == s.n && memcmp(s.s, word, s.n) == 0;
 }
-/* Truth values and integers count as integers, as in Python. */
+/* Reads a truth value or an integer as an integer, as in Python. */
 static inline bool jinja_as_int(const struct jinja_value *v, int64_t *out)
 {
     if (v->kind != JINJA_INT && v->kind != JINJA_BOOL) return false;
@@ -221,43 +221,43 @@ const char *jinja_type(const struct jinja_value *v); /* Python's name of the typ
 struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room);
 bool jinja_push(struct jinja_run *r, struct jinja_seq *seq, struct jinja_value v);
 bool jinja_new(struct jinja_run *r, enum jinja_kind kind, struct jinja_value *out); /* empty */
-/* A generator over the items; `type` is Python's name for it. */
+/* Makes a generator over the items; `type` is Python's name for it. */
 bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *type,
                      struct jinja_value *out);
 
 struct jinja_dict *jinja_dict(struct jinja_run *r);
 bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                     struct jinja_value value);
-bool jinja_is_key(const struct jinja_value *v); /* whether it can be hashed */
-/* *hit is NULL when the key is absent; false when it cannot be hashed, or at the limit of steps. */
+bool jinja_is_key(const struct jinja_value *v); /* it has a hash */
+/* Finds a key; *hit is NULL if it is absent. false if it has no hash, or at the limit of steps. */
 bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
                      struct jinja_value **hit);
-/* For names of the template and of parameters, which are as short as the source. */
+/* The same for names in the template and of parameters, which are at most as long as the source. */
 struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key);
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out);
 bool jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
                  bool *out);
-/* *out < 0, 0 or > 0; an error for types that have no order. */
+/* Compares: *out is < 0, 0 or > 0. An error for types that have no order. */
 bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
                  int *out);
 bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out);
-/* All items of anything that can be iterated over; a generator is consumed. The result may be the
- * value's own sequence: do not change it. */
+/* Returns all items of anything that can be iterated over; a generator is consumed. The result may
+ * be the value's own sequence: do not change it. */
 bool jinja_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_seq **out);
 bool jinja_has_length(const struct jinja_value *v);
 bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out);
-/* Records the error of using an undefined value. */
+/* Sets the error of using an undefined value. */
 bool jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 
 /* ---- Text of values ---- */
 
 bool jinja_str(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
 bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
-/* str() as a value; strings are unchanged. */
+/* Returns str() as a value; a string is unchanged. */
 bool jinja_to_str(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
-/* Python's repr of a float in out[40]. */
+/* Writes Python's repr of a float to out[40]. */
 void jinja_float_repr(double f, char *out);
 bool jinja_escape(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
 struct jinja_json {
@@ -272,7 +272,7 @@ bool jinja_to_json(struct jinja_run *r, struct jinja_text *out, const struct jin
 /* ---- Code points ---- */
 
 size_t jinja_count(struct jinja_str s);
-/* The bytes of `count` code points at the start of s. */
+/* Returns the number of bytes of the first `count` code points of s. */
 size_t jinja_bytes(struct jinja_str s, size_t count);
 bool jinja_is_space(int32_t code);
 bool jinja_is_printable(int32_t code);

@@ -3,10 +3,10 @@
  *
  * The pre-tokenizer cuts a text into pieces, each byte of a piece becomes GPT-2's letter for it,
  * and adjacent symbols are merged in the order of the file's list. Merges are looked up by the
- * texts of their halves, so a half need not be a token, and opening a file looks up no halves.
- * Models marked TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as
- * <0xNN>. "whitespace" drops white space, which ends every piece; "hybriddna" has tokens of their
- * own for bases between <dna> and </dna>. */
+ * texts of their halves, because a half need not be a token; so opening a file looks up no halves.
+ * Models with TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as
+ * <0xNN>. "whitespace" drops white space, which ends every piece; "hybriddna" has tokens of its own
+ * for bases between <dna> and </dna>. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 struct bpe {
     const struct gguf_kv *merges;
     struct text_splitter *splitter;
-    struct text_table by_pair;  /* merges by their two halves */
+    struct text_table by_pair;  /* merges by the texts of their halves */
     uint32_t longest_merge;     /* bytes of both halves */
     uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
     int16_t letter_byte[0x144]; /* the byte of each letter; -1: none */
     /* "whitespace" */
-    struct text_step steps[TEXT_PRE_MAX_STEPS + 1]; /* words, then the pre-tokenizer's */
+    struct text_step steps[TEXT_PRE_MAX_STEPS + 1]; /* words, then those of the pre-tokenizer */
     bool drops_spaces, lowercase;
     /* "hybriddna"; -1: not in the vocabulary */
     int32_t dna_begin, dna_end, dna_unknown;
@@ -28,7 +28,7 @@ struct bpe {
 
 /* ---- GPT-2's letters for bytes ---- */
 
-/* Printable Latin-1 represents itself; the other 68 bytes are numbered from U+0100. */
+/* Printable Latin-1 is its own letter; the other 68 bytes have letters from U+0100 on. */
 static void make_letters(struct bpe *b)
 {
     int other = 0x100;
@@ -43,7 +43,7 @@ static void make_letters(struct bpe *b)
     }
 }
 
-/* Letters back to bytes; a character that is not such a letter is unchanged. */
+/* Converts letters back to bytes; a character that is not such a letter is unchanged. */
 static void read_letters(const struct bpe *b, struct gguf_str text, struct base_buffer *out)
 {
     const int32_t n_letters = sizeof b->letter_byte / sizeof b->letter_byte[0];
@@ -91,7 +91,7 @@ static bool same_halves(const struct halves *a, const struct halves *b)
            !memcmp(a->left, b->left, a->n_left) && !memcmp(a->right, b->right, a->n_right);
 }
 
-/* The rank of a merge, or -1; *at is then where it belongs. */
+/* Returns the rank of a merge, or -1; *at is then its position in the table. */
 static int64_t find_merge(const struct text_tokenizer *t, const struct halves *h, uint64_t hash,
                           uint32_t *at)
 {
@@ -137,7 +137,7 @@ static bool load_merges(struct text_tokenizer *t, struct base_error *err)
     struct bpe *b = t->state;
     b->merges = gguf_kv_find(t->file, merges_key);
     if (!b->merges) {
-        /* Kimi's files may lack the list: only whole pieces are looked up. */
+        /* Kimi's files may have no list: only whole pieces are looked up. */
         if (!strcmp(t->pre->name, "kimi-k2")) return text_table_init(&b->by_pair, 0, err);
         return base_fail_at(err, BASE_MODEL, merges_key, -1,
                             "the vocabulary has no list of merges");
@@ -182,7 +182,7 @@ static bool find_pre(struct text_tokenizer *t, struct base_error *err)
                         (int)(name.size < 64 ? name.size : 64), name.data);
 }
 
-/* Applies the pre-tokenizer's rules for BOS and EOS. */
+/* Returns the pre-tokenizer's rules for BOS and EOS. */
 static struct text_defaults defaults_of(unsigned pre_flags)
 {
     if (pre_flags & TEXT_PRE_FORCE_BOS)
@@ -262,7 +262,7 @@ static bool add_letters(const struct text_tokenizer *t, struct text_work *w, con
     return true;
 }
 
-/* Letters have one or two bytes each. */
+/* Returns the number of letters in word[0..size), which have one or two bytes each. */
 static size_t count_letters(const char *word, size_t size)
 {
     size_t count = 0;
@@ -270,7 +270,8 @@ static size_t count_letters(const char *word, size_t size)
     return count;
 }
 
-/* Appends the characters of text[0..size) to w->word, one symbol each; so is an invalid byte. */
+/* Appends the characters of text[0..size) to w->word, one symbol each; an invalid byte is a symbol
+ * too. */
 static bool add_characters(struct text_work *w, const char *text, size_t size)
 {
     for (size_t i = 0, n; i < size; i += n) {
@@ -282,13 +283,14 @@ static bool add_characters(struct text_work *w, const char *text, size_t size)
     return true;
 }
 
-/* A part of a text that is encoded: `place` is where it begins in the fragment. */
+/* A part of a text that is encoded; `place` is its offset in the fragment. */
 struct piece {
     const char *text;
     size_t size, place;
 };
 
-/* Emits the symbol of w->word at `start`, which is not a token, by letters or by bytes. */
+/* Appends the ids of the symbol of w->word at `start`, which is not a token: those of its letters
+ * or bytes. */
 static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const struct piece *p,
                        const struct text_symbol *s)
 {
@@ -340,7 +342,8 @@ static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, co
     return true;
 }
 
-/* Whether a piece of "whitespace" is white space: its first character is. */
+/* Returns whether a piece of "whitespace" is white space, that is, whether its first character
+ * is. */
 static bool is_space(const char *piece, size_t size)
 {
     int32_t code;
@@ -358,23 +361,25 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     const char *all = escape ? w->text.data : text;
     const size_t all_size = escape ? w->text.size : size;
     if (!text_split(b->splitter, all, all_size, &w->cuts, w->err) ||
-        !text_recall_begin(&w->recall, all_size, w->err))
+        !text_piece_cache_begin(&w->pieces, all_size, w->err))
         return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
         const struct piece p = {all + start, w->cuts.end[k] - start, start};
         const size_t n_before = w->out->count;
-        struct text_recalled *place;
+        struct text_cached_piece *place;
         bool found;
         if (b->drops_spaces && is_space(p.text, p.size)) continue;
-        if (!base_goes_on(w->err) || !text_recall(w, p.text, p.size, &place, &found)) return false;
+        if (!base_goes_on(w->err) || !text_piece_cache_find(w, p.text, p.size, &place, &found))
+            return false;
         if (found) continue;
         if (!encode_piece(t, w, &p)) return false;
-        text_remember(w, place, p.text, p.size, n_before);
+        text_piece_cache_add(w, place, p.text, p.size, n_before);
     }
     return true;
 }
 
-/* "whitespace": the place of a lost byte counts in the text in lower case. */
+/* Encodes for "whitespace". The offset of a byte without a token counts in the text in lower
+ * case. */
 static bool encode_whitespace(const struct text_tokenizer *t, struct text_work *w, const char *text,
                               size_t size, bool first)
 {
@@ -401,10 +406,11 @@ static bool encode_whitespace(const struct text_tokenizer *t, struct text_work *
 
 /* ---- DNA ---- */
 
-enum { BASES = 6 };                      /* of a token */
+enum { BASES = 6 };                      /* bases per token */
 static const char dna_mark[] = "\ue000"; /* ends the text of such a token in the file */
 
-/* Bases in either case, the last token filled up with A; other letters make it unknown. */
+/* Encodes bases in either case; the last token is filled up with A, other letters are unknown
+ * tokens. */
 static bool encode_dna(const struct text_tokenizer *t, struct text_work *w, const char *text,
                        size_t size)
 {
@@ -421,7 +427,7 @@ static bool encode_dna(const struct text_tokenizer *t, struct text_work *w, cons
     return true;
 }
 
-/* The bytes before `part` in text[0..size), or all. */
+/* Returns the number of bytes before `part` in text[0..size), or size. */
 static size_t before(const char *text, size_t size, const char *part)
 {
     const char *found = memmem(text, size, part, strlen(part));

@@ -70,7 +70,7 @@ bool text_charsmap_keeps(const struct text_charsmap *map, unsigned char byte)
     uint32_t at = children_of(load4(map->unit)) ^ byte;
     if (at >= map->n_units) return false;
     const uint32_t unit = load4(map->unit + 4 * (size_t)at);
-    if ((unit & (1u << 31 | 0xff)) != byte) return true; /* begins no source */
+    if ((unit & (1u << 31 | 0xff)) != byte) return true; /* no source begins with this byte */
     if (unit >> 8 & 1) return false;
     at ^= children_of(unit);
     for (uint32_t next = 0; next < 0x80; next++) {

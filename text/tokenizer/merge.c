@@ -1,16 +1,16 @@
 /* text/tokenizer/merge.c: merges adjacent symbols in order of their rank. See
  * text/tokenizer/vocab.h.
  *
- * A binary heap holds every pair that could be merged, a linked list holds the symbols. A pair is
- * stale when another merge has changed one of its symbols: its size then differs, and it is removed
- * when it reaches the top. n symbols make at most 3 n pairs, so the time is O(n log n). */
+ * A binary heap contains every pair that could be merged; the symbols are a linked list. A pair is
+ * stale after another merge has changed one of its symbols: its size then differs, and it is
+ * removed when it reaches the top. n symbols make at most 3 n pairs, so the time is O(n log n). */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 
 struct text_candidate {
-    uint64_t key;   /* the pair's key << 32 | left: the leftmost wins a tie */
-    uint32_t right; /* symbol */
-    uint32_t size;  /* size of both symbols when the pair was recorded */
+    uint64_t key;   /* the pair's key << 32 | left: the leftmost of equal keys is first */
+    uint32_t right; /* index of the right symbol */
+    uint32_t size;  /* size of both symbols when the pair was added */
 };
 
 bool text_merger_add(struct text_merger *m, size_t start, size_t size, struct base_error *err)

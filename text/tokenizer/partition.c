@@ -1,9 +1,10 @@
 /* text/tokenizer/partition.c: cuts special tokens out of a text. See text/tokenizer/vocab.h.
  *
- * The rule (that of llama.cpp and of the files made for it): the longest token first, each token
+ * The rule is that of llama.cpp and of the files made for it: the longest token first, each token
  * leftmost first, in the text that earlier tokens have left. One pass of an automaton over the text
- * finds the places where tokens end; a heap of these places returns the tokens by rank. A place
- * whose token overlaps a chosen one is put back with the next shorter token that ends there. */
+ * finds the offsets where tokens end; a heap of these matches returns the tokens by rank. If a
+ * match overlaps a chosen token, it returns to the heap with the next shorter token that ends
+ * there. */
 #include "text/tokenizer/vocab.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static bool contains(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-/* A string value in lower case, cut to out[room]. */
+/* Reads a string value into out[room], in lower case and truncated. */
 static bool read_lower(const struct gguf_file *file, const char *key, char *out, size_t room,
                        struct base_error *err)
 {
@@ -41,8 +42,8 @@ static bool equals(struct gguf_str text, const char *word)
     return text.size == strlen(word) && !memcmp(text.data, word, text.size);
 }
 
-/* GGUF files do not specify which special tokens absorb white space; the model families are
- * recognised by their names, as in llama.cpp. */
+/* GGUF files do not specify which special tokens absorb white space. The names of the model
+ * families decide, as in llama.cpp. */
 static bool set_strips(struct text_tokenizer *t, struct base_error *err)
 {
     char name[256], arch[64];
@@ -119,7 +120,7 @@ void text_fragments_free(struct text_fragments *f)
     *f = (struct text_fragments){0};
 }
 
-/* Empty text is not a fragment. */
+/* Adds a fragment, unless it is empty. */
 static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
                 struct base_error *err)
 {
@@ -142,21 +143,21 @@ static bool is_blank(struct gguf_str text)
     return i == text.size;
 }
 
-/* Whether the file marks it as a control token; the tokenizer has some of those as user-defined,
- * because they are shown. */
+/* Returns whether the file marks the token as a control token. In the tokenizer some of these are
+ * user-defined tokens, because they are shown. */
 static bool is_control(const struct text_tokenizer *t, int32_t id)
 {
     return t->kind[id] == TEXT_TOKEN_CONTROL || t->kind[id] == TEXT_TOKEN_UNKNOWN ||
            (t->kinds && gguf_array_int(t->kinds, (uint64_t)id) == TEXT_TOKEN_CONTROL);
 }
 
-/* A place of the text where at least one token ends; `node` is the longest candidate that is
- * left. */
+/* An offset of the text where at least one token ends; `node` is its longest remaining
+ * candidate. */
 struct match {
-    uint32_t rank; /* of node's token */
+    uint32_t rank; /* that of node's token */
     uint32_t end;
-    uint32_t node;     /* of the trie */
-    uint32_t data_end; /* past the last byte of data before `end`, 0: none */
+    uint32_t node;     /* index in the trie */
+    uint32_t data_end; /* offset past the last byte of data before `end`; 0: none */
 };
 
 struct partition {
@@ -164,17 +165,18 @@ struct partition {
     const char *text, *own;
     size_t size;
     bool parse_special;
-    struct match *match; /* a heap: the lowest rank first, of equal ranks the leftmost */
+    struct match *match; /* a heap: the lowest rank first, the leftmost of equal ranks */
     size_t count, room;
-    bool *is_frame; /* [specials.count] tokens that data must not form; NULL when all is frame */
-    uint8_t *taken; /* [size] 1: part of a token */
+    bool *is_frame; /* [specials.count]: tokens that data must not form; NULL: all is frame */
+    uint8_t *taken; /* [size]: 1 if the byte is part of a chosen token */
     struct text_fragments *out;
     struct base_error *err;
 };
 
 /* ---- Finding: one walk of the automaton ---- */
 
-/* The first node from `node` on along `out` whose token may occur in this text; 0: none. */
+/* Returns the first node, from `node` on along `out`, whose token may occur in this text; 0:
+ * none. */
 static uint32_t first_usable(const struct partition *p, uint32_t node)
 {
     const struct text_specials *s = &p->t->specials;
@@ -185,8 +187,8 @@ static uint32_t first_usable(const struct partition *p, uint32_t node)
     return node;
 }
 
-/* Records the tokens that end here and consist of the frame's own bytes. With each token all
- * shorter ones are recorded, so the walk stops at a recorded one and the time is linear. */
+/* Marks the tokens that end here and consist only of the frame's bytes. With a token all its
+ * shorter ones are marked, so the walk ends at a marked one and the time is linear. */
 static void note_frame(const struct partition *p, const struct match *m)
 {
     const struct text_specials *s = &p->t->specials;
@@ -204,7 +206,7 @@ static bool goes_first(const struct match *a, const struct match *b)
     return a->rank != b->rank ? a->rank < b->rank : a->end < b->end;
 }
 
-/* Moves the match at `at` down to its place in the heap. */
+/* Moves the match at index `at` down to its place in the heap. */
 static void sink(struct partition *p, size_t at)
 {
     const struct match m = p->match[at];
@@ -239,7 +241,7 @@ static bool find_matches(struct partition *p)
         uint32_t next;
         if (p->own && !p->own[i]) m.data_end = (uint32_t)i + 1;
         if (i % 4096 == 0 && !base_goes_on(p->err)) return false;
-        if (!node && !trie->root[byte]) continue; /* most bytes of most texts */
+        if (!node && !trie->root[byte]) continue; /* true for most bytes of most texts */
         while (!(next = text_trie_step(trie, node, byte)) && node) node = trie->fail[node];
         node = next;
         m.node = first_usable(p, node);
@@ -254,8 +256,9 @@ static bool find_matches(struct partition *p)
 
 /* ---- Choosing ---- */
 
-/* The bytes of `size` that end at m->end are free and may become the token. (A chosen token is at
- * least as long, so that it covers one of the two ends if it covers any of them.) */
+/* Returns whether the `size` bytes that end at m->end are free and may become the token. Checking
+ * both ends is enough: a chosen token is at least as long, so it covers an end if it covers any of
+ * the bytes. */
 static bool is_free(const struct partition *p, const struct match *m, uint32_t size)
 {
     const int32_t id = p->t->specials.id[m->rank];

@@ -1,8 +1,8 @@
 /* text/tokenizer/plamo2.c: PLaMo-2's tokenizer. See text/tokenizer/vocab.h.
  *
  * A text becomes the tokens with the lowest total cost. A token costs -score, in units of 1/10,000;
- * a character in byte tokens costs UNKNOWN. Costs are summed from the end of the text; among equal
- * ones the longest first token wins, and byte tokens come last. */
+ * a character as byte tokens costs UNKNOWN. Costs are summed from the end of the text; among equal
+ * sums the one with the longest first token is used, and byte tokens last. */
 #include "text/tokenizer/vocab.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ enum { UNKNOWN = 10 * 1000 * 1000, MAX_COST = 2 * UNKNOWN };
 
 struct plamo2 {
     struct text_trie tokens; /* all but byte tokens */
-    int32_t *cost;           /* [n_tokens]; MAX_COST: never used */
+    int32_t *cost;           /* [n_tokens]; MAX_COST: the token is never used */
 };
 
 static int32_t cost_of(float score)
@@ -52,7 +52,8 @@ static void close_plamo2(void *state)
     free(p);
 }
 
-/* The text in w->text without a byte order mark at its start, with U+FFFD for each invalid byte. */
+/* Copies the text to w->text without a byte order mark at its start, with U+FFFD for each invalid
+ * byte. */
 static bool clean(struct text_work *w, const char *text, size_t size)
 {
     base_buffer_clear(&w->text);
@@ -66,12 +67,12 @@ static bool clean(struct text_work *w, const char *text, size_t size)
     return !w->text.failed || base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size);
 }
 
-/* The cheapest way to write the text from here to its end: the cost, and the first token, or the
- * first character in byte tokens (-1). */
+/* The cheapest tokens from here to the text's end: the cost, and the first token, or -1: the first
+ * character as byte tokens. */
 struct best {
     int64_t cost;
     int32_t id;
-    uint32_t size; /* bytes of that token */
+    uint32_t size; /* bytes of the first token */
 };
 
 static bool find_best(const struct text_tokenizer *t, const char *text, size_t size,
@@ -81,7 +82,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     best[size] = (struct best){0};
     for (size_t at = size; at-- > 0;) {
         if (((unsigned char)text[at] & 0xc0) == 0x80) {
-            best[at].cost = INT64_MAX / 2; /* within a character */
+            best[at].cost = INT64_MAX / 2; /* inside a character */
             continue;
         }
         const size_t n = text_lead_size((unsigned char)text[at]);

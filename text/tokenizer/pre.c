@@ -1,8 +1,8 @@
 /* text/tokenizer/pre.c: compiles and runs the pre-tokenizer patterns. See text/tokenizer/pre.h.
  *
- * PCRE2 runs in UTF mode with Unicode properties, compiled by its JIT if available. Every match has
- * limits, and any result of PCRE2 other than "no match" is an error: a failed pattern never cuts a
- * text. */
+ * PCRE2 runs in UTF mode with Unicode properties, with its JIT if available. Every match has
+ * limits. Any result of PCRE2 other than "no match" is an error, so that a pattern that failed
+ * never cuts a text. */
 #include "text/tokenizer/pre.h"
 #include "base/interrupt.h"
 #include "base/utf8.h"
@@ -14,9 +14,10 @@
 
 enum {
     MATCH_LIMIT = 200 * 1000 * 1000, /* backtracking; the patterns need about one step per byte */
-    HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, without JIT */
+    HEAP_LIMIT_KIB = 256 * 1024,     /* per match, without JIT */
     JIT_STACK_FIRST = 64 * 1024,
-    JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; used only as far as needed */
+    JIT_STACK_MAX = 8 * 1024 * 1024 /* address space, which takes memory only as far as it is
+                                     * used */
 };
 
 struct text_splitter {
@@ -27,8 +28,8 @@ struct text_splitter {
 
 /* ---- Compiling ---- */
 
-/* PCRE2's \s also takes U+180E, which is no white space since Unicode 6.3, so the patterns name the
- * members of White_Space. Writes the rewritten pattern to out[room]. */
+/* Writes the pattern with the members of White_Space in place of \s to out[room]: PCRE2's \s also
+ * contains U+180E, which is not white space since Unicode 6.3. */
 static bool expand_spaces(const char *pattern, char *out, size_t room)
 {
     static const char members[] = "\\t-\\r\\x{85}\\p{Z}";
@@ -82,7 +83,7 @@ static pcre2_code *compile(const char *pattern, struct base_error *err)
         fail_pcre2(code, "compiling", err);
         return NULL;
     }
-    /* Without a JIT the interpreter gives the same matches. */
+    /* If the JIT fails, the interpreter finds the same matches. */
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
     return compiled;
 }
@@ -122,7 +123,8 @@ struct text_matcher {
     pcre2_jit_stack *jit_stack;
 };
 
-/* Making the stack costs two system calls, more than matching a short text. */
+/* Created only once, because creating the stack takes two system calls, more time than matching a
+ * short text. */
 static bool open_matcher(struct text_cuts *cuts, struct base_error *err)
 {
     if (cuts->matcher) return true;
@@ -136,7 +138,8 @@ static bool open_matcher(struct text_cuts *cuts, struct base_error *err)
     }
     pcre2_set_match_limit(m->context, MATCH_LIMIT);
     pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);
-    /* Without a stack of its own the JIT uses 32 KiB of the caller's; that is not an error. */
+    /* Without a stack of its own the JIT uses 32 KiB of the caller's, so a failure is not an
+     * error. */
     m->jit_stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MAX, NULL);
     if (m->jit_stack) pcre2_jit_stack_assign(m->context, NULL, m->jit_stack);
     return true;
@@ -155,7 +158,7 @@ void text_cuts_free(struct text_cuts *cuts)
     *cuts = (struct text_cuts){0};
 }
 
-/* A cut at the previous one, or at the start, is ignored. */
+/* Adds a cut; one at the previous cut, or at the start, is ignored. */
 static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 {
     if (end == (cuts->count ? cuts->end[cuts->count - 1] : 0)) return true;
@@ -176,7 +179,7 @@ static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 struct run {
     const struct text_splitter *splitter;
     const char *text;    /* valid UTF-8 */
-    const char *classes; /* the same length, each character as text_pin_unicode has it */
+    const char *classes; /* of the same length, each character replaced by text_pin_unicode */
     struct text_cuts *out;
     struct base_error *err;
 };
@@ -188,7 +191,7 @@ static bool split_by_regex(struct run *r, int step, size_t start, size_t end)
     const char *piece = (r->splitter->by_code[step] ? r->text : r->classes) + start;
     size_t size = end - start, at = 0, jit_size = 0;
     pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &jit_size);
-    /* pcre2_jit_match takes no options: the text is already checked. */
+    /* pcre2_jit_match has no options: the text is checked already. */
     const uint32_t options = jit_size ? 0 : PCRE2_NO_UTF_CHECK;
     int (*const match)(const pcre2_code *, PCRE2_SPTR, PCRE2_SIZE, PCRE2_SIZE, uint32_t,
                        pcre2_match_data *, pcre2_match_context *) =
@@ -215,8 +218,8 @@ static bool is_digit(enum text_step_kind kind, utf8proc_category_t category)
            (category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO);
 }
 
-/* Whether \w takes a character: alphabetic ones, marks, decimal digits, connectors, and, as in
- * Oniguruma, the superscripts and fractions of Latin-1. */
+/* Returns whether \w matches a character: alphabetic ones, marks, decimal digits, connectors, and,
+ * as in Oniguruma, the superscripts and fractions of Latin-1. */
 static bool is_word(int32_t code, utf8proc_category_t category)
 {
     if (category == UTF8PROC_CATEGORY_NO) return code <= 0xff;
@@ -227,7 +230,7 @@ static bool is_word(int32_t code, utf8proc_category_t category)
            category == UTF8PROC_CATEGORY_PC;
 }
 
-/* Cuts the run of `count` digits in text[start..end); `word_follows`: no word boundary at its
+/* Cuts the run of `count` digits in text[start..end). `word_follows`: no word boundary is at its
  * end. */
 static bool cut_digits(struct run *r, enum text_step_kind kind, size_t start, size_t end,
                        size_t count, bool word_follows)
@@ -269,7 +272,7 @@ static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t star
 /* Applies every step to the valid text r->text[0..size). */
 static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
 {
-    struct text_cuts next = {.matcher = cuts->matcher}; /* both have it */
+    struct text_cuts next = {.matcher = cuts->matcher}; /* both lists use it */
     cuts->count = 0;
     bool ok = cut(cuts, size, r->err);
     r->out = &next;
@@ -290,7 +293,7 @@ static bool run_steps(struct run *r, size_t size, struct text_cuts *cuts)
 
 /* ---- Invalid bytes, and characters of other versions of Unicode ---- */
 
-/* *pinned: whether text_pin_unicode changes the text. */
+/* Returns the number of invalid bytes; *pinned: text_pin_unicode changes the text. */
 static size_t count_invalid(const char *text, size_t size, bool *pinned)
 {
     size_t count = 0;
@@ -304,8 +307,8 @@ static size_t count_invalid(const char *text, size_t size, bool *pinned)
     return count;
 }
 
-/* A copy of valid_size bytes with U+FFFD for every invalid byte; `pin`: by text_pin_unicode. The
- * caller frees it; NULL is an error. */
+/* Returns a copy of valid_size bytes with U+FFFD for every invalid byte; `pin`: with the characters
+ * of text_pin_unicode. The caller frees it; NULL is an error. */
 static char *replace_characters(const char *text, size_t size, size_t valid_size, bool pin,
                                 struct base_error *err)
 {
@@ -320,7 +323,7 @@ static char *replace_characters(const char *text, size_t size, size_t valid_size
     return copy;
 }
 
-/* Converts the cuts of the replaced text to places in the original text. */
+/* Converts the cuts of the replaced text to offsets in the original text. */
 static void restore_cuts(const char *text, size_t size, struct text_cuts *cuts)
 {
     size_t replaced = 0, k = 0;

@@ -1,10 +1,10 @@
-/* text/tokenizer/pre_tables.c: the pre-tokenizers by name: patterns and flags. Facts of the
- * formats.
+/* text/tokenizer/pre_tables.c: the pre-tokenizers by name: patterns and flags, which are facts of
+ * the formats.
  *
- * Sources: the tokenizer.json of each model family where its pattern is known, else the pattern
- * that llama.cpp's llama-vocab.cpp gives for the name. Patterns are in PCRE2 syntax, with two
- * conventions: \s and \S represent Unicode White_Space exactly (text/tokenizer/pre.c rewrites
- * them), and (?i:) contractions are spelled out in ASCII. The names are those of the GGUF key
+ * Sources: the tokenizer.json of each model family if its pattern is published, otherwise the
+ * pattern that llama.cpp's llama-vocab.cpp has for the name. Patterns are in PCRE2 syntax with two
+ * conventions: \s and \S mean Unicode White_Space exactly (text/tokenizer/pre.c rewrites them), and
+ * (?i:) contractions are written out in ASCII. The names are those of the GGUF key
  * tokenizer.ggml.pre. */
 #include "text/tokenizer/pre.h"
 #include <string.h>
@@ -12,7 +12,7 @@
 /* English contractions in either case, and GPT-2's own in lower case only. */
 #define CONTRACTION       "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 #define LOWER_CONTRACTION "'s|'t|'re|'ve|'m|'ll|'d"
-/* The common end: line breaks, then spaces; the last space stays with the word that follows. */
+/* The common end: line breaks, then spaces; the last space belongs to the following word. */
 #define SPACES        "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define WORD          "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define SYMBOLS       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
@@ -22,7 +22,8 @@
 #define LLAMA3 CONTRACTION "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|" SPACES
 #define QWEN2  CONTRACTION "|" WORD "|\\p{N}|" SYMBOLS "|" SPACES
 
-/* Words that end where lower case is followed by upper case: capitals, then small letters. */
+/* Words that end where an upper-case letter follows a lower-case one: capitals, then small
+ * letters. */
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(tail)                                                                                \
@@ -37,7 +38,7 @@
     "\\x{20000}-\\x{2a6df}\\x{2a700}-\\x{2b739}\\x{2b740}-\\x{2b81d}\\x{2b820}-\\x{2cea1}"         \
     "\\x{2ceb0}-\\x{2ebe0}\\x{2ebf0}-\\x{2ee5d}\\x{2f800}-\\x{2fa1d}\\x{30000}-\\x{3134a}"         \
     "\\x{31350}-\\x{323af}"
-/* UPPER and LOWER without Han: the complement of every other category and Han. */
+/* UPPER and LOWER without Han: the complement of every other category and of Han. */
 #define KIMI_UPPER "[^\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}" HAN "]"
 #define KIMI_LOWER "[^\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}" HAN "]"
 #define KIMI_CASED                                                                                 \
@@ -88,7 +89,7 @@ static const struct text_step gpt2[] = {REGEX(GPT2), END};
 static const struct text_step llama3[] = {REGEX(LLAMA3), END};
 static const struct text_step qwen2[] = {REGEX(QWEN2), END};
 static const struct text_step single_digits[] = {REGEX("\\p{N}"), REGEX(GPT2), END};
-/* "\s*[\r\n]+": the look-behinds keep it linear where a run of white space is cut into pieces. */
+/* "\s*[\r\n]+": the look-behinds make it linear if a run of white space is cut into pieces. */
 static const struct text_step jais2[] = {
     REGEX(CONTRACTION
           "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|(?:(?<!\\s)|(?<=[\\r\\n]))\\s*[\\r\\n]+|"
@@ -99,7 +100,7 @@ static const struct text_step deepseek_llm[] = {
     REGEX("[\\r\\n]"), REGEX("\\s?[" CASED_LETTERS "]+"),
     REGEX("\\s?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}"
           "\\x{3000}-\\x{3002}]+"),
-    /* "\s+$": only the start of a run can match, and the look-behind keeps it linear. */
+    /* "\s+$": only the start of a run can match, which the look-behind uses to make it linear. */
     REGEX("(?<!\\s)\\s+\\z"), REGEX(CJK_HANGUL), REGEX("\\p{N}+"), END};
 static const struct text_step deepseek_coder[] = {REGEX("[\\r\\n]"),    REGEX("\\s?\\p{L}+"),
                                                   REGEX("\\s?\\p{P}+"), REGEX(CJK_HANGUL),

@@ -1,8 +1,8 @@
-/* text/tokenizer/rwkv.c: RWKV's World tokenizer: at each place the longest token. See
+/* text/tokenizer/rwkv.c: RWKV's World tokenizer: the longest token at each offset. See
  * text/tokenizer/vocab.h.
  *
- * Tokens are any bytes; files write them as literals: \t, \n, \r, \xHH, and a backslash before any
- * other character that represents itself. */
+ * Tokens are any bytes. Files write them as literals: \t, \n, \r, \xHH, and a backslash before any
+ * other character, which means this character. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@ static int digit_of(char c)
     return c >= 'a' ? c - 'a' + 10 : c - '0';
 }
 
-/* Appends the bytes of a literal; a backslash at the end, or one before fewer than two digits, adds
- * nothing. */
+/* Appends the bytes of a literal. A backslash at the end, and an \x with fewer than two digits,
+ * append nothing. */
 static void read_literal(struct gguf_str text, struct base_buffer *out)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -64,14 +64,19 @@ static void close_rwkv(void *state)
     free(r);
 }
 
-/* A table of the results for the first LEAD bytes of a text: most tokens of a longer text begin
- * with LEAD bytes that occurred before, and the table saves their steps through the trie. */
-enum { LEAD = 4, LEAD_BITS = 12, MIN_TEXT = 16 << 10 /* bytes; the table pays for longer ones */ };
+/* Caches the results for the first LEAD bytes of a token: most tokens of a longer text begin with
+ * LEAD bytes that occurred before, and the cache saves their steps through the trie. */
+enum {
+    LEAD = 4,
+    LEAD_BITS = 12,
+    MIN_TEXT = 16 << 10 /* bytes; shorter texts do not repay the
+                         * table */
+};
 
 struct lead {
     uint32_t bytes;
-    uint32_t size; /* size of the longest token among them, 1 if there is none; 0: free entry */
-    int32_t id;    /* of that token, or -1 */
+    uint32_t size; /* of the longest token in them; 1: there is none; 0: free entry */
+    int32_t id;    /* id of that token, or -1 */
     uint32_t node; /* node of all of these bytes; 0: no token begins with them */
 };
 
@@ -96,7 +101,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
                    size_t size, bool first)
 {
     const struct rwkv *r = t->state;
-    /* Ids do not depend on the table, so a failed allocation is no error. */
+    /* The ids do not depend on the table, so a failed allocation is not an error. */
     struct lead *leads = size < MIN_TEXT ? NULL : calloc(1 << LEAD_BITS, sizeof *leads);
     bool ok = true;
     (void)first;

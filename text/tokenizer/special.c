@@ -1,11 +1,11 @@
 /* text/tokenizer/special.c: special ids, the tokens that end a text, and kinds that depend on a
  * token's text. See text/tokenizer/vocab.h. The lists of texts are those of llama.cpp, because
- * files do not have this information. */
+ * files do not contain this information. */
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Reads an id. -1 and 2^32-1 mean "none"; any other id beyond the vocabulary is an error. If the
- * key is absent, the id is the default, if the vocabulary has it. */
+/* Reads an id. -1 and 2^32-1 mean "none"; any other id outside the vocabulary is an error. If the
+ * key is absent, the id is the default if the vocabulary has it. */
 static bool read_id(const struct text_tokenizer *t, const char *key, int32_t by_default,
                     int32_t *out, struct base_error *err)
 {
@@ -31,13 +31,13 @@ static int32_t find(const struct text_tokenizer *t, const char *text)
     return text_find_token(t, text, strlen(text));
 }
 
-/* Makes a token a control token because of its text, whatever its kind in the file. */
+/* Makes a token a control token because of its text, whatever its kind in the file is. */
 static void make_control(struct text_tokenizer *t, int32_t id)
 {
     if (id >= 0) t->kind[id] = TEXT_TOKEN_CONTROL;
 }
 
-/* The first of the texts that is a token. */
+/* Returns the first of the texts that is a token, or -1. */
 static int32_t find_first(struct text_tokenizer *t, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -48,14 +48,14 @@ static int32_t find_first(struct text_tokenizer *t, const char *const *texts, si
 }
 
 #define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
-#define DEEPSEEK(word) "<\xef\xbd\x9c" word "\xef\xbd\x9c>" /* between full-width bars */
+#define DEEPSEEK(word) "<\xef\xbd\x9c" word "\xef\xbd\x9c>" /* the word between full-width bars */
 #define LOW_LINE       "\xe2\x96\x81"
 
 /* ---- Fill-in-the-middle tokens ---- */
 
 struct fim {
     const char *key, *old_key;
-    bool ends; /* a text stops at the token */
+    bool ends; /* the token ends a text */
     const char *text[9];
 };
 
@@ -143,7 +143,7 @@ static const char *const end_texts[] = {
     "[e~[",
 };
 
-/* Parts of a message's frame in gpt-oss, which are shown. */
+/* Parts of a message's frame in gpt-oss, which are shown to the user. */
 static const char *const shown_texts[] = {"<|channel|>", "<|message|>", "<|start|>",
                                           "<|constrain|>"};
 
@@ -153,7 +153,7 @@ static bool ends(const struct text_tokenizer *t, const char *text)
     return id >= 0 && t->is_end[id];
 }
 
-/* Two families have a token that looks like an end but only closes a part of the answer. */
+/* Two model families have a token with the text of an end that only closes a part of the answer. */
 static void correct_ends(struct text_tokenizer *t)
 {
     int32_t end = find(t, "<|end|>"), sentence = find(t, "</s>");

@@ -1,14 +1,15 @@
 /* text/tokenizer/spm.c: SentencePiece's byte-pair encoding ("llama"). See text/tokenizer/vocab.h.
  *
- * Characters are merged in the order of the merged tokens' scores, across spaces too: these are
- * ordinary characters, written U+2581. Symbols that are not tokens after merging become byte
+ * Characters are merged in the order of the merged tokens' scores. Spaces are ordinary characters,
+ * written U+2581, so merges cross them. After merging, symbols that are not tokens become byte
  * tokens. A byte that is not part of valid UTF-8 is a character of its own, so that it never
  * absorbs a part of the next one. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Keys ascend as scores descend: the bits of a float, mapped to sort as an integer, inverted. */
+/* Computes a key that ascends as the score descends: the bits of the float, mapped so that they
+ * sort as an integer, inverted. */
 static bool score_key(const struct text_tokenizer *t, const char *text, size_t n_left,
                       size_t n_right, uint32_t *key)
 {
@@ -16,14 +17,14 @@ static bool score_key(const struct text_tokenizer *t, const char *text, size_t n
     if (id < 0) return false;
     float score = text_score(t, (uint32_t)id);
     uint32_t bits;
-    score += 0.0f; /* -0 equals 0 */
+    score += 0.0f; /* -0 becomes 0 */
     memcpy(&bits, &score, sizeof bits);
     *key = bits >> 31 ? bits : 0x7fffffffu - bits;
     return true;
 }
 
-/* Emits a symbol of w->text that is not a token: its bytes as byte tokens, else as tokens of one
- * byte, else as the unknown token. */
+/* Appends the ids of a symbol of w->text that is not a token: byte tokens, or tokens of one byte,
+ * or the unknown token. */
 static bool emit_bytes(const struct text_tokenizer *t, struct text_work *w,
                        const struct text_symbol *s)
 {
@@ -63,8 +64,9 @@ static bool encode_part(const struct text_tokenizer *t, struct text_work *w, siz
     return true;
 }
 
-/* The end of the part that begins at `start`: before the next U+2581 that no token joins to what
- * precedes it. No merge crosses such a place, so the parts give the ids of the whole. */
+/* Returns the end of the part that begins at `start`: before the next U+2581 that no token joins to
+ * the character before it. No merge crosses such an offset, so the parts have the ids of the
+ * whole. */
 static size_t part_end(const bool joins[256], const struct base_buffer *text, size_t start)
 {
     for (size_t i = start + 1; i < text->size; i++) {
@@ -80,21 +82,21 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
                    size_t size, bool first)
 {
     if (!text_escape_spaces(w, text, size, t->add_space_prefix && first) ||
-        !text_recall_begin(&w->recall, w->text.size, w->err))
+        !text_piece_cache_begin(&w->pieces, w->text.size, w->err))
         return false;
     const bool parted = w->text.size > TEXT_WHOLE;
     bool joins[256] = {false};
     if (parted && !text_find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < w->text.size; start = end) {
         const size_t n_before = w->out->count;
-        struct text_recalled *place;
+        struct text_cached_piece *place;
         bool found;
         end = parted ? part_end(joins, &w->text, start) : w->text.size;
         const char *part = w->text.data + start;
-        if (!text_recall(w, part, end - start, &place, &found)) return false;
+        if (!text_piece_cache_find(w, part, end - start, &place, &found)) return false;
         if (found) continue;
         if (!encode_part(t, w, start, end)) return false;
-        text_remember(w, place, part, end - start, n_before);
+        text_piece_cache_add(w, place, part, end - start, n_before);
     }
     return true;
 }

@@ -41,7 +41,7 @@ int64_t text_table_next(const struct text_table *t, uint64_t hash, uint32_t *at)
     }
 }
 
-/* Half of the slots are free, so a chain this long occurs only with texts made to collide. */
+/* Half of the slots are free, so only texts that were made to collide have a chain this long. */
 enum { LONGEST_CHAIN = 4096 };
 
 static void set(struct text_table *t, uint64_t hash, uint32_t at, uint32_t value)

@@ -27,7 +27,7 @@ static const struct text_algorithm *find_algorithm(const struct gguf_file *file,
         if (strlen(algorithms[i]->name) == name.size &&
             !memcmp(algorithms[i]->name, name.data, name.size))
             return algorithms[i];
-    base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported yet",
+    base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported",
                  (int)(name.size < 64 ? name.size : 64), name.data);
     return NULL;
 }
@@ -72,7 +72,7 @@ void text_work_free(struct text_work *w)
 {
     text_merger_free(&w->merger);
     text_cuts_free(&w->cuts);
-    text_recall_free(&w->recall);
+    text_piece_cache_free(&w->pieces);
     base_buffer_free(&w->text);
     base_buffer_free(&w->word);
 }
@@ -80,7 +80,7 @@ void text_work_free(struct text_work *w)
 static bool encode_fragments(const struct text_tokenizer *t, struct text_work *w, const char *bytes,
                              const struct text_fragments *fragments)
 {
-    /* SentencePiece puts a space before the text after a special token. */
+    /* SentencePiece adds a space before the text after a special token. */
     bool after_special = !(w->flags & TEXT_CONTINUES);
     for (size_t i = 0; i < fragments->count; i++) {
         const struct text_fragment *f = &fragments->item[i];
@@ -97,7 +97,7 @@ static bool encode_fragments(const struct text_tokenizer *t, struct text_work *w
     return true;
 }
 
-/* Puts BOS (CLS) before the ids from `first` on, unless they begin with it, and appends EOS
+/* Inserts BOS (CLS) before the ids from `first` on, unless they begin with it, and appends EOS
  * (SEP). */
 static bool add_ends(const struct text_tokenizer *t, size_t first, struct text_ids *out,
                      struct base_error *err)
@@ -124,7 +124,7 @@ bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const
     struct text_fragments fragments = {0};
     struct text_work w = {.flags = flags, .out = out, .err = err};
     size_t first = out->count;
-    if (size > INT_MAX / 4) /* spaces may become three bytes */
+    if (size > INT_MAX / 4) /* a space may become three bytes */
         return base_fail(err, BASE_TOO_LONG, "a text of %zu bytes is longer than %d", size,
                          INT_MAX / 4);
     bool ok = text_partition(t, bytes, own, size, flags & TEXT_PARSE_SPECIAL, &fragments, err) &&

@@ -6,14 +6,14 @@
 
 enum { MAX_NODES = 1 << 28 };
 
-/* A node without its children yet: the keys of this range begin with the node's text. */
+/* A node whose children are not added yet: the keys low .. high - 1 begin with its text. */
 struct pending {
     uint32_t node, low, high, depth;
 };
 
 struct builder {
     struct text_trie *trie;
-    struct text_key *keys, *spare; /* [n] */
+    struct text_key *keys, *spare; /* [n] each */
     struct pending *stack;
     uint32_t n_stack, stack_room;
     struct base_error *err;
@@ -21,7 +21,7 @@ struct builder {
 
 /* ---- Sorting by one byte ---- */
 
-/* Keys that end at this depth come first. */
+/* Returns the key's byte at this depth; -1, which sorts first, if the key ends there. */
 static int byte_at(const struct text_key *key, uint32_t depth)
 {
     return depth < key->size ? (unsigned char)key->bytes[depth] : -1;
@@ -89,7 +89,7 @@ static bool push(struct builder *b, struct pending p)
     return true;
 }
 
-/* Records the children of `node`, which were added last. */
+/* Sets the edges of `node` to its children, which were added last. */
 static bool set_edges(struct builder *b, uint32_t node, uint32_t first)
 {
     struct text_trie *t = b->trie;
@@ -164,8 +164,8 @@ void text_trie_free(struct text_trie *t)
 
 /* ---- Links ---- */
 
-/* Visits the nodes in order of depth, because links depend on those of shorter texts. `queue`:
- * [count]. */
+/* Sets fail and out. Visits the nodes in order of depth, because the links of a node depend on
+ * those of shorter texts. `queue` has room for [count]. */
 static void link(struct text_trie *t, uint32_t *queue)
 {
     uint32_t n_queue = 0;

@@ -1,10 +1,10 @@
-/* text/tokenizer/unicode_version.c: the classes of Unicode 15.1 from libraries of other versions.
- * See text/tokenizer/pre.h.
+/* text/tokenizer/unicode_version.c: the character classes of Unicode 15.1, with libraries of other
+ * versions. See text/tokenizer/pre.h.
  *
- * PCRE2 and utf8proc have the Unicode version of their release: the same text would get other ids
- * on another machine. The ranges list what was assigned after Unicode 14, with a character
- * of 15.1's class that is as long in UTF-8 and older than 14. Source: llama.cpp's unicode-data.cpp
- * (15.1). */
+ * PCRE2 and utf8proc have the Unicode version of their release, so the same text would have other
+ * ids on another machine. The ranges list what was assigned after Unicode 14. Each has a character
+ * that is older than 14, has the range's class in 15.1 and the same length in UTF-8. Source:
+ * llama.cpp's unicode-data.cpp (15.1). */
 #include "text/tokenizer/pre.h"
 #include <utf8proc.h>
 

@@ -1,10 +1,10 @@
 /* text/tokenizer/unigram.c: SentencePiece's unigram model ("t5"). See text/tokenizer/vocab.h.
  *
- * A text is normalized by the character map, with spaces as U+2581; of all divisions into tokens
- * the one with the highest sum of scores is used (Viterbi, forward from the first byte). A
- * character that is not a token by itself may be the unknown token, at a score of 10 below the
- * lowest; consecutive unknown tokens become one. Scores are summed as doubles from the first token
- * on, as SentencePiece does, because the order decides which of two close sums is greater. */
+ * The character map normalizes a text, and spaces become U+2581. Of all divisions into tokens the
+ * one with the highest sum of scores is used (Viterbi, forward from the first byte). A character
+ * that is not a token by itself may be the unknown token, with a score of 10 below the lowest;
+ * consecutive unknown tokens become one. Scores are summed as doubles from the first token on, as
+ * in SentencePiece, because the order decides which of two close sums is greater. */
 #include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/vocab.h"
 #include <float.h>
@@ -13,20 +13,20 @@
 #include <stdlib.h>
 
 enum {
-    MAX_SCORE = 1 << 20, /* limit of scores in a part that is recalled */
-    MAX_SUM = 1 << 30,   /* before it */
-    MARGIN = 1024        /* 1 / MARGIN: the least difference of two sums that decides */
+    MAX_SCORE = 1 << 20, /* largest score in a part whose ids are reused */
+    MAX_SUM = 1 << 30,   /* largest sum before such a part */
+    MARGIN = 1024        /* sums that differ by less than 1 / MARGIN are close */
 };
 
 struct unigram {
     struct text_charsmap map;
-    struct text_trie tokens; /* normal, user-defined and unused ones */
-    struct text_trie user;   /* user-defined ones */
+    struct text_trie tokens; /* normal, user-defined and unused tokens */
+    struct text_trie user;   /* user-defined tokens */
     float *score;            /* [n_tokens] */
     float unknown_score;
     bool merge_spaces;
-    bool recalls;    /* all scores are small enough to recall parts: see struct lattice */
-    bool plain[256]; /* ASCII that normalizing leaves unchanged before other ASCII */
+    bool reuses_parts; /* all scores are small enough to reuse parts: see struct lattice */
+    bool plain[256];   /* ASCII that normalization leaves unchanged before other ASCII */
 };
 
 static bool is_kind(const struct text_tokenizer *t, uint32_t id, bool user_only)
@@ -74,8 +74,8 @@ static bool open_unigram(struct text_tokenizer *t, struct base_error *err)
         if (t->kind[id] == TEXT_TOKEN_NORMAL && u->score[id] < min_score) min_score = u->score[id];
     }
     u->unknown_score = min_score - PENALTY;
-    u->recalls = is_small(u->unknown_score);
-    for (uint32_t id = 0; id < t->n_tokens; id++) u->recalls &= is_small(u->score[id]);
+    u->reuses_parts = is_small(u->unknown_score);
+    for (uint32_t id = 0; id < t->n_tokens; id++) u->reuses_parts &= is_small(u->score[id]);
     for (unsigned c = 1; c < 0x80; c++)
         u->plain[c] = !u->user.root[c] && text_charsmap_keeps(&u->map, (unsigned char)c);
     return true;
@@ -120,7 +120,7 @@ static void add_normal(struct normalizer *n, const char *bytes, size_t size)
     }
 }
 
-/* The bytes at the start that normalizing leaves unchanged, not counting spaces. */
+/* Returns the number of bytes at the start that normalization leaves unchanged, without spaces. */
 static size_t plain_size(const struct unigram *u, const char *text, size_t size)
 {
     enum { AT_ONCE = 4096 };
@@ -130,8 +130,8 @@ static size_t plain_size(const struct unigram *u, const char *text, size_t size)
     return n && n < size && (unsigned char)text[n] >= 0x80 ? n - 1 : n;
 }
 
-/* The size of the longest beginning of any user-defined token at the start of the text; these bytes
- * are not normalized. */
+/* Returns the size of the longest beginning of any user-defined token at the start of the text;
+ * these bytes are not normalized. */
 static size_t follow_user(const struct unigram *u, const char *text, size_t size)
 {
     size_t i = 0;
@@ -178,21 +178,21 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
 
 /* ---- Viterbi ---- */
 
-/* The best division of the part up to here: its last token, and where that begins. */
+/* The best division of the part up to here: its last token and the offset of that token. */
 struct best {
     double score;
     int32_t id;
     uint32_t start;
 };
 
-/* A text is encoded in parts; no token extends over two. Scores are summed over all parts, so
- * rounding may decide between divisions whose sums are close. A part without close sums is
- * recalled: its 128 additions, each with an error of at most 2^-22 below MAX_SUM + 128 MAX_SCORE,
+/* A text is encoded in parts; no token crosses their borders. Scores are summed over all parts, so
+ * rounding may decide between divisions whose sums are close. The ids of a part without close sums
+ * are reused: its 128 additions, each with an error of at most 2^-22 below MAX_SUM + 128 MAX_SCORE,
  * do not change the order of sums that differ by 1 / MARGIN. */
 struct lattice {
     struct best *best; /* [room] */
     size_t room;
-    double sum; /* before the part */
+    double sum; /* the sum before the part */
     bool close; /* two sums of the part were close */
 };
 
@@ -219,7 +219,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     l->best[0].score = l->sum;
     for (size_t start = 0, n; start < size; start += n) {
         const double sum = l->best[start].score;
-        bool has_token = false; /* whether the character at `start` alone is a token */
+        bool has_token = false; /* the character at `start` is a token */
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
         if (n > size - start) n = size - start;
@@ -238,7 +238,8 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     return true;
 }
 
-/* Collects the tokens from the last to the first, then reverses them. *unknown: one of them is. */
+/* Collects the tokens from the last to the first, then reverses them. *unknown: one of them is
+ * unknown. */
 static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t size,
                  bool after_unknown, struct text_ids *out, bool *unknown, struct base_error *err)
 {
@@ -251,7 +252,7 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
         *unknown |= id == t->unk;
         const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
-        if (id == t->unk && before_unknown) continue; /* the first of consecutive ones remains */
+        if (id == t->unk && before_unknown) continue; /* only the first of a run remains */
         if (!text_ids_add(out, id, err)) return false;
     }
     for (size_t i = first, k = out->count; i + 1 < k; i++) {
@@ -262,8 +263,8 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
     return true;
 }
 
-/* The end of the part that begins at `start`: the next U+2581 at the beginning of a character that
- * no token joins to the byte before it. */
+/* Returns the end of the part that begins at `start`: the next U+2581, at the beginning of a
+ * character, that no token joins to the byte before it. */
 static size_t part_end(const bool joins[256], const char *text, size_t size, size_t start)
 {
     size_t i = start;
@@ -277,16 +278,17 @@ static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, co
                          size_t size, struct lattice *l)
 {
     const struct unigram *u = t->state;
-    const bool parted = size > TEXT_WHOLE && u->recalls;
+    const bool parted = size > TEXT_WHOLE && u->reuses_parts;
     bool joins[256] = {false}, unknown = false;
     if (parted && !text_find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < size; start = end) {
         const size_t n_before = w->out->count;
-        const bool recalls = u->recalls && fabs(l->sum) < MAX_SUM;
-        struct text_recalled *place = NULL;
+        const bool reuses = u->reuses_parts && fabs(l->sum) < MAX_SUM;
+        struct text_cached_piece *place = NULL;
         bool found = false;
         end = parted ? part_end(joins, text, size, start) : size;
-        if (recalls && !text_recall(w, text + start, end - start, &place, &found)) return false;
+        if (reuses && !text_piece_cache_find(w, text + start, end - start, &place, &found))
+            return false;
         if (found) {
             for (size_t i = n_before; i < w->out->count; i++) l->sum += u->score[w->out->id[i]];
             unknown = false;
@@ -296,7 +298,8 @@ static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, co
         if (!find_best(t, text + start, end - start, l, w->err) ||
             !emit(t, l, end - start, after_unknown, w->out, &unknown, w->err))
             return false;
-        if (!l->close && !unknown) text_remember(w, place, text + start, end - start, n_before);
+        if (!l->close && !unknown)
+            text_piece_cache_add(w, place, text + start, end - start, n_before);
         unknown = l->best[end - start].id == t->unk;
     }
     return true;
@@ -307,7 +310,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
 {
     struct lattice l = {0};
     (void)first;
-    if (!normalize(t, w, text, size) || !text_recall_begin(&w->recall, w->text.size, w->err))
+    if (!normalize(t, w, text, size) || !text_piece_cache_begin(&w->pieces, w->text.size, w->err))
         return false;
     const bool ok = encode_parts(t, w, w->text.data, w->text.size, &l);
     free(l.best);

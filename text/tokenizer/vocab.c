@@ -1,5 +1,5 @@
-/* text/tokenizer/vocab.c: tokens by id and by text, their kinds and scores; shared by all
- * algorithms. See text/tokenizer/vocab.h. */
+/* text/tokenizer/vocab.c: tokens by id and by text, their kinds and scores, for all algorithms. See
+ * text/tokenizer/vocab.h. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool
     return !out->failed || base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size);
 }
 
-/* The place in the fragment of the byte `escaped` of w->text. */
+/* Returns the offset in the fragment of the byte at offset `escaped` of w->text. */
 static size_t unescaped_place(const struct text_work *w, size_t escaped)
 {
     size_t place = 0;
@@ -135,7 +135,7 @@ struct gguf_str text_token(const struct text_tokenizer *t, uint32_t id)
     return gguf_array_str(t->file, t->tokens, id);
 }
 
-/* The token of this text, or -1 with *at the place for it in the table. */
+/* Returns the token of this text, or -1; *at is then its position in the table. */
 static int64_t find_token(const struct text_tokenizer *t, const char *bytes, size_t size,
                           uint64_t hash, uint32_t *at)
 {
@@ -227,7 +227,7 @@ static bool load_kinds(struct text_tokenizer *t, struct base_error *err)
         if (kind < 0 || kind > TEXT_TOKEN_BYTE)
             return base_fail_at(err, BASE_MODEL, key, (int64_t)kv->offset,
                                 "token %u is of the unknown kind %lld", id, (long long)kind);
-        if (kind == 0) kind = TEXT_TOKEN_UNUSED; /* "undefined" */
+        if (kind == 0) kind = TEXT_TOKEN_UNUSED; /* 0 means "undefined" */
         /* A byte token whose text is not <0xNN> is an ordinary one. */
         if (kind == TEXT_TOKEN_BYTE && text_parse_byte(text_token(t, id)) < 0)
             kind = TEXT_TOKEN_NORMAL;
@@ -263,9 +263,9 @@ bool text_vocab_load(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
-/* In the file the texts are consecutive, each after its length, so one search covers them all.
- * Before a text that begins with U+2581 it finds the last byte of the length, 0, so texts are not
- * cut between these two either; the ids are the same. */
+/* In the file the texts are consecutive, each after its length, so one search finds the U+2581 of
+ * all. Before a text that begins with U+2581 it finds the last byte of the length, which is 0. A
+ * text is then not cut between a zero and U+2581 either; this does not change ids. */
 bool text_find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)
 {
     const struct gguf_str first = text_token(t, 0), last = text_token(t, t->n_tokens - 1);

@@ -1,10 +1,10 @@
 /* text/tokenizer/wordpiece.c: BERT's WordPiece. See text/tokenizer/vocab.h.
  *
- * In GGUF files a token that begins a word carries U+2581 before it, and one that continues a word
- * has lost its "##", so a word is looked up as U+2581 and its normalized letters, longest token
- * first; a word that tokens cannot form is the unknown token. Normalizing is that of BERT:
- * canonical decomposition without the nonspacing marks, lower case, punctuation and CJK characters
- * as words of their own, control characters dropped. */
+ * In GGUF files a token that begins a word has U+2581 before it, and one that continues a word has
+ * lost its "##". So a word is looked up as U+2581 and its normalized letters, longest token first;
+ * a word that tokens cannot form is the unknown token. Normalization is that of BERT: canonical
+ * decomposition without the nonspacing marks, lower case, punctuation and CJK characters as words
+ * of their own, control characters dropped. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static bool emit_unknown(const struct text_tokenizer *t, struct text_work *w)
     return text_ids_add(w->out, t->unk, w->err);
 }
 
-/* Ends the word in w->word, if any, and starts the next one. */
+/* Ends the word in w->word, if there is one, and starts the next one. */
 static bool end_word(const struct text_tokenizer *t, struct text_work *w)
 {
     const struct wordpiece *p = t->state;
@@ -134,7 +134,8 @@ static void add_ascii(const struct wordpiece *p, struct base_buffer *word, const
             *c |= *c <= 'Z' && *c >= 'A' ? 0x20 : 0;
 }
 
-/* Whether no word continues over this byte: ASCII that is neither plain nor a control character. */
+/* Returns whether no word continues across this byte: ASCII that is neither plain nor a control
+ * character. */
 static bool ends_word(char c)
 {
     return (c >= ' ' && c < 0x7f && !is_plain(c)) || (c >= '\t' && c <= '\r');
@@ -146,18 +147,18 @@ static bool read_ascii(const struct text_tokenizer *t, struct text_work *w, cons
                        size_t size, size_t *n)
 {
     const size_t n_before = w->out->count;
-    struct text_recalled *place;
+    struct text_cached_piece *place;
     bool found;
     *n = 0;
     while (*n < size && is_plain(text[*n])) ++*n;
     if (*n == 0) return true;
     const bool whole = w->word.size == sizeof low_line - 1 && (*n == size || ends_word(text[*n]));
-    if (whole && !text_recall(w, text, *n, &place, &found)) return false;
+    if (whole && !text_piece_cache_find(w, text, *n, &place, &found)) return false;
     if (whole && found) return true;
     add_ascii(t->state, &w->word, text, *n);
     if (!whole) return true;
     if (!end_word(t, w)) return false;
-    text_remember(w, place, text, *n, n_before);
+    text_piece_cache_add(w, place, text, *n, n_before);
     return true;
 }
 
@@ -167,7 +168,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     const struct wordpiece *p = t->state;
     (void)first;
     base_buffer_clear(&w->word);
-    if (!end_word(t, w) || !text_recall_begin(&w->recall, size, w->err)) return false;
+    if (!end_word(t, w) || !text_piece_cache_begin(&w->pieces, size, w->err)) return false;
     for (size_t i = 0, n_ascii; i < size;) {
         if (!read_ascii(t, w, text + i, size - i, &n_ascii)) return false;
         i += n_ascii;
@@ -188,14 +189,14 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     return end_word(t, w);
 }
 
-/* CLS and SEP are added whatever the file declares, as in the reference. */
+/* CLS and SEP are added whatever the file specifies, as in the reference implementation. */
 static void ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
 {
     *before = t->bos;
     *after = t->sep;
 }
 
-/* A word of punctuation joins the word before it. */
+/* Appends the bytes of a token; a word of punctuation is joined to the word before it. */
 static void decode(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)
 {
     const size_t mark = sizeof low_line - 1;
