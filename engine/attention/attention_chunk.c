@@ -453,6 +453,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     if (t.n == 0) return;
     t.tile->n_rows = t.n;
     t.tile->to_l1 = run->task->engine->quant.prefetch.to_l1;
+    t.tile->streams = run->task->engine->quant.prefetch.streams;
     const bool from_memory = first == b->part && keys->in_place;
     tile_scores(run, keys, &t, from_memory);
     if (!l->float_values) {

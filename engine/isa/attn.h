@@ -123,7 +123,7 @@ struct engine_attn_tile {
     int64_t n_rows;
     const char *ahead; /* the memory that is read next, which the kernels prefetch */
     int64_t ahead_bytes;
-    bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
+    bool to_l1, streams; /* how data is prefetched (struct cpu_prefetch) */
 };
 
 /* Kernels process groups (or sub-blocks) [first, end) of the chunk; `keys` and `values` are the
@@ -202,13 +202,14 @@ static inline float engine_attn_shift(float c)
  *               delivers in about the time of this kernel
  *     sums      the rest of these keys
  *
- * Prefetches to the first-level cache are issued one line at a time: the processor drops some of
- * many outstanding ones (docs/performance.md). */
+ * In order, or, if the processor reads several streams faster (cpu_prefetch.streams), from all
+ * quarters of that data by turns. Prefetches to the first-level cache are issued one line at a
+ * time: the processor drops some of many outstanding ones (docs/performance.md). */
 /* clang-format on */
 enum { ENGINE_ATTN_WEIGHTS_BYTES = 256, ENGINE_ATTN_AT_ONCE = 512, ENGINE_ATTN_LINE = 64 };
 
 struct engine_attn_prefetch {
-    const char *next;
+    int64_t next;      /* bytes of tile->ahead before the next ones */
     int64_t pace, due; /* in units of 1/256 byte: to prefetch per step, and until now */
     int64_t at_once;   /* bytes */
 };
@@ -220,10 +221,24 @@ static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engi
 {
     const int64_t bytes = tile->ahead_bytes > skip ? tile->ahead_bytes - skip : 0;
     const int64_t at_once = tile->to_l1 ? ENGINE_ATTN_LINE : ENGINE_ATTN_AT_ONCE;
-    return (struct engine_attn_prefetch){.next = tile->ahead + skip,
+    return (struct engine_attn_prefetch){.next = skip,
                                          .pace = ((bytes << 8) + n - 1) / n,
                                          .due = at_once * 256 - 1,
                                          .at_once = at_once};
+}
+
+/* Prefetches `bytes` (a multiple of 256 with streams) of tile->ahead, of which `done` precede. */
+PREFETCH_INLINE void engine_attn_prefetch_bytes(const struct engine_attn_tile *tile, int64_t done,
+                                                int64_t bytes)
+{
+    enum { STREAMS = 4 };
+    if (!tile->streams) {
+        quant_prefetch_single(tile->ahead + done, (size_t)bytes, tile->to_l1);
+        return;
+    }
+    for (uint64_t i = 0; i < STREAMS; i++)
+        quant_prefetch(tile->ahead + (i * (uint64_t)tile->ahead_bytes + (uint64_t)done) / STREAMS,
+                       (size_t)bytes / STREAMS);
 }
 
 /* Advances by n steps. */
@@ -232,7 +247,7 @@ PREFETCH_INLINE void engine_attn_prefetch_step(const struct engine_attn_tile *ti
 {
     for (prefetch->due += prefetch->pace * n; prefetch->due >= prefetch->at_once * 256;
          prefetch->due -= prefetch->at_once * 256) {
-        quant_prefetch_single(prefetch->next, (size_t)prefetch->at_once, tile->to_l1);
+        engine_attn_prefetch_bytes(tile, prefetch->next, prefetch->at_once);
         prefetch->next += prefetch->at_once;
     }
 }
@@ -243,8 +258,7 @@ PREFETCH_INLINE void engine_attn_weights_prefetch(const struct engine_attn_tile 
                                                   int64_t s)
 {
     const int64_t at = (r * ENGINE_ATTN_SUBS + s) * ENGINE_ATTN_WEIGHTS_BYTES;
-    if (at < tile->ahead_bytes)
-        quant_prefetch_single(tile->ahead + at, ENGINE_ATTN_WEIGHTS_BYTES, tile->to_l1);
+    if (at < tile->ahead_bytes) engine_attn_prefetch_bytes(tile, at, ENGINE_ATTN_WEIGHTS_BYTES);
 }
 
 static inline int64_t engine_attn_weights_bytes(const struct engine_attn_tile *tile)
