@@ -196,7 +196,9 @@ TARGET INLINE struct engine_tile_ahead ahead_of(const struct engine_tile_to *to,
 {
     enum { DISTANCE = 2560 };
     struct engine_tile_ahead ahead = to->ahead;
-    if (!ahead.at) return (struct engine_tile_ahead){(const char *)x + DISTANCE, 512, 1024};
+    if (!ahead.at)
+        return (struct engine_tile_ahead){(const char *)x + DISTANCE, ENGINE_TILE_AHEAD_256,
+                                          2 * ENGINE_TILE_AHEAD_256};
     ahead.at += b * ENGINE_TILE_AHEAD_256;
     return ahead;
 }
