@@ -24,6 +24,7 @@ struct shape {
     float softcap;
     double bar;  /* largest NMSE */
     float sharp; /* scales queries, if not 0 */
+    float alibi; /* exponent of ALiBi's largest slope; 0: none */
 };
 
 static const struct shape shapes[] = {
@@ -68,6 +69,11 @@ static const struct shape shapes[] = {
     {"q8_0 cache", 20, 4, 2, 64, 64, 300, QUANT_Q8_0, QUANT_Q8_0, .past = 250, .bar = 1e-7},
     {"q4_0 keys", 20, 4, 2, 64, 64, 600, QUANT_Q4_0, QUANT_F16, .past = 550, .bar = 1e-7},
     {"q4_1 values", 3, 4, 2, 64, 64, 600, QUANT_F16, QUANT_Q4_1, .past = 550, .bar = 1e-7},
+    {"alibi", 9, 8, 2, 32, 32, 300, QUANT_F16, QUANT_F16, .past = 260, .bar = 1e-7, .alibi = 8},
+    {"alibi, six heads", 9, 6, 6, 32, 32, 300, QUANT_F32, QUANT_F32, .past = 260, .bar = 1e-12,
+     .alibi = 8},
+    {"alibi, five heads", 5, 5, 1, 40, 24, 60, QUANT_F16, QUANT_F16, .past = 50, .bar = 1e-7,
+     .alibi = 4},
 };
 
 /* All data of a shape; the reference reads decoded caches. */
@@ -117,6 +123,17 @@ static void fill_lists(struct data *d)
     }
 }
 
+/* ALiBi's slopes as its paper defines them: for a power of two of heads a geometric sequence from
+ * 2^(-max / heads) with that ratio; otherwise those of the power of two below, then every other one
+ * of the power of two above. */
+static double slope_of(double max, int n_heads, int h)
+{
+    int below = 1;
+    while (2 * below <= n_heads) below *= 2;
+    if (below == n_heads) return pow(2, -max / n_heads * (h + 1));
+    return h < below ? slope_of(max, below, h) : slope_of(max, 2 * below, 2 * (h - below));
+}
+
 static void reference_row(struct data *d, int t, int h)
 {
     const struct shape *s = d->s;
@@ -129,6 +146,7 @@ static void reference_row(struct data *d, int t, int h)
                     *k = d->k + (int64_t)(cells[j] * s->n_kv + kv) * s->d;
         for (int i = 0; i < s->d; i++) score[j] += (double)q[i] * k[i];
         score[j] *= (float)(1 / sqrt(s->d));
+        if (s->alibi != 0) score[j] += slope_of(s->alibi, s->n_heads, h) * (j - (span[2] - 1));
         if (s->softcap != 0) score[j] = s->softcap * tanh(score[j] / s->softcap);
         m = fmax(m, score[j]);
     }
@@ -230,8 +248,10 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     struct engine_tensor span = product_leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
     struct engine_tensor cells = product_leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
     struct engine_tensor sinks = product_leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
-    struct engine_attention how = {
-        .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap, .dv = s->dv};
+    struct engine_attention how = {.scale = (float)(1 / sqrt(s->d)),
+                                   .softcap = s->softcap,
+                                   .dv = s->dv,
+                                   .max_alibi = s->alibi};
     struct engine_graph *g = engine_graph_new(e, 16, &err);
     struct engine_tensor *keys = k_data ? engine_permute(g, &k_codes, 0, 2, 1, 3) : &k;
     struct engine_tensor *values = v_data ? engine_permute(g, &v_codes, 0, 2, 1, 3) : &v;

@@ -509,6 +509,114 @@ static void an_interruption_is_an_ending(void **state)
     support_generate_close(&s);
 }
 
+/* ---- Shares of a limit ---- */
+
+/* Returns the number of reasoning tokens before the closing mark, which is of n tokens. */
+static uint64_t thought_of(const struct support_generate *s, const struct generate_options *o)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text text = {0};
+    struct text_ids ids = ids_of(s, "x"), close = TEXT_IDS_INIT;
+    struct generate_request *r = support_request(s, o, 0);
+    const struct generate_prompt p = prompt_of(&ids, 3, &opened);
+    assert_true(text_encode(s->tokenizer, marks.close, strlen(marks.close), TEXT_PARSE_SPECIAL,
+                            &close, &err));
+    assert_int_equal(close.count, 4);
+    run(r, &p, &text);
+    assert_true(text.outcome.complete);
+    size_t at = 0;
+    while (at + close.count <= text.n && memcmp(text.id + at, close.id, 4 * sizeof(int32_t)) != 0)
+        at++;
+    assert_true(at + close.count < text.n);
+    generate_request_free(r);
+    text_ids_free(&ids);
+    text_ids_free(&close);
+    clear(&text);
+    return at;
+}
+
+/* Reasoning without end, and an answer that may be short or long. */
+static void reasoning_leaves_a_quarter_of_the_limit_or_the_shortest_answer(void **state)
+{
+    static const struct {
+        const char *answer;
+        uint64_t limit, shortest;
+    } cases[] = {{"[a-z]{1,60}", 40, 1},
+                 {"[a-z]{1,60}", 80, 1},
+                 {"[a-z]{9,60}", 40, 9},
+                 {"[a-z]{11,60}", 40, 11},
+                 {"[a-z]{30,60}", 60, 30}};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct constraint *c =
+            constraint_from_regex(cases[i].answer, strlen(cases[i].answer), &err);
+        struct generate_options o = options(cases[i].limit, c);
+        o.ignore_eos = true;
+        const uint64_t quarter = cases[i].limit / 4;
+        const uint64_t kept = quarter > cases[i].shortest ? quarter : cases[i].shortest;
+        assert_int_equal(thought_of(&s, &o), cases[i].limit - 4 - kept);
+        o.max_thought = 7; /* the smaller limit applies */
+        assert_int_equal(thought_of(&s, &o), 7);
+        constraint_free(c);
+    }
+    support_generate_close(&s);
+}
+
+/* A text ends with the token that reaches the limit, or with the one for which the context has no
+ * room. */
+static void a_text_has_the_tokens_of_the_limit_or_of_the_context(void **state)
+{
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct text_ids ids = ids_of(&s, "some words of a prompt");
+    /* The last token is not evaluated, so the context has one more. */
+    const uint64_t room = N_CTX - ids.count + 1;
+    for (uint64_t limit = room - 1; limit <= room + 1; limit++) {
+        struct generate_options o = options(limit, NULL);
+        o.ignore_eos = true;
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, 1, NULL);
+        run(r, &p, &text);
+        assert_int_equal(text.n, limit < room ? limit : room);
+        assert_int_equal(text.outcome.ending,
+                         limit <= room ? GENERATE_END_LIMIT : GENERATE_END_CONTEXT);
+        generate_request_free(r);
+    }
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+/* A constrained text is completed within any limit that its shortest form fits into. */
+static void a_constrained_text_is_complete_within_the_fewest_tokens(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct constraint *c = constraint_from_regex("([0-9]{5}|[A-Z]{9})(;[0-9]{5})*!", 32, &err);
+    struct text_ids ids = ids_of(&s, "x");
+    for (uint64_t limit = 5; limit < 40; limit++) {
+        struct generate_options o = options(limit, c);
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, limit, NULL);
+        run(r, &p, &text);
+        assert_int_equal(text.outcome.complete, limit >= 5 + 1);
+        assert_true(text.n <= limit);
+        generate_request_free(r);
+    }
+    constraint_free(c);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +629,9 @@ int main(void)
         cmocka_unit_test(marks_are_tokens_and_begun_texts_go_on),
         cmocka_unit_test(what_is_determined_is_not_evaluated),
         cmocka_unit_test(an_interruption_is_an_ending),
+        cmocka_unit_test(reasoning_leaves_a_quarter_of_the_limit_or_the_shortest_answer),
+        cmocka_unit_test(a_text_has_the_tokens_of_the_limit_or_of_the_context),
+        cmocka_unit_test(a_constrained_text_is_complete_within_the_fewest_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

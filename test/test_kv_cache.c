@@ -76,11 +76,88 @@ static void sequences_go_back_as_far_as_their_keys_are_kept(void **state)
     }
 }
 
+/* Opens a state of sequences in the int16-quantized form. */
+static void open_codes(struct world *w)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
+    const struct model_state_options options = {
+        .n_seq = 2, .n_ctx = N_CTX, .n_batch = N_BATCH, .type_k = f16, .type_v = f16};
+    *w = (struct world){.layer.kv = {1, 16, 16, 0, false}};
+    w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
+    assert_true(model_state_init(&w->state, &w->params, &options, &err));
+}
+
+/* Attention reads whole groups of slots in place. A fork shares those that are complete and copies
+ * the last, incomplete one, so that both sequences fill a group of their own: the positions of
+ * each group have consecutive slots from a multiple of its size on. */
+static void a_fork_copies_only_its_incomplete_group(void **state)
+{
+    enum { ALIGN = ENGINE_KV_Q16_ALIGN };
+    struct world w;
+    (void)state;
+    for (uint32_t length = 1; length + 1 < N_CTX; length++) {
+        open_codes(&w);
+        model_state_append(&w.state, 0, length);
+        assert_int_equal(model_state_fork(&w.state, 0, 1, length), length);
+        model_state_append(&w.state, 0, 1);
+        model_state_append(&w.state, 1, 1);
+        const struct model_kv_slots *slots = &w.state.kv.slots[MODEL_KV_FULL];
+        const int32_t *a = slots->table, *b = slots->table + N_CTX;
+        const uint32_t complete = length / ALIGN * ALIGN;
+        for (uint32_t p = 0; p <= length; p++) {
+            assert_int_equal(a[p] == b[p], p < complete);
+            assert_int_equal(slots->refcount[a[p]], p < complete ? 2 : 1);
+            assert_int_equal((uint32_t)a[p] % ALIGN, p % ALIGN);
+            assert_int_equal((uint32_t)b[p] % ALIGN, p % ALIGN);
+            if (p % ALIGN) assert_int_equal(b[p], b[p - 1] + 1);
+        }
+        model_state_free(&w.state);
+    }
+}
+
+static uint32_t n_used(const struct model_kv_slots *slots)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < slots->count; i++) n += slots->refcount[i] > 0;
+    return n;
+}
+
+/* A slot is free as soon as no sequence has its position, or its window has passed it. */
+static void slots_are_freed_when_nothing_can_attend_to_them(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w, 0, false);
+    struct model_kv_slots *slots = &w.state.kv.slots[MODEL_KV_FULL];
+    model_state_append(&w.state, 0, 40);
+    assert_int_equal(model_state_fork(&w.state, 0, 1, 30), 30);
+    assert_int_equal(n_used(slots), 40);
+    model_state_truncate(&w.state, 0, 10);
+    assert_int_equal(n_used(slots), 30); /* the fork has them */
+    model_state_truncate(&w.state, 1, 5);
+    assert_int_equal(n_used(slots), 10);
+    model_state_truncate(&w.state, 0, 0);
+    model_state_truncate(&w.state, 1, 0);
+    assert_int_equal(n_used(slots), 0);
+    model_state_free(&w.state);
+    open_world(&w, WINDOW, false);
+    slots = &w.state.kv.slots[MODEL_KV_SLIDING];
+    for (uint32_t p = 0; p < MANY; p++) {
+        model_state_append(&w.state, 0, 1);
+        assert_int_equal(n_used(slots), p + 1 < slots->capacity ? p + 1 : slots->capacity);
+        assert_true(slots->capacity >= WINDOW + N_BATCH); /* a batch is written before it is read */
+    }
+    model_state_free(&w.state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_see_what_the_rule_says),
         cmocka_unit_test(sequences_go_back_as_far_as_their_keys_are_kept),
+        cmocka_unit_test(a_fork_copies_only_its_incomplete_group),
+        cmocka_unit_test(slots_are_freed_when_nothing_can_attend_to_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -419,6 +419,62 @@ static void large_vocabularies_equal_naive(void **state)
     free(logits);
 }
 
+/* XTC's threshold is a probability. A vocabulary whose tail has most of the weight, in blocks that
+ * are not summed one by one: no candidate reaches the threshold, so none is removed. */
+static void xtc_counts_the_weight_of_a_long_tail(void **state)
+{
+    enum { N = 64 * 100 };
+    static float logits[N];
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_options o = sample_options_default();
+    (void)state;
+    o.top_k = 0, o.top_p = 1, o.min_p = 0, o.temp = 0;
+    o.xtc_probability = 1;
+    o.xtc_threshold = 0.1f;
+    for (int tail = 0; tail < 2; tail++) {
+        for (int i = 0; i < N; i++) logits[i] = tail ? -5.5f : -15.5f;
+        logits[0] = 0;
+        logits[70] = -0.5f;
+        double total = 0;
+        for (int i = 0; i < N; i++) total += exp((double)logits[i]);
+        const bool likely = exp((double)logits[70]) / total >= (double)o.xtc_threshold;
+        assert_int_equal(likely, !tail);
+        struct sampler *s = make(&o, N);
+        /* Of two likely candidates the better one is removed. */
+        assert_int_equal(sample_next(s, logits, &err), likely ? 70 : 0);
+        sample_free(s);
+    }
+}
+
+/* Adaptive-p's mean is of the ids that it drew: an accepted id that it did not draw, such as one
+ * that a constraint forces, leaves the target unchanged. */
+static void adaptive_p_learns_only_from_what_it_drew(void **state)
+{
+    enum { N = 50, DRAWS = 200 };
+    float logits[N];
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_options o = sample_options_default();
+    int n_other = 0;
+    (void)state;
+    o.top_k = 0, o.top_p = 1, o.min_p = 0, o.temp = 1;
+    o.adaptive_target = 0.4f;
+    o.adaptive_decay = 0.5f;
+    o.seed = 5;
+    for (int i = 0; i < N; i++) logits[i] = -0.15f * (float)i;
+    struct sampler *learns = make(&o, N), *forced = make(&o, N), *never = make(&o, N);
+    for (int i = 0; i < DRAWS; i++) {
+        const int32_t a = sample_next(learns, logits, &err), b = sample_next(forced, logits, &err);
+        assert_int_equal(b, sample_next(never, logits, &err));
+        n_other += a != b;
+        sample_accept(learns, a);
+        sample_accept(forced, (b + 1) % N);
+    }
+    assert_true(n_other > DRAWS / 10); /* what is learned changes draws */
+    sample_free(learns);
+    sample_free(forced);
+    sample_free(never);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +489,8 @@ int main(void)
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(large_vocabularies_equal_naive),
+        cmocka_unit_test(xtc_counts_the_weight_of_a_long_tail),
+        cmocka_unit_test(adaptive_p_learns_only_from_what_it_drew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,11 +149,37 @@ static void published_templates_render_as_jinja2_renders_them(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* `first` takes one item of a generator, which has the others left; of a list it takes none. */
+static void first_takes_one_item_of_a_generator(void **state)
+{
+    static const struct {
+        const char *source, *want;
+    } cases[] = {
+        {"{% set g = [7, 8, 9]|map('string') %}{{ g|first }}:{{ g|join('-') }}", "7:8-9"},
+        {"{% set g = [7, 8, 9]|map('string') %}{{ g|first }}{{ g|first }}:{{ g|list|length }}",
+         "78:1"},
+        {"{% set l = [7, 8, 9] %}{{ l|first }}:{{ l|join('-') }}", "7:7-8-9"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct base_buffer out = BASE_BUFFER_INIT;
+        json_t *context = json_object();
+        if (!render(cases[i].source, strlen(cases[i].source), context, NULL, &out, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(out.size, strlen(cases[i].want));
+        assert_memory_equal(out.data, cases[i].want, out.size);
+        base_buffer_free(&out);
+        json_decref(context);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(snippets_render_as_jinja2_renders_them),
         cmocka_unit_test(published_templates_render_as_jinja2_renders_them),
+        cmocka_unit_test(first_takes_one_item_of_a_generator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
