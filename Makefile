@@ -113,12 +113,14 @@ LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 
-# Rooms' tests have no command line but this.
+# Rooms' tests have no command line but these.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
+$(BUILD)/test/test_cli_policy: $(filter-out %/main.o,$(CLI_OBJ))
+$(BUILD)/test/test_cli_policy: LDLIBS += $(CLI_LIBS)
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $(filter %.o,$^) $(BUILD)/libinfer.a -lcmocka $(LDLIBS)
 
 $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)

@@ -1,0 +1,437 @@
+/* test/test_cli_policy.c: what the command line keeps and drops: lines of the history, entries of
+ * the prefix cache, bytes of partial downloads, pauses between attempts, messages of a
+ * conversation. */
+#include "test/support.h"
+
+#include "cli/cache/cache_folder.h"
+#include "cli/chat/chat_history.h"
+#include "cli/chat/messages.h"
+#include "cli/pull/partial.h"
+#include <fcntl.h>
+#include <ftw.h>
+#include <histedit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+/* ---- Files of a folder ---- */
+
+static char *new_folder(void)
+{
+    char *folder = strdup("/tmp/infer-test-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    return folder;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void remove_folder(char *folder)
+{
+    assert_int_equal(nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    free(folder);
+}
+
+static const char *path_of(const char *folder, const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void write_file(const char *path, const char *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    fclose(f);
+}
+
+/* The number of a file's lines; *first: the number that its first line is. */
+static int lines_of(const char *path, int *first)
+{
+    FILE *f = fopen(path, "rb");
+    char line[256];
+    int n = 0;
+    assert_non_null(f);
+    for (*first = -1; fgets(line, sizeof line, f); n++)
+        if (n == 0) *first = atoi(line);
+    fclose(f);
+    return n;
+}
+
+/* ---- History ---- */
+
+static const char *make_history(const char *folder, int n_lines)
+{
+    const char *path;
+    char text[16];
+    setenv("XDG_STATE_HOME", folder, 1);
+    mkdir(path_of(folder, "infer"), 0700);
+    path = path_of(folder, "infer/history");
+    write_file(path, "", 0);
+    FILE *f = fopen(path, "ab");
+    for (int i = 0; i < n_lines; i++) {
+        snprintf(text, sizeof text, "%05d\n", i);
+        fputs(text, f);
+    }
+    fclose(f);
+    return path;
+}
+
+static void the_history_has_the_latest_1000_lines(void **state)
+{
+    static const int sizes[] = {1, 999, 1000, 1001, 1900, 2100};
+    char *folder = new_folder();
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *path = make_history(folder, sizes[i]);
+        struct cli_history *h = cli_history_open(true);
+        HistEventW event;
+        const int kept = sizes[i] < 1000 ? sizes[i] : 1000;
+        int first;
+        history_w(cli_history_list(h), &event, H_GETSIZE);
+        assert_int_equal(event.num, kept);
+        history_w(cli_history_list(h), &event, H_FIRST);
+        assert_int_equal(wcstol(event.str, NULL, 10), sizes[i] - 1); /* the latest line */
+        history_w(cli_history_list(h), &event, H_LAST);
+        assert_int_equal(wcstol(event.str, NULL, 10), sizes[i] - kept);
+        /* The file is cut only when more than half of it is old. */
+        const bool cut = sizes[i] > 2 * 1000;
+        assert_int_equal(lines_of(path, &first), cut ? 1000 : sizes[i]);
+        assert_int_equal(first, cut ? sizes[i] - 1000 : 0);
+        cli_history_close(h);
+    }
+    remove_folder(folder);
+}
+
+static void commands_and_texts_of_several_lines_are_not_written(void **state)
+{
+    char *folder = new_folder();
+    const char *path = make_history(folder, 3);
+    struct cli_history *h = cli_history_open(true);
+    struct cli_history *none = cli_history_open(false);
+    HistEventW event;
+    struct stat st;
+    int first;
+    (void)state;
+    cli_history_add(h, "/save x", 7);
+    cli_history_add(h, "a\nb", 3);
+    assert_int_equal(lines_of(path, &first), 3);
+    cli_history_add(h, "plain", 5);
+    cli_history_add(none, "unseen", 6);
+    assert_int_equal(lines_of(path, &first), 4);
+    history_w(cli_history_list(h), &event, H_GETSIZE);
+    assert_int_equal(event.num, 6);
+    unlink(path);
+    cli_history_add(h, "again", 5);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    cli_history_close(h);
+    cli_history_close(none);
+    remove_folder(folder);
+}
+
+/* ---- The folder of the prefix cache ---- */
+
+static void name_entry(char name[CLI_CACHE_FILE_NAME], int i)
+{
+    snprintf(name, CLI_CACHE_FILE_NAME, "%016x-%016x-%016x.prefix", 1, i, i);
+}
+
+/* An entry of `size` bytes that was used at that second. */
+static void add_entry(const char *folder, int i, size_t size, time_t used)
+{
+    const struct timespec times[2] = {{.tv_sec = used}, {.tv_sec = used}};
+    char name[CLI_CACHE_FILE_NAME];
+    static const char zeros[4096];
+    name_entry(name, i);
+    write_file(path_of(folder, name), zeros, size);
+    assert_int_equal(utimensat(AT_FDCWD, path_of(folder, name), times, 0), 0);
+}
+
+static bool has_entry(const char *folder, int i)
+{
+    char name[CLI_CACHE_FILE_NAME];
+    name_entry(name, i);
+    return access(path_of(folder, name), F_OK) == 0;
+}
+
+static void open_cache(struct cli_cache_folder *f, const char *folder)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    bool missing;
+    if (!cli_cache_folder_open(f, folder, true, &missing, &err)) fail_msg("%s", err.text);
+}
+
+static void the_least_recently_used_entries_go_until_the_rest_fits(void **state)
+{
+    static const int used[] = {40, 10, 30, 20}; /* of four entries of 100 bytes */
+    static const struct {
+        uint64_t size, limit;
+        int n_left;
+    } cases[] = {{0, 400, 4},   {0, 399, 3},   {100, 400, 3}, {1, 400, 3}, {200, 300, 1},
+                 {150, 300, 1}, {300, 300, 0}, {301, 300, 0}, {0, 100, 1}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char *folder = new_folder();
+        struct cli_cache_folder f;
+        chmod(folder, 0700);
+        for (int i = 0; i < 4; i++) add_entry(folder, i, 100, used[i]);
+        open_cache(&f, folder);
+        cli_cache_folder_make_room(&f, cases[c].size, cases[c].limit);
+        for (int i = 0; i < 4; i++) /* the last used n_left ones */
+            assert_int_equal(has_entry(folder, i), used[i] > 40 - 10 * cases[c].n_left);
+        assert_int_equal(f.n_left, cases[c].n_left);
+        assert_int_equal(f.bytes, 100 * (uint64_t)cases[c].n_left);
+        cli_cache_folder_close(&f);
+        remove_folder(folder);
+    }
+}
+
+static void at_most_1024_entries_are_kept(void **state)
+{
+    enum { MOST = 1024, N = MOST + 3 };
+    char *folder = new_folder();
+    struct cli_cache_folder f;
+    (void)state;
+    chmod(folder, 0700);
+    for (int i = 0; i < N; i++) add_entry(folder, i, 1, 1000 + i);
+    open_cache(&f, folder);
+    assert_int_equal(f.count, N);
+    cli_cache_folder_make_room(&f, 0, UINT64_MAX);
+    assert_int_equal(f.n_left, MOST);
+    assert_false(has_entry(folder, N - MOST - 1));
+    assert_true(has_entry(folder, N - MOST));
+    cli_cache_folder_close(&f);
+    remove_folder(folder);
+}
+
+static void only_old_incomplete_files_that_nobody_locks_are_removed(void **state)
+{
+    static const char *const names[] = {"new.1.part", "new.2.part", "new.3.part", "other"};
+    char *folder = new_folder();
+    struct cli_cache_folder f;
+    (void)state;
+    chmod(folder, 0700);
+    for (int i = 0; i < 4; i++) {
+        const time_t then = time(NULL) - (i == 1 ? 0 : 3600);
+        const struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+        write_file(path_of(folder, names[i]), "x", 1);
+        assert_int_equal(utimensat(AT_FDCWD, path_of(folder, names[i]), times, 0), 0);
+    }
+    const int locked = open(path_of(folder, names[2]), O_RDONLY);
+    assert_int_equal(flock(locked, LOCK_EX), 0);
+    open_cache(&f, folder);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(access(path_of(folder, names[i]), F_OK), i == 0 ? -1 : 0);
+    assert_int_equal(f.count, 0);
+    close(locked);
+    cli_cache_folder_close(&f);
+    remove_folder(folder);
+}
+
+static void what_others_can_write_to_is_not_read(void **state)
+{
+    char *folder = new_folder();
+    char name[CLI_CACHE_FILE_NAME];
+    struct cli_cache_folder f;
+    struct base_error err = BASE_ERROR_INIT;
+    bool missing;
+    (void)state;
+    chmod(folder, 0700);
+    for (int i = 0; i < 3; i++) add_entry(folder, i, 10, 30 - i);
+    name_entry(name, 1);
+    chmod(path_of(folder, name), 0620);
+    name_entry(name, 2);
+    chmod(path_of(folder, name), 0602);
+    open_cache(&f, folder);
+    for (int i = 0; i < 3; i++) {
+        const int fd = cli_cache_file_open(&f, &f.file[i]);
+        assert_int_equal(fd >= 0, i == 0);
+        if (fd >= 0) close(fd);
+    }
+    cli_cache_folder_close(&f);
+    for (mode_t mode = 0720; mode != 0; mode = mode == 0720 ? 0702 : 0) {
+        chmod(folder, mode);
+        assert_false(cli_cache_folder_open(&f, folder, true, &missing, &err));
+        cli_cache_folder_close(&f);
+        err = (struct base_error)BASE_ERROR_INIT;
+    }
+    chmod(folder, 0700);
+    remove_folder(folder);
+}
+
+/* ---- Partial downloads ---- */
+
+static const struct cli_version version = {.size = 100, .validator = "\"v1\""};
+
+/* Fetches n bytes of a version, and then begins `next`. Returns the number of bytes that are kept.
+ */
+static uint64_t kept_for(const struct cli_version *first, uint64_t n,
+                         const struct cli_version *next, off_t shorten)
+{
+    char *folder = new_folder();
+    struct base_error err = BASE_ERROR_INIT;
+    struct cli_partial p;
+    char bytes[100] = "";
+    assert_true(cli_partial_open(&p, folder, "m.gguf", &err));
+    assert_true(cli_partial_begin(&p, first, &err));
+    assert_true(cli_partial_write(&p, 0, bytes, (size_t)n, &err));
+    assert_true(cli_partial_advance(&p, n, &err));
+    cli_partial_close(&p);
+    if (shorten >= 0) assert_int_equal(truncate(path_of(folder, "m.gguf.part"), shorten), 0);
+    assert_true(cli_partial_open(&p, folder, "m.gguf", &err));
+    assert_true(cli_partial_begin(&p, next, &err));
+    const uint64_t kept = p.done;
+    cli_partial_close(&p);
+    if (kept == 0) { /* nothing is left of it */
+        assert_int_equal(access(path_of(folder, "m.gguf.part"), F_OK), -1);
+        assert_int_equal(access(path_of(folder, "m.gguf.part.state"), F_OK), -1);
+    }
+    remove_folder(folder);
+    return kept;
+}
+
+static void bytes_of_the_same_version_are_kept(void **state)
+{
+    struct cli_version other = version, unknown = {.size = 100}, summed = {.size = 100};
+    (void)state;
+    assert_int_equal(kept_for(&version, 60, &version, -1), 60);
+    strcpy(other.validator, "\"v2\"");
+    assert_int_equal(kept_for(&version, 60, &other, -1), 0);
+    other = version;
+    other.size = 101;
+    assert_int_equal(kept_for(&version, 60, &other, -1), 0);
+    memset(summed.sha256, 'a', BASE_SHA256_HEX - 1);
+    assert_int_equal(kept_for(&summed, 60, &summed, -1), 60);
+    assert_int_equal(kept_for(&summed, 60, &version, -1), 0);
+    /* Without a version it may be another file. */
+    assert_int_equal(kept_for(&unknown, 60, &unknown, -1), 0);
+    /* The state says more than the file has. */
+    assert_int_equal(kept_for(&version, 60, &version, 59), 0);
+    assert_int_equal(kept_for(&version, 60, &version, 60), 60);
+    assert_int_equal(kept_for(&version, 100, &version, -1), 100);
+}
+
+static void a_file_of_another_size_or_checksum_is_discarded(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 3; wrong++) {
+        char *folder = new_folder(), bytes[100] = "";
+        struct base_error err = BASE_ERROR_INIT;
+        struct cli_version v = version;
+        struct base_sha256 hash;
+        struct cli_partial p;
+        const size_t n = wrong == 1 ? 99 : 100;
+        bool over;
+        base_sha256_init(&hash);
+        base_sha256_add(&hash, bytes, sizeof bytes);
+        base_sha256_hex(&hash, v.sha256);
+        if (wrong == 2) v.sha256[0] = v.sha256[0] == '0' ? '1' : '0';
+        assert_true(cli_partial_open(&p, folder, "m.gguf", &err));
+        assert_true(cli_partial_begin(&p, &v, &err));
+        assert_true(cli_partial_write(&p, 0, bytes, n, &err));
+        assert_true(cli_partial_advance(&p, n, &err));
+        assert_true(cli_partial_hash(&p, &over, &err) && over);
+        assert_int_equal(cli_partial_check(&p, &err), wrong == 0);
+        assert_int_equal(p.done, wrong ? 0 : 100);
+        cli_partial_close(&p);
+        remove_folder(folder);
+    }
+}
+
+static void pauses_double_unless_the_server_says_how_long(void **state)
+{
+    struct cli_http_request r = {.answer.wait = -1};
+    (void)state;
+    for (int n = 0; n < 8; n++) assert_true(cli_http_pause(&r, n) == 0.25 * (double)(1 << n));
+    r.answer.wait = 0;
+    assert_true(cli_http_pause(&r, 5) == 0);
+    r.answer.wait = 120; /* two minutes at most */
+    assert_true(cli_http_pause(&r, 5) == 120);
+    r.answer.wait = 121;
+    assert_true(cli_http_pause(&r, 1) == 0.5);
+}
+
+/* ---- Conversations ---- */
+
+static json_t *talk(const char *roles)
+{
+    static const char *const name[128] = {
+        ['s'] = "system", ['u'] = "user", ['a'] = "assistant", ['t'] = "tool"};
+    json_t *list = json_array();
+    for (; *roles; roles++) {
+        json_t *m = json_pack("{s:s,s:s}", "role", name[(unsigned char)*roles], "content", "x");
+        assert_int_equal(json_array_append_new(list, m), 0);
+    }
+    return list;
+}
+
+static void the_last_turn_begins_with_the_last_message_of_the_user(void **state)
+{
+    static const struct {
+        const char *roles;
+        size_t last_turn, n_system;
+    } cases[] = {{"", 0, 0},    {"s", 1, 1},        {"u", 0, 0},        {"su", 1, 1},
+                 {"sua", 1, 1}, {"suaua", 3, 1},    {"suauatat", 3, 1}, {"uaus", 2, 0},
+                 {"aa", 2, 0},  {"suauatata", 3, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *list = talk(cases[i].roles);
+        assert_int_equal(cli_messages_last_turn(list), cases[i].last_turn);
+        assert_int_equal(cli_messages_n_system(list), cases[i].n_system);
+        cli_messages_cut(list, cases[i].last_turn); /* drops the turn */
+        assert_int_equal(json_array_size(list), cases[i].last_turn);
+        json_decref(list);
+    }
+}
+
+static void a_conversation_has_one_system_message_in_front(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    json_t *list = talk("ua");
+    assert_true(cli_messages_set_system(list, "one", &err));
+    assert_true(cli_messages_set_system(list, "two", &err));
+    assert_int_equal(json_array_size(list), 3);
+    assert_string_equal(cli_messages_role(list, 0), "system");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "content")),
+                        "two");
+    assert_true(cli_messages_set_system(list, NULL, &err));
+    assert_int_equal(json_array_size(list), 2);
+    /* A line's own system message comes before that of the command line. */
+    json_t *own = talk("su"), *both = cli_messages_of_line(own, "given", NULL, false, &err);
+    assert_int_equal(json_array_size(both), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(both, 0), "content")),
+                        "x");
+    json_decref(own);
+    json_decref(both);
+    json_decref(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_history_has_the_latest_1000_lines),
+        cmocka_unit_test(commands_and_texts_of_several_lines_are_not_written),
+        cmocka_unit_test(the_least_recently_used_entries_go_until_the_rest_fits),
+        cmocka_unit_test(at_most_1024_entries_are_kept),
+        cmocka_unit_test(only_old_incomplete_files_that_nobody_locks_are_removed),
+        cmocka_unit_test(what_others_can_write_to_is_not_read),
+        cmocka_unit_test(bytes_of_the_same_version_are_kept),
+        cmocka_unit_test(a_file_of_another_size_or_checksum_is_discarded),
+        cmocka_unit_test(pauses_double_unless_the_server_says_how_long),
+        cmocka_unit_test(the_last_turn_begins_with_the_last_message_of_the_user),
+        cmocka_unit_test(a_conversation_has_one_system_message_in_front),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
