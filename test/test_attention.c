@@ -72,8 +72,8 @@ static const struct shape shapes[] = {
     {"alibi", 9, 8, 2, 32, 32, 300, QUANT_F16, QUANT_F16, .past = 260, .bar = 1e-7, .alibi = 8},
     {"alibi, six heads", 9, 6, 6, 32, 32, 300, QUANT_F32, QUANT_F32, .past = 260, .bar = 1e-12,
      .alibi = 8},
-    {"alibi, five heads", 5, 5, 1, 40, 24, 60, QUANT_F16, QUANT_F16, .past = 50, .bar = 1e-7,
-     .alibi = 4},
+    {"alibi, five heads, softcap", 5, 5, 1, 40, 24, 60, QUANT_F16, QUANT_F16, .past = 50,
+     .softcap = 5.0f, .bar = 1e-7, .alibi = 4},
 };
 
 /* All data of a shape; the reference reads decoded caches. */

@@ -82,6 +82,20 @@ static void the_preferred_token_is_chosen_as_long_as_the_rest_fits(void **state)
     assert_false(complete);
 }
 
+static void of_the_tokens_that_fit_the_preferred_one_is_chosen(void **state)
+{
+    int32_t id[MOST];
+    bool complete;
+    (void)state;
+    /* b comes before c and c before x; 30 tokens b do not fit. After the first c the rest is
+     * determined: four tokens of two. */
+    assert_int_equal(generate("b{30}|c{9}|x{3}", prefers_b, 10, id, &complete), 5);
+    assert_true(complete);
+    assert_int_equal(id[0], C);
+    assert_int_equal(generate("b{30}|c{9}|x{3}", prefers_b, 4, id, &complete), 3);
+    assert_int_equal(generate("b{30}|c{9}|x{3}", prefers_b, 30, id, &complete), 30);
+}
+
 static void a_completion_has_the_fewest_tokens(void **state)
 {
     int32_t id[MOST];
@@ -100,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_branch_is_begun_only_with_room_for_tokens_that_its_shortest_form_lacks),
         cmocka_unit_test(the_preferred_token_is_chosen_as_long_as_the_rest_fits),
+        cmocka_unit_test(of_the_tokens_that_fit_the_preferred_one_is_chosen),
         cmocka_unit_test(a_completion_has_the_fewest_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

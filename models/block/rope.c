@@ -110,13 +110,13 @@ static bool read_yarn_all(struct model_reader *r, struct scaling *s, struct engi
            model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &s->magnitude);
 }
 
-/* Sets base * alpha^(D / (D - 2)), the base for longer contexts. */
-static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rope *rope)
+/* Sets base * alpha^(D / (D - 2)), the base for longer contexts; D elements of a head, even if
+ * fewer of them rotate. */
+static bool read_alpha(struct model_reader *r, uint32_t size, struct engine_rope *rope)
 {
     float alpha = 0.0f;
     if (!model_read_f32(r, "rope.scaling.alpha", MODEL_OPTIONAL, 0.0f, &alpha)) return false;
-    if (alpha > 0.0f && n_rot > 2)
-        rope->freq_base *= powf(alpha, (float)n_rot / (float)(n_rot - 2));
+    if (alpha > 0.0f && size > 2) rope->freq_base *= powf(alpha, (float)size / (float)(size - 2));
     return true;
 }
 
