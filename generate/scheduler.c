@@ -227,9 +227,7 @@ static bool waits(struct generate_scheduler *s, const struct generate_job *job)
     best_source(s, &job->prompt, &now);
     for (uint32_t i = 0; i < s->n_slots; i++) {
         const struct generate_job *other = s->slot[i].job;
-        if (!other) continue;
-        const size_t shared = shared_by(&other->prompt, &job->prompt);
-        if (shared >= now + LEAST_SHARED && length_of(s, i) < shared) return true;
+        if (other && shared_by(&other->prompt, &job->prompt) >= now + LEAST_SHARED) return true;
     }
     return false;
 }
