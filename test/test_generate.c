@@ -617,6 +617,36 @@ static void a_constrained_text_is_complete_within_the_fewest_tokens(void **state
     support_generate_close(&s);
 }
 
+/* The context limits a constrained text as max_tokens does: its last token is the one after the
+ * last place of the context. */
+static void a_constrained_text_ends_with_the_last_token_that_the_context_allows(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct constraint *c = constraint_from_regex("[a-z]*!", 7, &err);
+    struct text_ids ids = ids_of(&s, "some words"), mark = ids_of(&s, "!");
+    assert_int_equal(mark.count, 1);
+    const struct sample_bias bias = {mark.id[0], -1000.0f}; /* only if nothing else fits */
+    struct generate_options o = options(UINT64_MAX, c);
+    o.sample.bias = &bias;
+    o.sample.n_biases = 1;
+    struct generate_request *r = support_request(&s, &o, 0);
+    const struct generate_prompt p = prompt_of(&ids, 1, NULL);
+    run(r, &p, &text);
+    assert_true(text.outcome.complete);
+    assert_int_equal(text.n, N_CTX - ids.count + 1);
+    assert_int_equal(text.id[text.n - 1], mark.id[0]);
+    generate_request_free(r);
+    constraint_free(c);
+    text_ids_free(&ids);
+    text_ids_free(&mark);
+    clear(&text);
+    support_generate_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +662,7 @@ int main(void)
         cmocka_unit_test(reasoning_leaves_a_quarter_of_the_limit_or_the_shortest_answer),
         cmocka_unit_test(a_text_has_the_tokens_of_the_limit_or_of_the_context),
         cmocka_unit_test(a_constrained_text_is_complete_within_the_fewest_tokens),
+        cmocka_unit_test(a_constrained_text_ends_with_the_last_token_that_the_context_allows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,45 @@ static void wrong_rows_are_refused(void **state)
     support_generate_close(&s);
 }
 
+/* Groups that begin with the same ids, up to the first token that counts: its probability needs the
+ * logits of the token before, so all but that one is evaluated once. */
+static void a_common_beginning_is_evaluated_once_but_for_its_last_token(void **state)
+{
+    enum { SHARED = 20, SIZE = SHARED + 3, N = 4 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s, one;
+    int32_t id[N][SIZE];
+    double logprob[N][SIZE];
+    struct generate_score_row row[N];
+    struct generate_score_group group[N];
+    uint64_t r = 3;
+    (void)state;
+    support_generate_open(&s, "llama", 12, N_CTX);
+    support_generate_open(&one, "llama", 1, N_CTX);
+    for (size_t g = 0; g < N; g++) {
+        fill(&r, id[g], SIZE, s.n_vocab);
+        memcpy(id[g], id[0], SHARED * sizeof **id);
+        row[g] = (struct generate_score_row){id[g], SIZE, SHARED, logprob[g]};
+        group[g] = (struct generate_score_group){&row[g], 1};
+    }
+    struct generate_scorer *scorer = generate_scorer_new(s.engine, s.session, s.n_vocab, &err);
+    assert_true(generate_scorer_run(scorer, group, N, &err));
+    for (size_t g = 0; g < N; g++) {
+        struct alone want = {&row[g], s.n_vocab, 0};
+        model_session_truncate(one.session, 0);
+        assert_true(
+            model_eval(one.session, id[g], SIZE - 1, MODEL_LOGITS_ALL, compare, &want, &err));
+        assert_int_equal(want.n_wrong, 0);
+    }
+    const struct generate_score_counts counts = generate_scorer_counts(scorer);
+    assert_int_equal(counts.n_alone, N * (SIZE - 1));
+    /* Of each group: the last token of its prefix, and two of the three that count. */
+    assert_int_equal(counts.n_evaluated, SHARED - 1 + N * (1 + 2));
+    generate_scorer_free(scorer);
+    support_generate_close(&s);
+    support_generate_close(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +317,7 @@ int main(void)
         cmocka_unit_test(rows_together_are_what_they_are_alone),
         cmocka_unit_test(beginnings_are_evaluated_once),
         cmocka_unit_test(wrong_rows_are_refused),
+        cmocka_unit_test(a_common_beginning_is_evaluated_once_but_for_its_last_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
