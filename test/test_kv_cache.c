@@ -151,6 +151,53 @@ static void slots_are_freed_when_nothing_can_attend_to_them(void **state)
     model_state_free(&w.state);
 }
 
+/* A sliding window attends to the last WINDOW keys: a sequence goes back to the position whose
+ * first key is the oldest that is kept, not further. */
+static void a_window_goes_back_to_exactly_its_oldest_key(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w, WINDOW, false);
+    model_state_append(&w.state, 0, MANY);
+    const uint32_t oldest = w.state.kv.slots[MODEL_KV_SLIDING].oldest[0];
+    assert_true(oldest > 0);
+    /* The next token, at this position, attends to `oldest` first. */
+    const uint32_t length = oldest + WINDOW - 1;
+    assert_int_equal(model_state_fork(&w.state, 0, 1, length - 1), 0);
+    assert_int_equal(model_state_fork(&w.state, 0, 1, length), length);
+    assert_int_equal(model_state_truncate(&w.state, 0, length), length);
+    assert_int_equal(next_sees(&w), oldest);
+    model_state_free(&w.state);
+}
+
+static void a_window_has_room_for_a_batch(void **state)
+{
+    struct world w;
+    (void)state;
+    for (uint32_t window = 1; window < N_CTX - N_BATCH; window++) {
+        open_world(&w, window, false);
+        const uint32_t capacity = w.state.kv.slots[MODEL_KV_SLIDING].capacity;
+        assert_true(capacity >= window + N_BATCH);
+        assert_true(capacity < window + N_BATCH + ENGINE_KV_Q16_ALIGN);
+        model_state_free(&w.state);
+    }
+}
+
+static void an_empty_sequence_begins_anew(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w, WINDOW, false);
+    const struct model_kv_slots *slots = &w.state.kv.slots[MODEL_KV_SLIDING];
+    model_state_append(&w.state, 0, MANY);
+    model_state_truncate(&w.state, 0, 0);
+    model_state_append(&w.state, 0, 10);
+    assert_int_equal(model_state_truncate(&w.state, 0, 5), 5);
+    assert_int_equal(n_used(slots), 5);
+    assert_int_equal(next_sees(&w), 0);
+    model_state_free(&w.state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +205,9 @@ int main(void)
         cmocka_unit_test(sequences_go_back_as_far_as_their_keys_are_kept),
         cmocka_unit_test(a_fork_copies_only_its_incomplete_group),
         cmocka_unit_test(slots_are_freed_when_nothing_can_attend_to_them),
+        cmocka_unit_test(a_window_goes_back_to_exactly_its_oldest_key),
+        cmocka_unit_test(a_window_has_room_for_a_batch),
+        cmocka_unit_test(an_empty_sequence_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,9 @@ static const struct reply_case cases[] = {
      "[TOOL_CALLS][{\"name\": \"find\", \"arguments\": {\"q\": \"]\"}, \"id\": \"abc123def\"}, "
      "{\"name\": \"find\", \"arguments\": {}}]",
      "C find({\"q\":\"]\"})#abc123def\nC find({})\n", true},
+    {"mistral, brackets after an escaped quote", "[TOOL_CALLS]", "",
+     "[TOOL_CALLS][{\"name\": \"find\", \"arguments\": {\"q\": \"\\\"}}]\"}}]",
+     "C find({\"q\":\"\\\"}}]\"})\n", true},
     {"mistral small", "[TOOL_CALLS]", "",
      "Hm.[TOOL_CALLS]find[ARGS]{\"q\": \"x\"}[TOOL_CALLS]find[CALL_ID]a1[ARGS]{\"n\": 1}",
      "T Hm.\nC find({\"q\":\"x\"})\nC find({\"n\":1})#a1\n", true},

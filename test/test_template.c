@@ -149,29 +149,36 @@ static void published_templates_render_as_jinja2_renders_them(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static void check_text(const char *source, const char *want)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    json_t *context = json_object();
+    if (!render(source, strlen(source), context, NULL, &out, &err)) fail_msg("%s", err.text);
+    assert_int_equal(out.size, strlen(want));
+    assert_memory_equal(out.data, want, out.size);
+    base_buffer_free(&out);
+    json_decref(context);
+}
+
 /* `first` takes one item of a generator, which has the others left; of a list it takes none. */
 static void first_takes_one_item_of_a_generator(void **state)
 {
-    static const struct {
-        const char *source, *want;
-    } cases[] = {
-        {"{% set g = [7, 8, 9]|map('string') %}{{ g|first }}:{{ g|join('-') }}", "7:8-9"},
-        {"{% set g = [7, 8, 9]|map('string') %}{{ g|first }}{{ g|first }}:{{ g|list|length }}",
-         "78:1"},
-        {"{% set l = [7, 8, 9] %}{{ l|first }}:{{ l|join('-') }}", "7:7-8-9"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct base_error err = BASE_ERROR_INIT;
-        struct base_buffer out = BASE_BUFFER_INIT;
-        json_t *context = json_object();
-        if (!render(cases[i].source, strlen(cases[i].source), context, NULL, &out, &err))
-            fail_msg("%s", err.text);
-        assert_int_equal(out.size, strlen(cases[i].want));
-        assert_memory_equal(out.data, cases[i].want, out.size);
-        base_buffer_free(&out);
-        json_decref(context);
-    }
+    check_text("{% set g = [7, 8, 9]|map('string') %}{{ g|first }}:{{ g|join('-') }}", "7:8-9");
+    check_text(
+        "{% set g = [7, 8, 9]|map('string') %}{{ g|first }}{{ g|first }}:{{ g|list|length }}",
+        "78:1");
+    check_text("{% set l = [7, 8, 9] %}{{ l|first }}:{{ l|join('-') }}", "7:7-8-9");
+}
+
+/* Strings compare without case; of equal ones Python's min, max and sort take the first. */
+static void of_equal_items_the_first_counts(void **state)
+{
+    (void)state;
+    check_text("{{ ['b', 'A', 'a']|min }}{{ ['a', 'B', 'b']|max }}", "AB");
+    check_text("{{ ['b', 'A', 'B', 'a']|sort|join }}", "AabB");
+    check_text("{{ ['b', 'A', 'B', 'a']|sort(reverse=true)|join }}", "bBAa");
 }
 
 int main(void)
@@ -180,6 +187,7 @@ int main(void)
         cmocka_unit_test(snippets_render_as_jinja2_renders_them),
         cmocka_unit_test(published_templates_render_as_jinja2_renders_them),
         cmocka_unit_test(first_takes_one_item_of_a_generator),
+        cmocka_unit_test(of_equal_items_the_first_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
