@@ -114,3 +114,19 @@ void support_put_spm(struct gguf_writer *w)
     support_put_tokens(w, texts, kinds, N);
     gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, N);
 }
+
+void support_check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
+                       const int32_t *want, size_t count)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    if (!text_encode(t, text, strlen(text), flags, &ids, &err)) fail_msg("%s: %s", text, err.text);
+    bool same = ids.count == count;
+    for (size_t i = 0; same && i < count; i++) same = ids.id[i] == want[i];
+    if (!same) {
+        for (size_t i = 0; i < ids.count; i++) print_error("%d ", (int)ids.id[i]);
+        fail_msg("\"%s\" with flags %u: these %zu ids instead of %zu", text, flags, ids.count,
+                 count);
+    }
+    text_ids_free(&ids);
+}

@@ -27,4 +27,11 @@ void support_put_bpe(struct gguf_writer *w, const char *pre);
  * 261), ab (262), U+2581 ab (263), <user> (264). */
 void support_put_spm(struct gguf_writer *w);
 
+/* Fails the test unless the text has these ids. */
+void support_check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
+                       const int32_t *want, size_t count);
+#define CHECK_IDS(t, text, flags, ...)                                                             \
+    support_check_ids(t, text, flags, (const int32_t[]){__VA_ARGS__},                              \
+                      sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
 #endif

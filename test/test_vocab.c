@@ -189,26 +189,6 @@ static void broken_vocabularies_are_refused(void **state)
 
 /* ---- Unusual vocabularies that work ---- */
 
-static void check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
-                      const int32_t *want, size_t count)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct text_ids ids = TEXT_IDS_INIT;
-    if (!text_encode(t, text, strlen(text), flags, &ids, &err)) fail_msg("%s: %s", text, err.text);
-    bool same = ids.count == count;
-    for (size_t i = 0; same && i < count; i++) same = ids.id[i] == want[i];
-    if (!same) {
-        for (size_t i = 0; i < ids.count; i++) print_error("%d ", (int)ids.id[i]);
-        fail_msg("\"%s\" with flags %u: these %zu ids instead of %zu", text, flags, ids.count,
-                 count);
-    }
-    text_ids_free(&ids);
-}
-
-#define CHECK_IDS(t, text, flags, ...)                                                             \
-    check_ids(t, text, flags, (const int32_t[]){__VA_ARGS__},                                      \
-              sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
 static void build_one_token(struct gguf_writer *w)
 {
     const char *const texts[] = {"a"};

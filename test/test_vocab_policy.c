@@ -4,26 +4,6 @@
 #include "test/support_vocab.h"
 #include <string.h>
 
-static void check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
-                      const int32_t *want, size_t count)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct text_ids ids = TEXT_IDS_INIT;
-    if (!text_encode(t, text, strlen(text), flags, &ids, &err)) fail_msg("%s: %s", text, err.text);
-    bool same = ids.count == count;
-    for (size_t i = 0; same && i < count; i++) same = ids.id[i] == want[i];
-    if (!same) {
-        for (size_t i = 0; i < ids.count; i++) print_error("%d ", (int)ids.id[i]);
-        fail_msg("\"%s\" with flags %u: these %zu ids instead of %zu", text, flags, ids.count,
-                 count);
-    }
-    text_ids_free(&ids);
-}
-
-#define CHECK_IDS(t, text, flags, ...)                                                             \
-    check_ids(t, text, flags, (const int32_t[]){__VA_ARGS__},                                      \
-              sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
 static void a_text_that_continues_another_gets_no_space(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
