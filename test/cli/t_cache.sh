@@ -84,8 +84,12 @@ cached 0
 
 begin less_than_32_tokens_are_not_stored
 rm -r "$dir"
-run $m -p 'one two'
-[ "$(ls -A "$dir")" = '' ] || bad "$(ls -A "$dir")"
+text=z
+while [ "$(tokens "$text")" -lt 31 ]; do text=z$text; done
+run $m -p "$text"
+[ "$(tokens "$text")" = 31 ] && [ "$(ls -A "$dir")" = '' ] || bad "$(ls -A "$dir")"
+run $m -p "z$text"
+entry
 
 begin other_models_and_settings_are_other_keys
 run $m -p "$long"
