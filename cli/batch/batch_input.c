@@ -101,6 +101,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         if (got == CLI_BATCH_END) {
             in->ended = true;
             if (in->at == in->bytes.size) return CLI_BATCH_END;
+            in->unfinished = true;
             return give(in, in->bytes.size, in->bytes.size, line, size, err);
         }
         if (got != CLI_BATCH_LINE) return got;

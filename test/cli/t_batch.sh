@@ -436,9 +436,55 @@ usage 'none/x: cannot write' batch --resume "$work/none/x"
 printf 'a\nb\nc\n' >"$lines"
 batch --each 'X{}' -n 2
 cp "$work/out" "$work/whole"
-head -c $(($(head -n 1 "$work/whole" | wc -c) + 1)) "$work/whole" >"$work/part"
-batch --each 'X{}' -n 2 --resume "$work/part"
-cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
+batch --each 'X{}' -n 2 --resume "$work/plainly"
+cmp -s "$work/plainly" "$work/whole" || bad "plain: $(cat "$work/plainly")"
+head -c $(($(head -n 1 "$work/whole" | wc -c) + 1)) "$work/whole" >"$work/plainly"
+printf '3 12' >>"$work/plainly.input" # an incomplete record
+batch --each 'X{}' -n 2 --resume "$work/plainly"
+status 0
+cmp -s "$work/plainly" "$work/whole" || bad "plain: $(cat "$work/plainly")"
+
+begin resume_refuses_another_input_and_another_model
+printf '{"prompt":"a","predict":1}\n{"prompt":"b","predict":1}\n' >"$lines"
+rm -f "$work/part" "$work/part.input"
+batch --resume "$work/part"
+status 0
+err ''
+cp "$work/part" "$work/whole"
+printf '{"prompt":"c","predict":1}\n' >>"$lines" # more lines go on
+batch --resume "$work/part"
+status 0
+cmp -s "$work/part" "$work/whole" && bad 'nothing was added'
+cp "$work/part" "$work/whole"
+sed -i 's/"b"/"x"/' "$lines"
+usage 'part: has the answer to another line 2' batch -f "$lines" --resume "$work/part"
+cmp -s "$work/part" "$work/whole" || bad 'changed by another input'
+sed -i 's/"x"/"b"/' "$lines"
+"$INFER" edit "$INFER_MODEL" -o "$work/other.gguf" --set general.name=str:Other >"$work/said" 2>&1
+usage 'part: its answers are those of another model' batch -m "$work/other.gguf" --resume "$work/part"
+cmp -s "$work/part" "$work/whole" || bad 'changed by another model'
+rm "$work/part" # the records of a file that is gone do not count
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+cmp -s "$work/part" "$work/whole" || bad "begun again: $(cat "$work/part")"
+sed 1d "$work/whole" >"$work/part" # the line of a removed answer may be another one
+sed -i '1s/"a"/"z"/' "$lines"
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+cp "$work/whole" "$work/kept" # answers that were written to standard output
+batch --resume "$work/kept"
+status 0
+err_like '^infer: .*kept: there is no .*kept.input, so it is not checked'
+printf 'a text\nof mine' >"$work/mine"
+usage 'mine: is not a file of answers' batch --lines --resume "$work/mine"
+same "$work/mine" 'a text\nof mine'
+printf 'a text of mine\n' >"$work/mine.input"
+usage 'mine.input: is not a record of answered lines' batch --lines --resume "$work/mine"
+same "$work/mine.input" 'a text of mine\n'
+usage 'standard output holds no answers' batch --resume -
+[ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
