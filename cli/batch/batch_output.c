@@ -95,7 +95,7 @@ static bool check_last(const struct cli_batch_output *o, bool plain, const char 
 static bool read_answers(struct cli_batch_output *o, bool plain, size_t *unfinished,
                          struct base_error *err)
 {
-    struct cli_batch_input in = {.fd = o->fd};
+    struct cli_batch_input in = {.fd = o->fd, .csv = o->csv};
     enum cli_batch_read got;
     const char *line;
     size_t size;
@@ -113,6 +113,8 @@ static bool read_answers(struct cli_batch_output *o, bool plain, size_t *unfinis
     ok = ok && got == CLI_BATCH_END;
     cli_batch_input_free(&in);
     sort_lines(&o->done);
+    o->has_header = o->csv && o->n_held > 0;
+    o->n_held -= o->has_header;
     if (plain) o->n_plain = o->n_held;
     return ok;
 }
@@ -240,10 +242,10 @@ static bool take_up(struct cli_batch_output *o, bool plain, const char *model,
            open_records(o, plain, model, err) && cut_end(o->fd, unfinished, err);
 }
 
-bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain,
+bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain, bool csv,
                            const char *model, struct base_error *err)
 {
-    *o = (struct cli_batch_output){.path = path, .fd = -1, .input_fd = -1};
+    *o = (struct cli_batch_output){.path = path, .fd = -1, .input_fd = -1, .csv = csv};
     if (!path) return true;
     if (take_up(o, plain, model, err)) return true;
     base_error_set_file(err, path);
@@ -261,20 +263,36 @@ bool cli_batch_output_has(const struct cli_batch_output *o, uint64_t number, uin
     return false;
 }
 
-bool cli_batch_output_write(struct cli_batch_output *o, uint64_t number, uint64_t hash,
-                            struct base_buffer *line, struct base_error *err)
+/* Writes to the file, after a record of `n` bytes to FILE.input, and clears the buffer. */
+static bool write_line(struct cli_batch_output *o, const char *record, size_t n,
+                       struct base_buffer *line, struct base_error *err)
 {
-    char record[64];
-    if (!o->path) return cli_write_buffer(line, err);
-    const int n = snprintf(record, sizeof record, "%" PRIu64 " %016" PRIx64 "\n", number, hash);
     bool ok = cli_buffer_check(line, err);
-    if (ok && (!base_write_all(o->input_fd, record, (size_t)n) ||
+    if (ok && (!base_write_all(o->input_fd, record, n) ||
                !base_write_all(o->fd, line->data, line->size))) {
         ok = errno == EINTR ? base_goes_on(err) : fail_write("write failed", err);
         base_error_set_file(err, o->path);
     }
     base_buffer_clear(line);
     return ok;
+}
+
+bool cli_batch_output_begin(struct cli_batch_output *o, struct base_buffer *header,
+                            struct base_error *err)
+{
+    if (!o->path) return cli_write_buffer(header, err);
+    if (!o->has_header) return write_line(o, "", 0, header, err);
+    base_buffer_clear(header);
+    return true;
+}
+
+bool cli_batch_output_write(struct cli_batch_output *o, uint64_t number, uint64_t hash,
+                            struct base_buffer *line, struct base_error *err)
+{
+    char record[64];
+    if (!o->path) return cli_write_buffer(line, err);
+    const int n = snprintf(record, sizeof record, "%" PRIu64 " %016" PRIx64 "\n", number, hash);
+    return write_line(o, record, (size_t)n, line, err);
 }
 
 void cli_batch_output_close(struct cli_batch_output *o)

@@ -3,7 +3,8 @@
  *
  * Output continues at the end of the file: an incomplete last line is removed, and answers in the
  * file are not written again. The member "line" of an object is the number of the line that it
- * answers; plain lines answer the lines of the part in order.
+ * answers; plain lines answer the lines of the part in order; so do the records of a table (csv),
+ * after its header.
  *
  * FILE.input records what the answers of FILE belong to:
  *
@@ -35,15 +36,16 @@ struct cli_batch_output {
     struct cli_batch_lines done;  /* the answered lines, of a file of objects; without hashes */
     struct cli_batch_lines input; /* the records of FILE.input */
     bool has_input;               /* there was a FILE.input */
-    uint64_t n_plain;             /* number of lines in a file of plain lines */
-    uint64_t n_held;              /* number of lines in the file */
+    bool csv, has_header;         /* lines are records of a table; it has its header */
+    uint64_t n_plain;             /* number of answers in a file of plain lines */
+    uint64_t n_held;              /* number of answers in the file */
     uint64_t n_failed;            /* number of those with an "error" */
 };
 
 /* Opens and reads the file and its FILE.input, or creates them, and locks the file against other
  * processes. `model` is the hash of the model's file. Fails with BASE_USAGE if the file is locked,
  * has other content or answers of another model; it is then unchanged. */
-bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain,
+bool cli_batch_output_open(struct cli_batch_output *o, const char *path, bool plain, bool csv,
                            const char *model, struct base_error *err);
 /* Sets *has: whether the line with this number, the n-th (from 0 on) of the part, has an answer.
  * Fails with BASE_USAGE if it has one and another hash than the line that was answered. */
@@ -53,6 +55,9 @@ bool cli_batch_output_has(const struct cli_batch_output *o, uint64_t number, uin
  */
 bool cli_batch_output_write(struct cli_batch_output *o, uint64_t number, uint64_t hash,
                             struct base_buffer *line, struct base_error *err);
+/* Writes the header of a table, unless the file has one, and clears the buffer. */
+bool cli_batch_output_begin(struct cli_batch_output *o, struct base_buffer *header,
+                            struct base_error *err);
 void cli_batch_output_close(struct cli_batch_output *o); /* may be all zeros */
 
 #endif

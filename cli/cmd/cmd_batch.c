@@ -128,7 +128,7 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
         (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
-        !cli_batch_output_open(&b->output, v->resume, plain, model, err))
+        !cli_batch_output_open(&b->output, v->resume, plain, plain && v->csv, model, err))
         return false;
     b->shows = isatty(STDERR_FILENO) && (v->resume || !cli_stdout_is_terminal());
     return true;
@@ -161,7 +161,8 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
 {
     b->values = *values;
-    if (values->lines && !values->each) b->values.each = "{}";
+    if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
+    b->input.csv = values->csv;
     if (!own_escaped(b, err) || !own_constraint(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
@@ -278,11 +279,22 @@ static struct entry *new_entry(struct batch *b, size_t size, uint64_t hash, stru
     return e;
 }
 
+static bool begin_table(struct batch *b, const char *line, size_t size, struct base_error *err)
+{
+    struct base_buffer header = BASE_BUFFER_INIT;
+    bool ok = cli_batch_context_begin(&b->context, line, size, &header, err);
+    if (ok && header.size > 0) ok = cli_batch_output_begin(&b->output, &header, err);
+    base_buffer_free(&header);
+    return ok;
+}
+
 static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)
 {
     const uint64_t number = b->input.number;
-    const bool is_part = cli_shard_has(&b->shard, number);
-    if (!is_part || (!b->values.each && !b->input.too_long && is_blank(line, size))) return true;
+    const bool blanks_count = b->values.each && !b->values.csv;
+    if (!blanks_count && !b->input.too_long && is_blank(line, size)) return true;
+    if (b->values.csv && !b->context.csv.name) return begin_table(b, line, size, err);
+    if (!cli_shard_has(&b->shard, number)) return true;
     const uint64_t hash = b->output.path ? hash_of(b, line, size) : 0;
     bool has;
     if (!cli_batch_output_has(&b->output, number, b->n_part++, hash, &has, err)) return false;

@@ -486,6 +486,42 @@ same "$work/mine.input" 'a text of mine\n'
 usage 'standard output holds no answers' batch --resume -
 [ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
 
+begin a_table_gets_one_more_column
+printf 'id,review,stars\r\n1,"good, very\n""good""",5\r\n2,bad,1\n\n3,x\n4,"it is ""ok""",3' >"$lines"
+batch --csv --each 'Is {review} positive? {stars} stars. {no} {}' --column 2 --choices '"yes","no"'
+status 1
+err 'infer: line 5: the record has 2 fields and the header 3\ninfer: 1 of 4 lines failed\n'
+sed 's/"""yes"""$/A/;s/"""no"""$/A/;s/"""no"""\r$/A\r/;s/"""yes"""\r$/A\r/' "$work/out" >"$work/one"
+same "$work/one" 'id,review,stars,answer\r\n1,"good, very\n""good""",5,A\r\n2,bad,1,A\n3,x,\n4,"it is ""ok""",3,A\n'
+cp "$work/out" "$work/whole"
+for cut in 0 10 25 40 60 62 1000; do
+    rm -f "$work/table" "$work/table.input"
+    batch --csv --column review -n 3 --resume "$work/table"
+    cp "$work/table" "$work/whole"
+    head -c "$cut" "$work/whole" >"$work/table"
+    batch --csv --column review -n 3 --resume "$work/table"
+    cmp -s "$work/table" "$work/whole" || bad "cut at $cut: $(cat "$work/table")"
+done
+batch --csv --column review -n 1 --json # records are numbered like the rows of a table
+sed 's/,.*//' "$work/out" >"$work/one"
+same "$work/one" '{"line":2\n{"line":3\n{"line":5\n{"line":6\n'
+printf 'name;town\nA, B;"x;y"\n' >"$lines" # the separator is the header's
+batch --csv --column town --choices 'a;b'
+status 0
+out 'name;town;answer\nA, B;"x;y";"a;b"\n'
+printf '"only, one"\nx\n' >"$lines"
+batch --csv --choices a
+out '"only, one",answer\nx,a\n'
+printf 'a,b\n1,2\n' >"$lines"
+usage '--column: say which column .* is: the columns are a, b' batch --csv -f "$lines"
+usage '--column: there is no such column: the columns are a, b' batch --csv --column c -f "$lines"
+usage '--column: there is no such column: the columns are a, b' batch --csv --column 3 -f "$lines"
+usage '--each: has no .* and no .*NAME. of a column' batch --csv --each 'x {c}' -f "$lines"
+usage '--column: needs --csv' batch --column a -f "$lines"
+printf 'a,b\n1,"2\n' >"$lines" # quotes that never close
+batch --csv --each '{a}' --choices x
+out 'a,b,answer\n1,"2\n,x\n'
+
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
     printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
