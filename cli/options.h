@@ -86,7 +86,7 @@ struct cli_values {
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
-    bool chat, show_prompt, no_history, commands;
+    bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;

@@ -295,6 +295,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT, .request = true,
      .excludes = "no-special echo special", .help = "the text is a question; apply the chat template",
      .common = true, .at = AT(chat)},
+    {.name = "raw", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .excludes = "chat", .help = "complete exactly the text; no template", .at = AT(raw)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .needs = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_CHAT,
