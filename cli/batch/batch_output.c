@@ -76,7 +76,8 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
     json_t *object = cli_json_parse(line, size, "", &ignored);
     const json_t *number = json_object_get(object, "line");
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
-    o->n_failed += json_object_get(object, "error") != NULL;
+    const json_t *error = json_object_get(object, "error");
+    o->n_failed += error && !json_is_null(error);
     json_decref(object);
     if (ignored.code == BASE_NO_MEMORY) return base_fail(err, BASE_NO_MEMORY, "%s", ignored.text);
     return n < 1 ? refuse_line(o, err) : add_line(&o->done, (uint64_t)n, 0, err);

@@ -1,6 +1,7 @@
 /* cli/batch/batch_text.c: makes jobs of lines. See cli/batch/batch_text.h. */
 #include "cli/batch/batch_text.h"
 #include "cli/batch/batch_input.h"
+#include "cli/batch/openai.h"
 #include "cli/chat/messages.h"
 #include "cli/chat/tool_choice.h"
 #include "cli/input.h"
@@ -502,6 +503,11 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
     if (!t->line) return false;
     if (!json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
+    if (cli_openai_is_line(t->line)) {
+        t->openai = t->line;
+        t->line = cli_openai_read(t->openai, err);
+        return t->line != NULL;
+    }
     if (cli_json_member(t->line, "prompt") || cli_json_member(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
@@ -524,6 +530,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
 {
     if (t->profile) t->profile->n_texts--;
     json_decref(t->line);
+    json_decref(t->openai);
     text_ids_free(&t->ids);
     cli_chat_reply_close(&t->reply);
     cli_chat_prompt_free(&t->prompt);
@@ -629,6 +636,25 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     return true;
 }
 
+/* Appends the answer to a line in OpenAI's form. */
+static bool add_openai(const struct cli_batch_text *t, const struct generate_outcome *o,
+                       struct base_buffer *out, struct base_error *err)
+{
+    const struct base_buffer *items = &t->logprobs.items;
+    struct cli_openai_answer a = {.number = t->number,
+                                  .line = t->openai,
+                                  .model = t->context->model->name.data,
+                                  .text = t->text.size ? t->text.data : "",
+                                  .size = t->text.size,
+                                  .outcome = o};
+    if (t->profile->values.logprobs >= 0) a.logprobs = items->size ? items->data : "";
+    a.n_logprobs = items->size;
+    if (t->is_chat && !(a.message = cli_chat_reply_message(&t->reply, err))) return false;
+    const bool ok = cli_openai_add(&a, out, err);
+    json_decref(a.message);
+    return ok;
+}
+
 bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome *outcome, bool *cut,
                         struct base_buffer *out, struct base_error *err)
 {
@@ -636,6 +662,8 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
     const bool plain = cli_batch_is_plain(t->context->values);
     if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
     *cut = !cli_outcome_check(outcome, &failed);
+    if (t->openai && *cut) cli_openai_fail(t->number, t->openai, &failed, out);
+    if (t->openai) return *cut || add_openai(t, outcome, out, err);
     if (plain)
         add_plain(t, out);
     else if (!add_object(t, outcome, out, err))
@@ -649,6 +677,10 @@ void cli_batch_text_fail(const struct cli_batch_text *t, const struct base_error
                          struct base_buffer *out)
 {
     const bool plain = cli_batch_is_plain(t->context->values);
+    if (t->openai) {
+        cli_openai_fail(t->number, t->openai, failed, out);
+        return;
+    }
     if (plain)
         add_plain(t, out);
     else

@@ -52,6 +52,7 @@ struct cli_batch_text {
     struct cli_batch_profile *profile;
     uint64_t number; /* number of the line */
     json_t *line;    /* the line's object, for its id; NULL: none */
+    json_t *openai;  /* the line in OpenAI's form (cli/batch/openai.h); NULL: in ours */
     bool is_chat;
     struct text_ids ids;
     struct cli_chat_prompt prompt; /* of a chat */

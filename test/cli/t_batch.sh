@@ -486,6 +486,39 @@ same "$work/mine.input" 'a text of mine\n'
 usage 'standard output holds no answers' batch --resume -
 [ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
 
+begin lines_in_the_form_of_openai
+cat >"$lines" <<'END'
+{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"any","messages":[{"role":"user","content":"What is 2+2?"}],"temperature":0,"seed":7}}
+{"custom_id":2,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0,"logprobs":1}}
+{"custom_id":"c","url":"/v1/embeddings","body":{"input":"x"}}
+{"custom_id":"d","body":{"messages":[{"role":"user","content":"x"}],"n":2}}
+{"custom_id":"e","body":{"messages":[{"role":"user","content":"x"}],"frobnicate":2}}
+{"custom_id":"f","body":{"messages":[{"role":"user","content":[{"type":"text","text":"A colour?"}]}],"logprobs":true,"max_completion_tokens":1,"stream":false,"response_format":{"type":"json_schema","json_schema":{"name":"c","strict":true,"schema":{"enum":["r"]}}}}}
+{"custom_id":"g","body":{"prompt":"x"}}
+{"prompt":"The capital of Italy is","predict":3,"temp":0}
+END
+batch
+status 1
+err 'infer: 5 of 8 lines failed: their answers have an "error"\n'
+sed -n '1p;3,5p;7,8p' "$work/out" >"$work/some"
+cat >"$work/want_some" <<'END'
+{"line":1,"id":"batch_req_1","custom_id":"a","error":null,"response":{"status_code":200,"request_id":"req_1","body":{"id":"chatcmpl-1","object":"chat.completion","created":0,"model":"Smollm2 135M 8k Lc100K Mix1 Ep2","choices":[{"index":0,"message":{"role":"assistant","content":"The answer to this classic math problem is 4."},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":37,"completion_tokens":12,"total_tokens":49}}}}
+{"line":3,"id":"batch_req_3","custom_id":"c","response":null,"error":{"code":"2","message":"url: is not /v1/chat/completions or /v1/completions"}}
+{"line":4,"id":"batch_req_4","custom_id":"d","response":null,"error":{"code":"2","message":"n: is not 1: write a line for each answer"}}
+{"line":5,"id":"batch_req_5","custom_id":"e","response":null,"error":{"code":"2","message":"frobnicate: is not a member of a line: prompt, messages, id or an option of one text"}}
+{"line":7,"id":"batch_req_7","custom_id":"g","response":null,"error":{"code":"2","message":"body: has no messages"}}
+{"line":8,"text":" Rome.\n","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":3,"seed":0}
+END
+cmp -s "$work/some" "$work/want_some" || bad "$(diff "$work/some" "$work/want_some")"
+sed -n 2p "$work/out" >"$work/some"
+grep -q '"object":"text_completion".*"text":" Rome.*"logprobs":{"content":\[{.*"token":" Rome","top_logprobs":\[{.*}\]}.*"finish_reason":"length"' \
+    "$work/some" || bad "$(cat "$work/some")"
+batch --resume "$work/openai"
+cmp -s "$work/out" "$work/openai" && bad 'standard output was written'
+batch --resume "$work/openai"
+status 1
+err 'infer: 5 of 8 lines failed: their answers have an "error"\n'
+
 begin a_table_gets_one_more_column
 printf 'id,review,stars\r\n1,"good, very\n""good""",5\r\n2,bad,1\n\n3,x\n4,"it is ""ok""",3' >"$lines"
 batch --csv --each 'Is {review} positive? {stars} stars. {no} {}' --column 2 --choices '"yes","no"'
