@@ -260,7 +260,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "csv", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_INPUT, .excludes = "lines",
      .help = "a table with a header; answers are one more column", .common = true, .at = AT(csv)},
     {.name = "column", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT, .needs = "csv",
-     .value = "NAME", .help = "the column (or its number) that {} of --each is", .common = true, .at = AT(column)},
+     .value = "NAME", .help = "the column (or its number) that {} of --each is", .at = AT(column)},
     {.name = "shard", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "I/N", .help = "part I of N of the lines, from 1", .at = AT(shard)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
