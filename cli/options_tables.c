@@ -60,8 +60,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
                    "answer many texts together: JSON lines in, JSON lines out",
                    "Each line is an object with a `prompt` or `messages`, and options of its own;\n"
-                   "a prefix that lines share is read once. Answers are those of `infer run`.\n"
-                   "--lines and --each read plain lines, --csv a table, which gets one more column.",
+                   "a prefix that lines share is read once. Answers are those of `infer run`.",
                    0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
