@@ -251,7 +251,7 @@ of("models/block/rope.c", "test_rope",
    ("uint32_t n_orig = p->n_ctx_train;", "uint32_t n_orig = 0;", "the original length is that of training"),
    )
 of("engine/attention/attention_chunk.c", "test_attention",
-   ("while (2 * n <= run->dst->src[ATTENTION_Q]->ne[1]) n *= 2;", "n = run->dst->src[ATTENTION_Q]->ne[1];",
+   ("while (2 * n <= run->dst->src[ENGINE_ATTENTION_Q]->ne[1]) n *= 2;", "n = run->dst->src[ENGINE_ATTENTION_Q]->ne[1];",
     "ALiBi's slopes for heads that are no power of two"),
    ("(double)(2 * (head - n) + 1) / 2;", "(double)(head - n + 1) / 2;",
     "the further heads have every other slope"),

@@ -306,7 +306,7 @@ static void a_common_beginning_is_evaluated_once_but_for_its_last_token(void **s
     struct generate_scorer *scorer = generate_scorer_new(s.engine, s.session, s.n_vocab, &err);
     assert_true(generate_scorer_run(scorer, group, N, &err));
     for (size_t g = 0; g < N; g++) {
-        struct alone want = {&row[g], s.n_vocab, 0};
+        struct alone want = {&row[g], id[g], s.n_vocab, 0};
         model_session_truncate(one.session, 0);
         assert_true(
             model_eval(one.session, id[g], SIZE - 1, MODEL_LOGITS_ALL, compare, &want, &err));
