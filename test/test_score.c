@@ -301,7 +301,7 @@ static void a_common_beginning_is_evaluated_once_but_for_its_last_token(void **s
         fill(&r, id[g], SIZE, s.n_vocab);
         memcpy(id[g], id[0], SHARED * sizeof **id);
         row[g] = (struct generate_score_row){id[g], SIZE, SHARED, logprob[g]};
-        group[g] = (struct generate_score_group){&row[g], 1};
+        group[g] = (struct generate_score_group){.row = &row[g], .n = 1};
     }
     struct generate_scorer *scorer = generate_scorer_new(s.engine, s.session, s.n_vocab, &err);
     assert_true(generate_scorer_run(scorer, group, N, &err));
