@@ -3,6 +3,7 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,13 +29,18 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends the process with the signal's own status: the signal is blocked until the handler returns,
- * and its default action then ends the process. */
+/* Ends the process with the signal's own status. For process 1 of a container the kernel ignores the
+ * default action: it ends with the status that a shell shows for the signal. */
 static void on_end(int number)
 {
+    sigset_t own;
     remove_guarded();
     signal(number, SIG_DFL);
+    sigemptyset(&own);
+    sigaddset(&own, number); /* blocked while its handler runs */
+    pthread_sigmask(SIG_UNBLOCK, &own, NULL);
     raise(number);
+    _exit(128 + number);
 }
 
 static void on_interrupt(int number)
@@ -104,10 +110,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     /* Several threads may be here at once: only the first one prints. */
     while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
-    if (!find_model((uintptr_t)info->si_addr, name)) {
-        on_end(number);
-        return;
-    }
+    if (!find_model((uintptr_t)info->si_addr, name)) on_end(number);
     remove_guarded();
     size_t size = sizeof begin - 1;
     memcpy(line, begin, size);

@@ -75,14 +75,15 @@ bool cli_cmd_pull(const struct cli_values *values, struct base_error *err)
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok = read_token(&options.token, err) && make_folder(&folder, err);
     if (ok && !values->no_sandbox) cli_sandbox_limit_to(folder.data);
-    signal(SIGPIPE, SIG_IGN); /* a closed connection is an error of its call */
+    /* A closed connection is an error of its call. */
+    void (*const on_pipe)(int) = signal(SIGPIPE, SIG_IGN);
     if (ok) http = cli_http_new(&options, err);
     const struct cli_pull_options pull = {.folder = folder.data,
                                           .connections = (int)values->connections,
                                           .retries = (int)values->retries};
     ok = http && find_files(http, values, &files, err) && cli_pull(http, &files, &pull, err);
     cli_http_free(http);
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGPIPE, on_pipe);
     if (ok) {
         base_buffer_add_format(&folder, "/%s\n", files.file[0].name.data);
         ok = cli_write_buffer(&folder, err);
