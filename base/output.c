@@ -3,19 +3,23 @@
 #include "base/interrupt.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes up to PATH_MAX bytes");
 
 enum {
-    LINKS_MAX = 40, /* the number of links that Linux follows in one path */
-    NAME_KEPT = 200 /* bytes of the name in its temporary name; file systems allow 255 */
+    LINKS_MAX = 40,  /* the number of links that Linux follows in one path */
+    NAME_KEPT = 200, /* bytes of the name in its temporary name; file systems allow 255 */
+    TRIES = 10       /* random names that exist already */
 };
 
 /* A complete file that still has its temporary name. */
@@ -76,34 +80,50 @@ bool base_path_follow(const char *path, char out[BASE_PATH_SIZE])
     return false;
 }
 
-/* Creates a file in the folder of o->path; its name contains the process id, so that it never
- * clashes with another process's file. `old`: the file that it will replace, or NULL. */
-static bool open_beside(struct base_output *o, const struct stat *old)
+/* Other processes cannot predict the number, also those that have the same process id in another
+ * container. */
+static uint64_t random_number(void)
+{
+    uint64_t number;
+    struct timespec now;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+    clock_gettime(CLOCK_REALTIME, &now); /* the system has collected too little chance yet */
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 20;
+}
+
+/* Creates a file of a random name with these permissions in the folder of o->path. */
+static bool open_beside(struct base_output *o, mode_t mode)
 {
     const char *slash = strrchr(o->path, '/');
     const size_t start = slash ? (size_t)(slash - o->path) + 1 : 0;
     size_t keep = strlen(o->path) - start;
     if (keep > NAME_KEPT) keep = NAME_KEPT;
-    for (int i = 0; i < 100; i++) {
-        if (snprintf(o->temporary, sizeof o->temporary, "%.*s.%ld-%d.part", (int)(start + keep),
-                     o->path, (long)getpid(), i) >= (int)sizeof o->temporary) {
+    for (int i = 0; i < TRIES; i++) {
+        if (snprintf(o->temporary, sizeof o->temporary, "%.*s.%016" PRIx64 ".part",
+                     (int)(start + keep), o->path, random_number()) >= (int)sizeof o->temporary) {
             errno = ENAMETOOLONG;
             return false;
         }
         __atomic_store_n(&o->unfinished, true, __ATOMIC_SEQ_CST); /* before the file exists */
-        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                     old ? old->st_mode & 0777 : 0666);
-        if (o->fd >= 0) break;
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (o->fd >= 0) return true;
         __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
         if (errno != EEXIST) return false;
     }
-    /* Keeps the owner if this process may set it; then sets the mode, because chown may clear bits
-     * of it. */
-    if (o->fd >= 0 && old) {
-        (void)!fchown(o->fd, old->st_uid, old->st_gid);
-        (void)!fchmod(o->fd, old->st_mode & 0777);
-    }
-    return o->fd >= 0;
+    return false;
+}
+
+/* The same for a file that will replace `old`: keeps its permissions, and its owner if this process
+ * may set it. Permissions come from the mask and not from fchmod, which the sandbox forbids. */
+static bool open_for(struct base_output *o, const struct stat *old)
+{
+    const mode_t mask = umask(0);
+    const bool ok = open_beside(o, old->st_mode & 0777);
+    const int error = errno;
+    umask(mask);
+    errno = error;
+    if (ok) (void)!fchown(o->fd, old->st_uid, old->st_gid);
+    return ok;
 }
 
 void base_output_init(struct base_output *o)
@@ -139,13 +159,22 @@ static bool open_at(struct base_output *o, const char *path, struct base_error *
     if (!is_new && fstat(o->fd, &st) != 0) return fail(o, err);
     if (!is_new && !S_ISREG(st.st_mode)) return true;
     if (!is_new) close(o->fd);
-    return open_beside(o, is_new ? NULL : &st) || fail(o, err);
+    return (is_new ? open_beside(o, 0666) : open_for(o, &st)) || fail(o, err);
 }
 
 bool base_output_open(struct base_output *o, const char *path, struct base_error *err)
 {
     base_output_init(o);
     return open_at(o, path, err);
+}
+
+bool base_output_create(struct base_output *o, const char *path, unsigned mode,
+                        struct base_error *err)
+{
+    base_output_init(o);
+    const bool fits = snprintf(o->path, sizeof o->path, "%s", path) < (int)sizeof o->path;
+    if (!fits) errno = ENAMETOOLONG;
+    return (fits && open_beside(o, mode)) || fail(o, err);
 }
 
 /* Closes the file unless it is a standard stream. On a network file system close reports a full

@@ -1,10 +1,10 @@
 /* base/output.h: files that are replaced only when complete, and complete writes.
  *
- * An output is written to a temporary file and renamed when it is complete: until then, and after
- * any failure, an existing file is unchanged. "-" is standard output. Anything but a regular file
- * (a pipe, a device), and the file that standard output already is, is written in place. A link is
- * followed; permissions of a file that is replaced are kept. Durability across a power cut is not
- * promised (no fsync).
+ * An output is written to a temporary file of a random name and renamed when it is complete: until
+ * then, and after any failure, an existing file is unchanged. "-" is standard output. Anything but
+ * a regular file (a pipe, a device), and the file that standard output already is, is written in
+ * place. A link is followed; permissions of a file that is replaced are kept. Durability across a
+ * power cut is not promised (no fsync).
  *
  * An output may be several files, written in sequence: each is complete when the next one is
  * opened. All of them are renamed when the output is closed. */
@@ -29,6 +29,11 @@ void base_output_init(struct base_output *o);
 
 /* Opens the output. BASE_FAILED with the file's name when it cannot be written. */
 bool base_output_open(struct base_output *o, const char *path, struct base_error *err);
+
+/* Creates a file that gets the name `path` when it is closed, whatever has that name then: it opens
+ * no existing file and follows no link. `mode`: its permissions, before the mask of the process. */
+bool base_output_create(struct base_output *o, const char *path, unsigned mode,
+                        struct base_error *err);
 
 /* Closes the open file, which keeps its temporary name, and opens the next file of the output. */
 bool base_output_next(struct base_output *o, const char *path, struct base_error *err);

@@ -29,8 +29,8 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends the process with the signal's own status. For process 1 of a container the kernel ignores the
- * default action: it ends with the status that a shell shows for the signal. */
+/* Ends the process with the signal's own status. For process 1 of a container the kernel ignores
+ * the default action: it ends with the status that a shell shows for the signal. */
 static void on_end(int number)
 {
     sigset_t own;

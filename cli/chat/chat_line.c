@@ -8,6 +8,7 @@
 #include "cli/chat/chat_history.h"
 #include "cli/system.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -179,7 +180,7 @@ static void set_locale(void)
 
 static FILE *open_stream(int fd, const char *mode)
 {
-    const int copy = dup(fd);
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     FILE *stream = copy >= 0 ? fdopen(copy, mode) : NULL;
     if (!stream && copy >= 0) close(copy);
     return stream;

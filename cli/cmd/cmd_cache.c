@@ -96,9 +96,10 @@ static struct total handle_rows(const struct cli_values *v, struct cli_cache_fol
                 add_json(&r, t.n == 0, out);
             else if (!v->clear)
                 add_text(&r, out);
-            t.n++;
-            t.bytes += r.file->size;
-            if (v->clear) cli_cache_file_remove(folder, r.file);
+            const uint64_t size = r.file->size;
+            const bool counts = !v->clear || cli_cache_file_remove(folder, r.file);
+            t.n += counts;
+            t.bytes += counts ? size : 0;
         }
         cli_cache_head_free(&r.head);
     }
@@ -115,7 +116,7 @@ bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
     bool missing, ok = true;
     if (cli_cache_folder_open(&folder, values->cache ? values->cache : "auto", false, &missing,
                               &failed)) {
-        base_buffer_add_format(&inside, "%s/new", folder.path.data);
+        base_buffer_add_format(&inside, "%s/prefix", folder.path.data);
         if (!inside.failed) cli_sandbox_limit(inside.data);
         t = handle_rows(values, &folder, &out);
     } else if (missing) {

@@ -106,7 +106,12 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     /* Only commands that the user types may name files. */
     const bool obeys = c.interactive || values->commands;
     c.cache = cli_prefix_open(values, 2);
-    if (!obeys && !values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c.cache));
+    if (!values->no_sandbox) {
+        if (obeys)
+            cli_sandbox_limit_programs();
+        else
+            cli_sandbox_limit(cli_prefix_file(c.cache));
+    }
     bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);

@@ -220,8 +220,11 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
     else
         base_buffer_add_text(out, "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)
-        base_buffer_add_format(out, "; Landlock %d: outputs in their folder\n",
-                               d->sandbox.landlock);
+        base_buffer_add_format(out, "; Landlock %d: outputs in their folder%s\n",
+                               d->sandbox.landlock,
+                               d->sandbox.landlock < CLI_SANDBOX_SCOPED
+                                   ? ", signals without a scope (from version 6 on)"
+                                   : "");
     else
         base_buffer_add_text(out, "; no Landlock\n");
     row(out, "bandwidth");

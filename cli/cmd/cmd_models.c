@@ -214,12 +214,12 @@ static bool remove_file(const char *folder, const char *name, struct base_buffer
     return ok;
 }
 
-/* Removes a model's file, or all its parts, and partial files of an interrupted `infer pull`, as
- * far as they exist. Not `listed`: only partial files. */
+/* Removes a model's file, or all its parts, partial files of an interrupted `infer pull`, and its
+ * record, as far as they exist. Not `listed`: only partial files. */
 static bool remove_files(const char *folder, const char *name, bool listed,
                          struct base_buffer *removed, struct base_error *err)
 {
-    static const char *const endings[] = {"", ".part", ".part.state"};
+    static const char *const endings[] = {"", ".part", ".part.state", ".origin"};
     struct base_buffer file = BASE_BUFFER_INIT;
     const char *tail = strstr(name, "-00001-of-");
     const int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;

@@ -35,10 +35,30 @@ static bool is_current(int fd, const char *path)
            own.st_ino == named.st_ino;
 }
 
+/* Opens a file of the user. Fails if it may have been prepared by someone else. */
+static int open_own(const struct cli_partial *p, const char *path, struct base_error *err)
+{
+    struct stat st;
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        fail(p, "write", err);
+    } else if (!S_ISREG(st.st_mode)) {
+        base_fail(err, BASE_FAILED, "is not a regular file");
+    } else if (st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        base_fail(
+            err, BASE_FAILED,
+            "belongs to another user, has another name, or others can write to it: remove it");
+    } else {
+        return fd;
+    }
+    base_error_set_file(err, path);
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err)
 {
-    struct stat st;
     *p = (struct cli_partial){.fd = -1, .state_fd = -1};
     base_buffer_add_format(&p->target, "%s/%s", folder, name);
     base_buffer_add_format(&p->part, "%s/%s.part", folder, name);
@@ -46,13 +66,8 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
     if (!cli_buffer_check(&p->target, err) || !cli_buffer_check(&p->part, err) ||
         !cli_buffer_check(&p->state, err))
         return false;
-    p->fd = open(p->part.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (p->fd < 0 || fstat(p->fd, &st) != 0) return fail(p, "write", err);
-    if (!S_ISREG(st.st_mode)) {
-        base_fail(err, BASE_FAILED, "is not a regular file");
-        base_error_set_file(err, p->part.data);
-        return false;
-    }
+    p->fd = open_own(p, p->part.data, err);
+    if (p->fd < 0) return false;
     if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 || !is_current(p->fd, p->part.data)) {
         close(p->fd);
         p->fd = -1;
@@ -60,8 +75,8 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
         base_error_set_file(err, p->part.data);
         return false;
     }
-    p->state_fd = open(p->state.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    return p->state_fd >= 0 || fail(p, "write its state", err);
+    p->state_fd = open_own(p, p->state.data, err);
+    return p->state_fd >= 0;
 }
 
 /* ---- The state ---- */
@@ -103,6 +118,7 @@ static uint64_t kept(const struct cli_partial *p)
 
 bool cli_partial_clear(struct cli_partial *p, struct base_error *err)
 {
+    if (p->fd < 0) return true;
     p->done = p->hashed = 0;
     base_sha256_init(&p->hash);
     return (ftruncate(p->fd, 0) == 0 || fail(p, "write", err)) && save(p, err);
