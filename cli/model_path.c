@@ -11,6 +11,7 @@
 
 #define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
 static const char suffix[] = ".gguf";
+enum { PART_SIZE = 20 /* -00002-of-00003.gguf */ };
 
 bool cli_model_folder(struct base_buffer *path)
 {
@@ -25,25 +26,39 @@ bool cli_model_folder(struct base_buffer *path)
     return true;
 }
 
+/* Returns the end "-00002-of-00003.gguf" of a part's name, or NULL. */
+static const char *part_of(const char *name)
+{
+    const size_t n = strlen(name);
+    const char *part = n > PART_SIZE ? name + n - PART_SIZE : NULL;
+    return part && part[0] == '-' && strncmp(part + 6, "-of-", 4) == 0 ? part : NULL;
+}
+
 bool cli_model_is_listed(const char *name)
 {
     const size_t n = strlen(name), end = sizeof suffix - 1;
     if (n <= end || strcasecmp(name + n - end, suffix) != 0) return false;
-    const char *part = n > 20 ? name + n - 20 : NULL; /* -00002-of-00003.gguf */
-    return !part || part[0] != '-' || strncmp(part + 6, "-of-", 4) != 0 ||
-           strncmp(part, "-00001", 6) == 0;
+    const char *part = part_of(name);
+    return !part || strncmp(part, "-00001", 6) == 0;
+}
+
+size_t cli_model_name_size(const char *name)
+{
+    const char *part = part_of(name);
+    return part ? (size_t)(part - name) : strlen(name) - (sizeof suffix - 1);
 }
 
 /* ---- Names in the user's folder ---- */
 
-/* Returns how a name matches a file: 3: exactly; 2: without the suffix, or ignoring case; 1: as a
+/* Returns how a name matches a file: 3: exactly; 2: without the suffix and the number of a part, or
+ * ignoring case; 1: as a
  * prefix; 0: not at all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);
     if (!cli_model_is_listed(file) || strncasecmp(file, name, n) != 0) return 0;
     if (strcmp(file, name) == 0) return 3;
-    return file[n] == '\0' || strcasecmp(file + n, suffix) == 0 ? 2 : 1;
+    return file[n] == '\0' || n == cli_model_name_size(file) ? 2 : 1;
 }
 
 bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err)

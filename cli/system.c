@@ -78,7 +78,7 @@ static size_t show_in(char *out, size_t room, const char *text, bool lines)
 
 void cli_note(const char *format, ...)
 {
-    char text[1024] = "infer: ", line[2048];
+    char text[1024] = "infer: ", line[4 * sizeof text]; /* "\\xff" for a byte */
     const size_t start = strlen(text);
     va_list args;
     va_start(args, format);

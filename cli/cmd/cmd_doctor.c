@@ -7,6 +7,7 @@
 #include "cli/model_path.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "engine/matmul/blas.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -148,7 +149,8 @@ static void advise_model(struct doctor *d)
     if (m->memory_limit && m->memory_limit < room) room = m->memory_limit;
     if (d->model_error.code) {
         char text[512];
-        base_buffer_add_text(line(d), base_error_format(&d->model_error, text, sizeof text));
+        base_error_format(&d->model_error, text, sizeof text);
+        cli_show(line(d), text, strlen(text), false);
         return;
     }
     if (room && d->model_bytes + d->model_bytes / 8 > room)

@@ -7,6 +7,7 @@
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <string.h>
 
 struct view {
@@ -67,8 +68,11 @@ static void text_tokenizer(struct view *v)
     const struct text_tokenizer *t = v->tokenizer;
     base_buffer_add_text(&v->out, "\nTokenizer\n");
     if (!t) {
-        base_buffer_add_format(&v->out, "  not usable: %s %s\n", v->tokenizer_error.item,
-                               v->tokenizer_error.text);
+        char why[600];
+        base_error_format_here(&v->tokenizer_error, why, sizeof why);
+        base_buffer_add_text(&v->out, "  not usable: ");
+        cli_show(&v->out, why, strlen(why), false);
+        base_buffer_add_text(&v->out, "\n");
         return;
     }
     const char *model = text_tokenizer_model(t), *pre = text_tokenizer_pre(t);

@@ -7,6 +7,7 @@
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "engine/engine.h"
 #include "gguf/values.h"
 #include <stdlib.h>
@@ -275,7 +276,10 @@ static bool add_summary(struct verify *v, struct base_error *err)
         (unsigned long long)gguf_kv_count(v->file), (unsigned long long)gguf_tensor_count(v->file),
         (unsigned long long)gguf_size(v->file), (unsigned long long)v->n_problems,
         v->n_problems == 1 ? "" : "s");
-    if (!runs) base_buffer_add_format(&v->out, "cannot run here: %s\n", text);
+    if (runs) return true;
+    base_buffer_add_text(&v->out, "cannot run here: ");
+    cli_show(&v->out, text, strlen(text), false);
+    base_buffer_add_text(&v->out, "\n");
     return true;
 }
 

@@ -93,8 +93,10 @@ echo text >"$work/folder/notes.txt"
 touch "$work/folder/x-00002-of-00003.gguf"
 infer models "$work/folder"
 status 0
-out_like 'unusable: not a GGUF file.*bad.gguf'
-[ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line a model'
+out "  NAME  ARCHITECTURE  TYPE    SIZE  WEIGHTS  CONTEXT  DATE
+  bad                       0.0 MB                    $(date -r "$work/folder/bad.gguf" +%Y-%m-%d)
+    unusable: not a GGUF file: it does not begin with \"GGUF\" (at byte 0)
+1 model, 0.0 MB in $work/folder\n"
 infer models --json "$work/folder"
 is_json '.[0].error and (length == 1)'
 if [ -n "$MODEL" ]; then
@@ -102,9 +104,18 @@ if [ -n "$MODEL" ]; then
     ln -s "$MODEL" "$work/.local/share/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf"
     infer models
     err ''
-    out_like '^\* llama +Q4_1 +98.4 MB +135 M weights +context 8192 '
+    day=$(date -r "$MODEL" +%Y-%m-%d)
+    out "  NAME                        ARCHITECTURE  TYPE     SIZE  WEIGHTS  CONTEXT  DATE
+* SmolLM2-135M-Instruct.Q4_1  llama         Q4_1  98.4 MB    135 M     8192  $day
+1 model, 98.4 MB in $work/.local/share/infer/models\n"
+    if terminals; then # a line fits the terminal
+        last='models (on a terminal of 60 columns)'
+        python3 test/cli/terminal.py "$work/shown" size:60 wait:"in " -- sh -c 'sleep 0.3; exec "$0" models' "$INFER"
+        tr -d '\r' <"$work/shown" >"$work/out"
+        out_like "^\* SmolLM2-135M-Instruct.Q4_1  Q4_1  98.4 MB  $day$"
+    fi
     infer models --json
-    is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192'
+    is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192 and .modified > 1e9'
 fi
 
 begin a_model_that_cannot_run_has_an_error # and no recommendations on speed
@@ -134,7 +145,8 @@ PYTHON
         is_json '.model.error != null and .model.weight_bytes == 0 and (.advice | all(test("a token reads|free memory") | not))'
     done
     infer models "$work/other"
-    out_like '^  unusable: general.architecture: .*nonsu. is not supported .*  .*other.gguf$'
+    out_like '^  other  .* [0-9-]{10}$'
+    out_like '^    unusable: general.architecture: .*nonsu. is not supported '
 else
     skip 'no jq or tool_make_model'
 fi
@@ -209,7 +221,7 @@ export INFER_MODEL
 infer run -p x
 err_line 'beta-1b.gguf: not a GGUF file'
 infer models
-out_like '^\* .*beta-1b.gguf$'
+out_like '^\* beta-1b  '
 unset INFER_MODEL
 (
     cd "$work" || exit

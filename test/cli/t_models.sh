@@ -40,6 +40,28 @@ infer run -m . -p x
 status 3
 err_line '\.: this is a directory, and no model of that name in '
 
+begin the_short_name_of_a_split_model_is_exact
+fill s-00001-of-00002.gguf s-00002-of-00002.gguf s-more.gguf
+infer -p x -m s
+status 3
+err_line '/s-0000[12]-of-00002.gguf: '
+
+begin a_lone_model_is_the_default
+fill only-Q8_0.gguf
+infer -p x
+status 3
+err_line '/only-Q8_0.gguf: '
+infer models
+out_like '^\* only-Q8_0 '
+fill a.gguf s-00001-of-00002.gguf s-00002-of-00002.gguf
+infer -p x
+status 3
+err_line '^infer: no model: give -m NAME or set INFER_MODEL; there are: a.gguf, s-00001-of-00002.gguf$'
+fill
+infer -p x
+status 3
+err_line '/SmolLM2-135M-Instruct.Q4_1.gguf: no model: give -m FILE or set INFER_MODEL, or fetch'
+
 begin a_file_of_the_name_wins
 printf 'no model' >"$work/beta"
 infer inspect beta
