@@ -124,9 +124,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
-                    "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
-                    "the model that is used without -m. --remove NAME removes a model of that folder\n"
-                    "(of a split one all parts) and prints the names of the files.",
+                    "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
+                    "headers only. * marks the model that is used without -m. --remove NAME removes\n"
+                    "a model of that folder (of a split one all parts) and prints the files' names.",
                     0, 3},
     [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
                    "list or clear the prefix cache on disk",
@@ -134,13 +134,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "model. With NAME only of models whose name contains it. With --clear removes\n"
                    "what it would list.",
                    0, 1},
-    [CLI_PULL] = {"pull", "infer pull USER/REPO[:QUANT] | URL [options]",
+    [CLI_PULL] = {"pull", "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
                   "fetch a model from the hub, or from an address",
                   "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
                   "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
                   "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
-                  "first file. An interrupted download continues at the next call. A token is\n"
-                  "read from HF_TOKEN, and sent only to the hub.",
+                  "first file. A file that is there needs no network. An interrupted download\n"
+                  "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
+                  "the hub's own tools, and sent only to the hub.",
                   1, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "report what limits speed on this machine",

@@ -124,9 +124,9 @@ static void limit(const char *file, const char *folder, struct ruleset set)
     if (version == 0) return;
     if (version < 2) set.files &= ~(uint64_t)REFER;
     if (version < 3) set.files &= ~(uint64_t)TRUNCATE;
-    const size_t size = version < 4   ? offsetof(struct ruleset, tcp)
+    const size_t size = version < 4                    ? offsetof(struct ruleset, tcp)
                         : version < CLI_SANDBOX_SCOPED ? offsetof(struct ruleset, scoped)
-                                      : sizeof set;
+                                                       : sizeof set;
     const int rules = (int)syscall(LANDLOCK_CREATE, &set, size, 0);
     if (rules < 0) return;
     const uint64_t allowed = set.files & (WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE);

@@ -256,10 +256,13 @@ static void zsh_option(struct base_buffer *out, const struct cli_option *o)
 static void zsh_value(struct base_buffer *out, const struct cli_option *o)
 {
     if (!cli_option_takes_file(o) || !has_words(o)) return;
-    base_buffer_add_format(
-        out, "_infer_value_%s() {\n    _alternative 'files:file:_files' 'names:name:(", o->name);
-    add_value_words(out, o);
-    base_buffer_add_text(out, ")'");
+    base_buffer_add_format(out, "_infer_value_%s() {\n    _alternative 'files:file:_files'",
+                           o->name);
+    if (o->at != offsetof(struct cli_values, model)) {
+        base_buffer_add_text(out, " 'names:name:(");
+        add_value_words(out, o);
+        base_buffer_add_text(out, ")'");
+    }
     if (takes_model(o)) base_buffer_add_text(out, " 'models:model:_infer_model_names'");
     base_buffer_add_text(out, "\n}\n");
 }

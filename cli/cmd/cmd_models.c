@@ -275,7 +275,7 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
         const char *path = is_default ? folder.data : values->argument[i];
         const size_t first = rows.count;
         ok = add_folder(&rows, path, chosen.data, !is_default, err);
-        if (ok && !values->json && (rows.count > first || !is_default))
+        if (ok && !values->json && rows.count > first)
             cli_model_table_add(rows.item + first, rows.count - first, path, terminal_width(),
                                 &out);
     }

@@ -782,9 +782,7 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
                            struct base_error *err)
 {
     struct reader r = {.s = s, .options = options, .err = err};
-    if (size > CONSTRAIN_MAX_SOURCE)
-        return base_fail(err, BASE_USAGE, "the schema is longer than %d bytes",
-                         CONSTRAIN_MAX_SOURCE);
+    if (size > CONSTRAIN_MAX_SOURCE) return base_fail(err, BASE_USAGE, "the schema is too long");
     if (!constrain_json_read(&s->json, text, size, err)) return false;
     const uint32_t json_root = constrain_schema_unwrap(&s->json);
     r.refs = constrain_refs_new(&s->json, json_root, err);
