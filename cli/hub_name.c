@@ -235,7 +235,7 @@ bool cli_hub_name_from_url(struct cli_hub_name *n, const char *url, struct base_
  *  path of the first file in the repository
  *  QUANT as it was named
  *  SIZE TIME NAME        of each file */
-static const char first_line[] = "infer origin 1", ending[] = ".origin";
+static const char first_line[] = CLI_ORIGIN_BEGIN "1", ending[] = ".origin";
 enum { LINE_REPOSITORY = 1, LINE_REVISION, LINE_PATH, LINE_QUANT, LINE_FILES };
 
 static long long time_of(const struct stat *st)
@@ -278,7 +278,9 @@ static bool is_of(char *text, const struct cli_hub_name *n, int folder, bool unc
         strcmp(line[LINE_REVISION], n->revision.size ? n->revision.data : "") != 0)
         return false;
     if (quant && !cli_hub_fits(line[LINE_PATH], quant)) return false;
-    return !unchanged || ((quant || !*line[LINE_QUANT]) && is_unchanged(folder, line[LINE_FILES]));
+    return !unchanged ||
+           ((quant || !*line[LINE_QUANT] || cli_hub_fits(line[LINE_PATH], CLI_HUB_USUAL)) &&
+            is_unchanged(folder, line[LINE_FILES]));
 }
 
 /* Reads the record of a model in the folder. */

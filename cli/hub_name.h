@@ -13,6 +13,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+#define CLI_ORIGIN_BEGIN "infer origin " /* of each record */
+#define CLI_HUB_USUAL    "Q4_K_M"        /* without a quantization, if the hub has one */
+
 struct cli_hub_name {
     struct base_buffer repository; /* USER/REPO, or an address without its query */
     struct base_buffer revision;   /* "main" if none is named; "" for an address */
@@ -47,8 +50,8 @@ void cli_hub_name_show(const struct cli_hub_name *n, struct base_buffer *out);
 
 /* Appends the path of the model of that name in the folder; false if there is none. `as`: its
  * file's name; NULL: any. `unchanged`: the first one whose files all have the recorded sizes and
- * times; a name without quantization finds only what was pulled by such a name. Otherwise fails
- * with BASE_MODEL if there are several. */
+ * times; a name without quantization finds what was pulled by such a name, or has the usual one.
+ * Otherwise fails with BASE_MODEL if there are several. */
 bool cli_origin_find(const struct cli_hub_name *n, const char *folder, const char *as,
                      bool unchanged, struct base_buffer *path, struct base_error *err);
 

@@ -4,13 +4,16 @@
  * Damaged files are listed with their error, and only the first file of a split model. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
+#include "cli/hub_name.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
 #include "cli/out/model_table.h"
+#include "cli/pull/partial.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -177,6 +180,29 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 
 /* ---- Removing ---- */
 
+static bool begins_with(const char *folder, const char *name, const char *ending, const char *text)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    char begin[32];
+    const size_t size = strlen(text);
+    base_buffer_add_format(&path, "%s/%s%s", folder, name, ending);
+    const int fd =
+        path.failed ? -1 : open(path.data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool ok = fd >= 0 && size <= sizeof begin && read(fd, begin, size) == (ssize_t)size &&
+                    memcmp(begin, text, size) == 0;
+    if (fd >= 0) close(fd);
+    base_buffer_free(&path);
+    return ok;
+}
+
+/* Returns whether a file beside a model, by its ending, was written by this program. */
+static bool is_ours(const char *folder, const char *name, const char *ending)
+{
+    if (strcmp(ending, ".part") == 0) return begins_with(folder, name, ".state", CLI_PARTIAL_BEGIN);
+    if (strcmp(ending, ".part.state") == 0) return begins_with(folder, name, "", CLI_PARTIAL_BEGIN);
+    return !*ending || begins_with(folder, name, "", CLI_ORIGIN_BEGIN);
+}
+
 /* Removes folder/name if it exists. */
 static bool remove_file(const char *folder, const char *name, struct base_buffer *removed,
                         struct base_error *err)
@@ -214,7 +240,8 @@ static bool remove_files(const char *folder, const char *name, bool listed,
                                        tail + 6, endings[k]);
             else
                 base_buffer_add_format(&file, "%s%s", name, endings[k]);
-            ok = cli_buffer_check(&file, err) && remove_file(folder, file.data, removed, err);
+            ok = cli_buffer_check(&file, err) && (!is_ours(folder, file.data, endings[k]) ||
+                                                  remove_file(folder, file.data, removed, err));
         }
     base_buffer_free(&file);
     return ok;

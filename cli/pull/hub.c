@@ -214,7 +214,7 @@ static bool fail_none(const struct cli_hub_files *all, const char *quant, struct
 static const struct cli_hub_file *choose(const struct cli_hub_files *all, const char *quant,
                                          struct base_error *err)
 {
-    static const char *const usual[] = {"Q4_K_M", "Q8_0", NULL};
+    static const char *const usual[] = {CLI_HUB_USUAL, "Q8_0", NULL};
     const struct cli_hub_file *found = NULL;
     if (*quant) {
         found = find_fitting(all, quant, err);

@@ -18,6 +18,8 @@ enum {
     HASH_EACH = 16 << 20 /* bytes hashed per call, so that connections are served in between */
 };
 
+static const char state_begin[] = CLI_PARTIAL_BEGIN;
+
 static bool fail(const struct cli_partial *p, const char *what, struct base_error *err)
 {
     if (errno == EINTR) base_goes_on(err);
@@ -56,6 +58,22 @@ static int open_own(const struct cli_partial *p, const char *path, struct base_e
     return -1;
 }
 
+/* Bytes without a state of this program belong to another one: they are not overwritten. */
+static bool check_origin(const struct cli_partial *p, struct base_error *err)
+{
+    char begin[sizeof state_begin - 1];
+    struct stat st;
+    const ssize_t n = pread(p->state_fd, begin, sizeof begin, 0);
+    if (fstat(p->fd, &st) != 0 || n < 0) return fail(p, "read", err);
+    if (n == sizeof begin && memcmp(begin, state_begin, sizeof begin) == 0) return true;
+    if (n == 0 && st.st_size == 0) return true;
+    if (n == 0) unlink(p->state.data);
+    base_fail(err, BASE_FAILED,
+              "was not written by `infer pull`: remove it, or give another name (--as)");
+    base_error_set_file(err, n == 0 ? p->part.data : p->state.data);
+    return false;
+}
+
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err)
 {
@@ -76,7 +94,7 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
         return false;
     }
     p->state_fd = open_own(p, p->state.data, err);
-    return p->state_fd >= 0;
+    return p->state_fd >= 0 && check_origin(p, err);
 }
 
 /* ---- The state ---- */
@@ -85,8 +103,9 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
  * place. */
 static int print_state(const struct cli_partial *p, uint64_t done, char out[STATE_SIZE])
 {
-    return snprintf(out, STATE_SIZE, "infer pull 1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n",
-                    done, p->version.size, p->version.sha256, p->version.validator);
+    return snprintf(out, STATE_SIZE,
+                    CLI_PARTIAL_BEGIN "1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n", done,
+                    p->version.size, p->version.sha256, p->version.validator);
 }
 
 static bool save(struct cli_partial *p, struct base_error *err)
@@ -108,7 +127,7 @@ static uint64_t kept(const struct cli_partial *p)
     const ssize_t size = pread(p->state_fd, text, sizeof text - 1, 0);
     if (size <= 0 || fstat(p->fd, &st) != 0) return 0;
     text[size] = '\0';
-    if (sscanf(text, "infer pull 1\n%20" SCNu64 "\n", &done) != 1) return 0;
+    if (sscanf(text, CLI_PARTIAL_BEGIN "1\n%20" SCNu64 "\n", &done) != 1) return 0;
     print_state(p, done, same);
     const bool is_known = p->version.validator[0] || p->version.sha256[0];
     const bool fits =

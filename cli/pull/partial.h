@@ -13,6 +13,8 @@
 #include "base/sha256.h"
 #include "cli/pull/http.h"
 
+#define CLI_PARTIAL_BEGIN "infer pull " /* of each NAME.part.state */
+
 struct cli_version {
     int64_t size;                       /* -1: unknown until the end */
     char validator[CLI_HTTP_VALIDATOR]; /* as in struct cli_http_answer */

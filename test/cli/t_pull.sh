@@ -83,9 +83,10 @@ pull u/plain:q4_k_m
 for name in u/plain:Q4_K_M u/plain@main:q4_k_m u/plain:m-Q4_K_M.gguf http://127.0.0.1:1/u/plain/blob/main/m-Q4_K_M.gguf?x=1#y; do
     there m-Q4_K_M.gguf "$name" --hub http://127.0.0.1:1
 done
-infer pull u/plain # the hub decides which file that is
-got m-Q4_K_M.gguf model
-asked '/api/models/u/plain/tree/main'
+there m-Q4_K_M.gguf u/plain # the hub would choose this one
+pull u/several:Q6_K
+infer pull u/several # the hub decides which file that is
+asked '/api/models/u/several/tree/main'
 pull u/split:q8
 there s-00001-of-00003.gguf u/split:q8
 touch "$models/s-00002-of-00003.gguf" # may have another content: its sum is compared
@@ -218,6 +219,20 @@ sys.exit(p.wait() % 256)' $signal "$models" "$INFER" pull u/slow --connections 1
     got m-Q4_K_M.gguf model
     asked 'range=bytes=[45][0-9]{6}-5243007 if-range='
 done
+
+begin process_1_of_a_container_ends
+rm -rf "$models"
+if unshare --user --pid --fork true 2>/dev/null; then
+    unshare --user --pid --fork --kill-child "$INFER" pull u/slow --connections 1 >"$work/out" 2>"$work/err" &
+    pid=$! n=0 last='pull u/slow (process 1, TERM)'
+    until [ -s "$models/m-Q4_K_M.gguf.part.state" ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+    kill "$(cat /proc/$pid/task/$pid/children)"
+    wait $pid
+    code=$?
+    status 143
+else
+    skip 'no namespace of processes here'
+fi
 
 begin another_version_begins_anew
 pull u/short --retries 0 --connections 1
@@ -532,7 +547,14 @@ for change in 'chmod 666' 'chmod 620' "ln $models/link" 'mv'; do
     out ''
     err_line 'm-Q4_K_M.gguf.part(.state)?: belongs to another user, has another name, or others can write to it: remove it$'
 done
-(umask 002 && exec "$INFER" pull u/short --retries 0 --connections 1 >"$work/out" 2>"$work/err" </dev/null)
+for name in part part.state; do # of another program
+    rm -rf "$models" && mkdir -p "$models"
+    echo mine >"$models/m-Q4_K_M.gguf.$name"
+    infer pull u/plain
+    status 1
+    err_line "m-Q4_K_M.gguf.$name: was not written by .infer pull.: remove it, or give another name"
+    [ "$(cat "$models/m-Q4_K_M.gguf.$name")" = mine ] || bad "$name was changed"
+done
 rm -rf "$models"
 (umask 002 && exec "$INFER" pull u/short --retries 0 --connections 1 >"$work/out" 2>"$work/err" </dev/null)
 (umask 002 && exec "$INFER" pull u/plain >"$work/out" 2>"$work/err" </dev/null)
