@@ -142,16 +142,18 @@ static bool is_same(const struct stat *a, const struct stat *b)
 static bool open_at(struct base_output *o, const char *path, struct base_error *err)
 {
     struct stat st, out;
+    const bool is_there = strcmp(path, "-") != 0 && stat(path, &st) == 0;
     if (strcmp(path, "-") == 0 ||
-        (stat(path, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 && is_same(&st, &out))) {
+        (is_there && fstat(STDOUT_FILENO, &out) == 0 && is_same(&st, &out))) {
         strcpy(o->path, "standard output");
         o->fd = STDOUT_FILENO;
         return true;
     }
-    if (!base_path_follow(path, o->path)) {
-        snprintf(o->path, sizeof o->path, "%s", path);
-        return fail(o, err);
-    }
+    /* The link of a pipe in /dev/fd has no path behind it. */
+    const bool is_stream = is_there && !S_ISREG(st.st_mode);
+    const bool follows = is_stream || base_path_follow(path, o->path);
+    if (is_stream || !follows) snprintf(o->path, sizeof o->path, "%s", path);
+    if (!follows) return fail(o, err);
     /* Opening it checks the permission to write, which a rename ignores. */
     o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (o->fd < 0 && errno != ENOENT) return fail(o, err);

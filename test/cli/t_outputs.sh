@@ -160,4 +160,17 @@ status 1
 err_line 'File too large'
 nothing_left
 
+begin an_output_may_be_the_pipe_of_a_shell # >(..)
+if command -v bash >/dev/null; then
+    bash -c '"$0" logits -m "$1" --ids "1 2 3" -o >(wc -c >"$2"; : >"$2.done") 2>&1' "$INFER" "$work/m.gguf" "$work/bytes" >"$work/err"
+    code=$? last='logits -o >(..)'
+    status 0
+    err ''
+    n=0
+    until [ -e "$work/bytes.done" ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+    [ "$(cat "$work/bytes")" -gt 1000 ] || bad "the pipe got $(cat "$work/bytes") bytes"
+else
+    skip 'no bash here'
+fi
+
 finish
