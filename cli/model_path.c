@@ -109,18 +109,22 @@ static bool find_pulled(const char *text, struct base_buffer *path, struct base_
     struct base_error none = BASE_ERROR_INIT;
     struct cli_hub_name hub = {.quant = BASE_BUFFER_INIT};
     const bool has_folder = cli_model_folder(&folder) && !folder.failed;
-    bool found = has_folder && strstr(text, "://") && cli_hub_name_from_url(&hub, text, err) &&
+    const bool is_address = has_folder && strstr(text, "://");
+    bool found = is_address && cli_hub_name_from_url(&hub, text, err) &&
                  cli_origin_find(&hub, folder.data, NULL, false, path, err);
     cli_hub_name_free(&hub);
-    if (!found && has_folder && !err->code && cli_hub_name_read(&hub, text, NULL, &none)) {
+    const bool is_name = !found && has_folder && cli_hub_name_read(&hub, text, NULL, &none);
+    if (is_name && !err->code) {
         found = cli_origin_find(&hub, folder.data, NULL, false, path, err);
         cli_hub_name_show(&hub, &name);
-        if (!found && !err->code && !cli_model_is_listed(text))
-            base_fail_at(err, BASE_MODEL, text, -1,
-                         "there is no such file, and no model of that name has been pulled: `infer "
-                         "pull %s`",
-                         name.failed ? "" : name.data);
     }
+    /* DIR/FILE.gguf is a path, although it may be a name too. */
+    if (!found && !err->code &&
+        (is_address || (is_name && !cli_model_is_listed(hub.repository.data))))
+        base_fail_at(err, BASE_MODEL, text, -1,
+                     "there is no such file, and no model of that name has been pulled: `infer "
+                     "pull %s`",
+                     name.size ? name.data : text);
     cli_hub_name_free(&hub);
     base_buffer_free(&folder);
     base_buffer_free(&name);

@@ -134,9 +134,15 @@ err_line 'u/plain:Q8_0: there is no such file, and no model of that name has bee
 infer run -p x -m hf.example/u/none
 status 3
 err_line 'hf.example/u/none: .*: .infer pull u/none.$'
+for name in hf.example/u/none/blob/main/x.gguf https://hf.example/u/none/blob/main/x.gguf; do
+    infer run -p x -m "$name"
+    status 3
+    err_line 'no model of that name has been pulled: .infer pull u/none:x.gguf.$'
+done
+infer run -p x -m dir/none.gguf
+err_line 'dir/none.gguf: cannot open: No such file'
 infer pull u/several:Q6_K
 status 0
-cp "$models/m-q6_k.gguf.origin" "$work/origin"
 infer pull u/several:Q4_0
 infer inspect u/several
 status 3
