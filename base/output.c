@@ -149,7 +149,7 @@ static bool open_at(struct base_output *o, const char *path, struct base_error *
         o->fd = STDOUT_FILENO;
         return true;
     }
-    /* The link of a pipe in /dev/fd has no path behind it. */
+    /* The link of a pipe in /dev/fd leads to no path. */
     const bool is_stream = is_there && !S_ISREG(st.st_mode);
     const bool follows = is_stream || base_path_follow(path, o->path);
     if (is_stream || !follows) snprintf(o->path, sizeof o->path, "%s", path);
