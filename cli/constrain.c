@@ -75,6 +75,7 @@ static struct source find_source(const struct cli_values *v)
         return (struct source){
             .is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
                    .open = v->schema_open,
+                   .any_order = v->schema_any_order,
                    .lenient = v->schema_lenient.item,
                    .n_lenient = v->schema_lenient.count,
                    .lenient_advice = "--schema-lenient and this word let it go unenforced"},

@@ -25,6 +25,7 @@ struct generate_constraint_source {
     size_t n_lenient;
     const char *lenient_advice; /* for messages: how the user adds such a keyword; or NULL */
     bool open;                  /* for a schema: names that it does not mention may be generated */
+    bool any_order;             /* for a schema: names need not be in its order */
     bool generate; /* JSON: the subset for generation; false: all that the schema accepts */
 };
 

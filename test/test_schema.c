@@ -89,7 +89,7 @@ static char *compact(const char *s, size_t *size)
 static struct constraint *compile(const char *schema, size_t size, bool generate,
                                   struct base_error *err)
 {
-    struct constrain_schema_options options = {.generate = generate};
+    struct constrain_schema_options options = {.generate = generate, .any_order = true};
     return constraint_from_schema(schema, size, &options, err);
 }
 
@@ -241,6 +241,13 @@ static const char *const walked[] = {
     "null]}}",
     "{\"properties\":{\"s\":{\"type\":\"string\",\"minLength\":30,\"maxLength\":65536}},"
     "\"required\":[\"s\"]}",
+    "{\"properties\":{\"an\":{\"const\":1},\"be\":{\"const\":2},\"in\":{\"const\":3}},"
+    "\"additionalProperties\":{\"type\":\"null\"},\"required\":[\"be\",\"ze\"],\"minProperties\":4,"
+    "\"propertyNames\":{\"maxLength\":4}}",
+    "{\"properties\":{\"an\":{\"enum\":[null,1]},\"be\":{\"enum\":[null,1]},\"x1\":{\"enum\":[null,"
+    "2]}},"
+    "\"not\":{\"patternProperties\":{\"^a|e\":{\"type\":\"null\"}}},\"type\":\"object\","
+    "\"additionalProperties\":false}",
 };
 
 /* A random allowed token; closing tokens are preferred half of the time. */
@@ -291,7 +298,8 @@ static void generated_texts_are_accepted(void **state)
     struct constrain_token_trie *v =
         constrain_token_trie_new(words.count, support_tokens_bytes, &words, &err);
     for (size_t i = 0; i < sizeof walked / sizeof walked[0]; i++) {
-        struct constraint *g = compile(walked[i], strlen(walked[i]), true, &err);
+        const struct constrain_schema_options o = {.generate = true};
+        struct constraint *g = constraint_from_schema(walked[i], strlen(walked[i]), &o, &err);
         struct constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
         if (!g || !c) fail_msg("%s: %s", walked[i], err.text);
         struct constrain_masker *m = constrain_masker_new(g, v, 1 << 20, &err);
@@ -419,7 +427,8 @@ static void judge(const struct judged *j, const struct constrain_schema_options 
 }
 
 /* Cases written with single quotes. */
-static void judge_quoted(const struct judged *cases, size_t n_cases)
+static void judge_quoted(const struct judged *cases, size_t n_cases,
+                         const struct constrain_schema_options *options)
 {
     for (size_t i = 0; i < n_cases; i++) {
         struct judged j = cases[i];
@@ -433,9 +442,16 @@ static void judge_quoted(const struct judged *cases, size_t n_cases)
             for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
             *parts[k] = text[n++];
         }
-        judge(&j, &(struct constrain_schema_options){.generate = false});
-        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
+        judge(&j, options);
     }
+}
+
+static void judge_sets(const struct judged *cases, size_t n_cases)
+{
+    judge_quoted(cases, n_cases, &(struct constrain_schema_options){.generate = false});
+    judge_quoted(
+        cases, n_cases,
+        &(struct constrain_schema_options){.generate = true, .open = true, .any_order = true});
 }
 
 static void id_of_draft_4_names_a_schema_or_a_place_in_it(void **state)
@@ -462,7 +478,7 @@ static void id_of_draft_4_names_a_schema_or_a_place_in_it(void **state)
          {"[2]"}},
         {"{'properties':{'id':{'const':1}}}", {"{'id':1}"}, {"{'id':2}"}},
     };
-    judge_quoted(cases, sizeof cases / sizeof cases[0]);
+    judge_sets(cases, sizeof cases / sizeof cases[0]);
 }
 
 static void older_drafts_and_wrappers_mean_what_they_say(void **state)
@@ -532,7 +548,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
          {"1"},
          {"2"}},
     };
-    judge_quoted(cases, sizeof cases / sizeof cases[0]);
+    judge_sets(cases, sizeof cases / sizeof cases[0]);
 }
 
 /* Lengths are counters, so a large one is not slower than a small one. */
@@ -660,7 +676,7 @@ static void generation_keeps_to_named_properties(void **state)
          {"{\"a\":1}", "{\"b\":1}", "{}"},
          {"{\"c\":1}"}},
         {"{\"properties\":{\"a\":{}},\"patternProperties\":{\"^x\":{}}}",
-         {"{\"x1\":1,\"a\":1}"},
+         {"{\"a\":1,\"x1\":1}"},
          {"{\"y\":1}"}},
         /* no property is named, or others are explicitly allowed or required */
         {"{\"type\":\"object\"}", {"{\"c\":1}"}, {"1"}},
@@ -677,6 +693,65 @@ static void generation_keeps_to_named_properties(void **state)
     const struct judged open = {named, {"{\"c\":1}", "{\"a\":1,\"c\":[]}"}, {"1"}};
     judge(&open, &(struct constrain_schema_options){.generate = true, .open = true});
     judge(&open, &(struct constrain_schema_options){.generate = false});
+}
+
+/* -- the order of names -- */
+
+static void names_come_in_the_order_of_the_schema(void **state)
+{
+    (void)state;
+    static const struct judged cases[] = {
+        {"{'properties':{'b':{},'a':{},'c':{}},'required':['c']}",
+         {"{'b':1,'a':1,'c':1}", "{'a':1,'c':1}", "{'c':1}"},
+         {"{'a':1,'b':1,'c':1}", "{'c':1,'a':1}", "{'b':1}"}},
+        {"{'required':['z','b','a'],'properties':{'b':{}}}",
+         {"{'b':1,'z':1,'a':1}"},
+         {"{'z':1,'b':1,'a':1}", "{'b':1,'a':1,'z':1}"}},
+        {"{'properties':{'b':{}},'additionalProperties':{'type':'integer'},"
+         "'patternProperties':{'^x':{}}}",
+         {"{'b':1,'x1':null,'q':2}", "{'b':1,'q':2,'x1':1}", "{'q':2}"},
+         {"{'q':2,'b':1}"}},
+        {"{'$defs':{'B':{'properties':{'y':{},'x':{}}},'A':{'properties':{'q':{},'y':{}}}},"
+         "'allOf':[{'$ref':'#/$defs/A'},{'$ref':'#/$defs/B'}],'properties':{'k':{}}}",
+         {"{'q':1,'y':1,'x':1,'k':1}"},
+         {"{'k':1,'q':1}", "{'x':1,'y':1}", "{'y':1,'q':1}"}},
+        {"{'anyOf':[{'properties':{'t':{'const':1},'b':{},'a':{}},'required':['t']},"
+         "{'properties':{'a':{},'b':{},'t':{'const':2}},'required':['t']}]}",
+         {"{'t':1,'b':0,'a':0}", "{'a':0,'b':0,'t':2}"},
+         {"{'t':2,'a':0}", "{'a':0,'b':0,'t':1}"}},
+        {"{'oneOf':[{'properties':{'t':{'const':1},'b':{},'a':{}},'required':['t'],"
+         "'additionalProperties':false},{'properties':{'a':{},'b':{},'t':{'const':2}},"
+         "'required':['t'],'additionalProperties':false}]}",
+         {"{'t':1,'b':0,'a':0}", "{'a':0,'b':0,'t':2}"},
+         {"{'t':2,'a':0}", "{'t':1,'a':0,'b':0}", "{'a':0,'b':0,'t':1}"}},
+        {"{'allOf':[{'properties':{'p':{'properties':{'b':{}}}}},"
+         "{'properties':{'p':{'properties':{'a':{}}}}}]}",
+         {"{'p':{'b':1,'a':1}}"},
+         {"{'p':{'a':1,'b':1}}"}},
+        {"{'properties':{'k':{}},'if':{'properties':{'k':{'const':1}},'required':['k']},"
+         "'then':{'properties':{'z':{},'m':{}},'required':['m']}}",
+         {"{'k':1,'z':0,'m':0}", "{'k':2}"},
+         {"{'k':1,'m':0,'z':0}", "{'m':0,'k':1}"}},
+        {"{'properties':{'a':{},'b':{}},'dependentSchemas':{'a':{'properties':{'d':{},'c':{}},"
+         "'required':['c']}}}",
+         {"{'a':1,'b':1,'d':1,'c':1}", "{'b':1}"},
+         {"{'a':1,'c':1,'b':1}", "{'a':1,'c':1,'d':1}"}},
+        {"{'const':{'b':1,'a':{'d':1,'c':2}}}",
+         {"{'b':1,'a':{'d':1,'c':2}}"},
+         {"{'a':{'d':1,'c':2},'b':1}", "{'b':1,'a':{'c':2,'d':1}}"}},
+        /* only names that leave enough others may be left out */
+        {"{'properties':{'a':{},'b':{},'c':{}},'additionalProperties':false,'minProperties':2}",
+         {"{'a':1,'c':1}", "{'b':1,'c':1}"},
+         {"{'c':1", "{'c':1,'b':1}"}},
+        {"{'properties':{'a':{},'b':{}},'not':{'patternProperties':{'^a':{'type':'null'}}}}",
+         {"{'a':1,'b':1}", "{'a':1}"},
+         {"{'b':1}", "{'b':1,'a':1}", "{'a':null}"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        judge_quoted(&cases[i], 1, &(struct constrain_schema_options){.generate = true});
+    const struct judged any = {cases[0].schema, {"{'c':1,'a':1,'b':1}"}, {"{'b':1}"}};
+    judge_quoted(&any, 1, &(struct constrain_schema_options){.generate = true, .any_order = true});
+    judge_quoted(&any, 1, &(struct constrain_schema_options){.generate = false});
 }
 
 /* -- options -- */
@@ -696,7 +771,11 @@ static void lenient_keywords_restrict_nothing(void **state)
     c = constraint_json_object(true, &err);
     assert_non_null(c);
     assert_true(accepts(c, "{\"a\": [1, 2]}", 13));
-    assert_false(accepts(c, "{\"a\":     1}", 12)); /* long white space is not generated */
+    static const char *const spaced[] = {"{ \"a\":1}",  "{\"a\" :1}", "{\"a\":  1}",
+                                         "{\"a\":\n1}", "{\"a\":1 }", "{\"a\":[1,\n2]}",
+                                         "{\"a\":[ ]}", "{\n\"a\":1}"};
+    for (size_t i = 0; i < sizeof spaced / sizeof spaced[0]; i++)
+        assert_false(accepts(c, spaced[i], strlen(spaced[i])));
     constraint_free(c);
     assert_null(compile("false", 5, true, &err));
     assert_int_equal(err.code, BASE_USAGE);
@@ -715,6 +794,7 @@ int main(void)
         cmocka_unit_test(many_properties_are_exact),
         cmocka_unit_test(many_texts_and_repetitions_are_exact),
         cmocka_unit_test(generation_keeps_to_named_properties),
+        cmocka_unit_test(names_come_in_the_order_of_the_schema),
         cmocka_unit_test(lenient_keywords_restrict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

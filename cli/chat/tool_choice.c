@@ -301,7 +301,8 @@ bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat
                           const struct cli_model *model, struct cli_generation *g,
                           struct base_error *err)
 {
-    const struct constrain_schema_options o = {.generate = true};
+    const struct constrain_schema_options o = {.generate = true,
+                                               .any_order = values->schema_any_order};
     struct form form = {.call = BASE_BUFFER_INIT};
     struct parts parts = {0};
     if (!values->tool_choice || strcmp(values->tool_choice, "auto") == 0) return true;

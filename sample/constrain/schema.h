@@ -130,8 +130,12 @@ struct constrain_object {
     uint64_t required[CONSTRAIN_SEEN_WORDS]; /* bits of known names, then of marks */
     uint32_t n_required;                     /* names only */
     uint32_t min, max;
+    uint32_t n_key; /* known names, in the order of generation */
+    uint32_t rest;  /* index into label[], if the order matters: for the names from k on, the marks
+                     * that they can add, and how many of them may come; [n_key + 1] of each */
     bool alive;
 };
+enum { CONSTRAIN_MANY_NAMES = 1 << 30 }; /* no limit on names that the schema does not mention */
 enum { CONSTRAIN_MAX_MARKS = 6 };
 /* The mark "a name that the schema does not mention has occurred". If a number of properties is
  * required, at most one such name is generated, because a second one could repeat the first, and
@@ -158,6 +162,8 @@ struct constrain_place {
 
 struct constrain_schema {
     bool generate, open;        /* as in constrain_schema_options */
+    bool ordered;               /* names come in the order of an object's known names */
+    uint64_t *rank, last_rank;  /* [n_formula]: order of the formulas of the places so far */
     const char *lenient_advice; /* the caller's; only while compiling */
     struct constrain_json json;
     struct constrain_formula *formula;
@@ -286,6 +292,10 @@ bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *l
 
 /* -- compiling (schema_place.c, schema_object.c) -- */
 
+/* Gives ranks, larger than all earlier ones, to the formulas that the literals lead to, in the
+ * order in which the schema mentions them. */
+bool constrain_schema_rank(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                           struct base_error *err);
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err);
 /* Marks the objects, arrays and places that at least one value satisfies. */

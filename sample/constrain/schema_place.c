@@ -393,7 +393,8 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
         c.type = (enum constrain_type)type;
         c.found = (struct constrain_slice){s->n_index, 0};
         c.any = false;
-        bool ok = constrain_schema_expand(s, lits, n, c.type, leaf, &c, err);
+        bool ok = (type != CONSTRAIN_IS_OBJECT || constrain_schema_rank(s, lits, n, err)) &&
+                  constrain_schema_expand(s, lits, n, c.type, leaf, &c, err);
         free(lits);
         if (!ok) return false;
         c.found.count = s->n_index - c.found.at;
@@ -443,6 +444,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
     uint32_t root;
     s->generate = options->generate;
     s->open = options->open;
+    s->ordered = options->generate && !options->any_order;
     s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;

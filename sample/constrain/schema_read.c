@@ -751,16 +751,26 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
     return refuse(r, v);
 }
 
+static void reverse(uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const uint32_t first = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = first;
+    }
+}
+
 static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
 {
     uint32_t lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, 1, &lit, r->err)) return false;
     if (!schema_at(r, json_root, root)) return false;
     while (r->n_todo) {
-        uint32_t json = r->todo[--r->n_todo];
+        uint32_t json = r->todo[--r->n_todo], first = r->n_todo;
         r->n_lit = 0;
         for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling)
             if (!read_keyword(r, json, c)) return false;
+        reverse(r->todo + first, r->n_todo - first); /* the first subschema is read next */
         if (!constrain_schema_set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err))
             return false;
     }
