@@ -5,7 +5,8 @@
 #include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,8 @@ static bool add_number(struct cli_batch_profile *p, const struct cli_option *o, 
 {
     char text[64];
     const bool whole = json_is_integer(value);
+    const char *kept = text_json_number(value);
+    if (kept && o->kind == CLI_REAL) return add_setting(p, o, kept, strlen(kept), err);
     if (!whole && (o->kind == CLI_INTEGER || !json_is_real(value)))
         return fail_kind(o, o->kind == CLI_INTEGER ? "a whole number" : "a number", err);
     const int n = whole ? snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value))
@@ -111,7 +114,7 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
         return add_setting(p, o, json_string_value(value), json_string_length(value), err);
     if (json_is_array(value) && o->at == offsetof(struct cli_values, choices))
         return add_choices(p, o, value, err);
-    if (!(is_schema && (json_is_object(value) || json_is_boolean(value))) &&
+    if (!(is_schema && (text_json_is_object(value) || json_is_boolean(value))) &&
         !(is_tools && json_is_array(value)))
         return fail_kind(o,
                          is_schema  ? "a schema, nor the text of one"
@@ -119,7 +122,7 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
                                     : "a text",
                          err);
     struct base_buffer text = BASE_BUFFER_INIT;
-    cli_json_add(&text, value);
+    text_json_write(&text, value, false);
     const bool ok = cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
     base_buffer_free(&text);
     return ok;
@@ -136,7 +139,7 @@ static bool add_variables(struct cli_batch_profile *p, const struct cli_option *
     {
         struct base_buffer text = BASE_BUFFER_INIT;
         base_buffer_add_format(&text, "%s=", name);
-        cli_json_add(&text, value);
+        text_json_write(&text, value, false);
         const bool ok =
             cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
         base_buffer_free(&text);
@@ -149,7 +152,7 @@ static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, co
                      struct base_error *err)
 {
     if (json_is_string(value)) return add_text(p, o, value, err);
-    if (json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
+    if (text_json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
         return add_variables(p, o, value, err);
     if (json_is_array(value) && json_array_size(value) == 0) return add_setting(p, o, NULL, 0, err);
     if (!json_is_array(value)) return fail_kind(o, "a text or a list of texts", err);
@@ -289,7 +292,7 @@ static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const j
                                             struct base_error *err)
 {
     struct base_buffer key = BASE_BUFFER_INIT;
-    cli_json_add_sorted(&key, options);
+    text_json_write(&key, options, true);
     struct cli_batch_profile *p = NULL;
     if (!cli_buffer_check(&key, err)) goto failed;
     for (struct cli_batch_profile **at = &c->profile; *at; at = &(*at)->next)
@@ -475,8 +478,10 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
 {
     t->line = cli_json_parse(line, size, "JSON", err);
     if (!t->line) return false;
-    if (!json_is_object(t->line))
+    if (!text_json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
+    if (json_object_get(t->line, "id")) cli_json_add_own(&t->id, t->line, line, size, "id");
+    if (!cli_buffer_check(&t->id, err)) return false;
     if (cli_json_member(t->line, "prompt") || cli_json_member(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
@@ -502,6 +507,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
 {
     if (t->profile) t->profile->n_texts--;
     json_decref(t->line);
+    base_buffer_free(&t->id);
     text_ids_free(&t->ids);
     cli_chat_reply_close(&t->reply);
     cli_chat_prompt_free(&t->prompt);
@@ -547,11 +553,10 @@ static void add_escaped(struct base_buffer *out, const struct base_buffer *text)
 
 static void add_head(const struct cli_batch_text *t, struct base_buffer *out)
 {
-    const json_t *id = json_object_get(t->line, "id");
     base_buffer_add_format(out, "{\"line\":%llu", (unsigned long long)t->number);
-    if (!id) return;
+    if (t->id.size == 0) return;
     base_buffer_add_text(out, ",\"id\":");
-    cli_json_add(out, id);
+    base_buffer_add(out, t->id.data, t->id.size);
 }
 
 static void add_failure(const struct cli_batch_text *t, const struct base_error *failed,
@@ -577,7 +582,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
         json_t *message = cli_chat_reply_message(&t->reply, err);
         if (!message) return false;
         base_buffer_add_text(out, ",\"message\":");
-        cli_json_add(out, message);
+        text_json_write(out, message, false);
         json_decref(message);
     }
     base_buffer_add_format(out, ",\"stop\":\"%s\",", generate_ending_name[o->ending]);

@@ -113,8 +113,10 @@ static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *
     char too_large[40];
     *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
-    if (!constrain_decimal_count(&r->s->decimal[decimal], &count))
+    const struct constrain_decimal *d = &r->s->decimal[decimal];
+    if (d->negative || d->exponent < 0)
         return constrain_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
+    if (!constrain_decimal_count(d, &count)) count = UINT64_MAX;
     snprintf(too_large, sizeof too_large, "is more than %llu", (unsigned long long)limit);
     if (count > limit) return constrain_schema_fail(r->s, json, r->err, too_large);
     *out = (uint32_t)count;

@@ -21,6 +21,29 @@ for line in open(sys.argv[2], encoding="utf-8"):
 }
 has_python() { python3 -c 1 2>/dev/null; }
 
+begin an_id_comes_back_byte_for_byte
+cat >"$lines" <<'END'
+{"id":12345678901234567890,"prompt":"a"}
+{"prompt":"a", "id" : 0.1 }
+{"id":1e2,"prompt":"\"id\":7","x":{"id":8}}
+{"x":["id",{"id":9}],"id": {"a" : [-0, 1.50, "\u0041\"}"]}	,"prompt":"a"}
+{"\u0069d":0.10,"prompt":"a"}
+END
+batch --predict 0
+printf '%s\n' 12345678901234567890 0.1 1e2 '{"a" : [-0, 1.50, "\u0041\"}"]}' 0.10 >"$work/ids"
+sed 's/^{"line":[0-9]*,"id":\(.*\),"\(text\|status\)".*/\1/' "$work/out" >"$work/got"
+cmp -s "$work/got" "$work/ids" || bad "other ids: $(cat "$work/got")"
+
+begin numbers_of_options_may_have_any_form
+printf '%s\n' '{"prompt":"a","predict":1,"temp":0e0,"top_p":9.0E-1}' '{"prompt":"a","seed":18446744073709551615}' \
+    '{"prompt":1e2}' '{"messages":[12345678901234567890]}' '1e2' >"$lines"
+batch
+out_like '^\{"line":1,"text":"[^"]+","stop":"limit"'
+out_like '"line":2,.*seed: is not a whole number from -1'
+out_like '"line":3,.*prompt: is no text'
+out_like '"line":4,.*message 1: it is not an object'
+out_like '"line":5,.*the line is not a JSON object'
+
 begin a_line_in_a_line_out
 cat >"$lines" <<'END'
 {"id":"a","prompt":"The capital of France is","predict":2,"temp":0}
