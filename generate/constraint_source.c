@@ -11,7 +11,8 @@ bool generate_constraint_compile(const struct generate_constraint_source *s,
                                                     .any_order = s->any_order,
                                                     .lenient = s->lenient,
                                                     .n_lenient = s->n_lenient,
-                                                    .lenient_advice = s->lenient_advice};
+                                                    .lenient_advice = s->lenient_advice,
+                                                    .remarks = s->remarks};
     *out = NULL;
     switch (s->kind) {
     case GENERATE_CONSTRAINT_NONE:

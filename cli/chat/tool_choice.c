@@ -10,6 +10,7 @@
  * object of arguments. */
 #include "cli/chat/tool_choice.h"
 #include "cli/chat/messages.h"
+#include "cli/constrain.h"
 #include "cli/system.h"
 #include "text/chat/reply.h"
 #include "text/json/json_load.h"
@@ -200,10 +201,16 @@ static bool check_schema(const json_t *schema, const char *name,
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error wrong = BASE_ERROR_INIT;
+    char source[100];
     text_json_write(&text, schema, false);
+    struct constrain_schema_options own = *o;
+    struct constrain_remarks remarks = {0};
+    own.remarks = &remarks;
     struct constraint *c =
-        text.failed ? NULL : constraint_from_schema(text.data, text.size, o, &wrong);
+        text.failed ? NULL : constraint_from_schema(text.data, text.size, &own, &wrong);
     base_buffer_free(&text);
+    snprintf(source, sizeof source, "the parameters of '%.60s'", name);
+    cli_schema_note(&remarks, source);
     if (!c && (text.failed || wrong.code == BASE_NO_MEMORY)) return no_memory(err);
     if (!c)
         base_fail_at(err, wrong.code, "--tool-choice", -1, "the parameters of '%s': %s", name,
@@ -304,8 +311,9 @@ bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat
                           const struct cli_model *model, struct cli_generation *g,
                           struct base_error *err)
 {
-    const struct constrain_schema_options o = {.generate = true,
-                                               .any_order = values->schema_any_order};
+    struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
+    const struct constrain_schema_options o = {
+        .generate = true, .any_order = values->schema_any_order, .remarks = &ignored};
     struct form form = {.call = BASE_BUFFER_INIT};
     struct parts parts = {0};
     if (!values->tool_choice || strcmp(values->tool_choice, "auto") == 0) return true;

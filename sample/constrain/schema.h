@@ -36,7 +36,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MIN,          /* number >= decimal a, or > if b; c: from a const or enum */
     CONSTRAIN_F_MAX,          /* number <= decimal a, or < if b; c: as above */
     CONSTRAIN_F_MULTIPLE,     /* number is a multiple of decimal a */
-    CONSTRAIN_F_TEXT,         /* string is in automaton a */
+    CONSTRAIN_F_TEXT,         /* string is in automaton a, or CONSTRAIN_TEXT_UNKNOWN */
     CONSTRAIN_F_LENGTH,       /* string has at least a > 0 code points */
     CONSTRAIN_F_PROPERTY,     /* the property named by key a, if present, satisfies literal b */
     CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
@@ -50,6 +50,8 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
     CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
+/* An automaton that cannot be built: no string is generated that it accepts or refuses. */
+#define CONSTRAIN_TEXT_UNKNOWN UINT32_MAX
 enum { CONSTRAIN_LIT_TRUE = 0, CONSTRAIN_LIT_FALSE = 1 }; /* formula 0 is the empty AND */
 
 struct constrain_formula {
@@ -242,6 +244,18 @@ bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *a
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
                                               struct base_error *err);
+
+/* Stores an automaton, which the schema then owns; false if it is NULL. */
+bool constrain_schema_keep_text(struct constrain_schema *s, struct constrain_dfa *d, uint32_t *text,
+                                struct base_error *err);
+/* Store the automaton of the string children of a node, of the names of its members (`names`), or
+ * of the string that it is; and that of the regular expression in a node, or in its name. */
+bool constrain_schema_words(struct constrain_schema *s, uint32_t json, bool names, uint32_t *text,
+                            struct base_error *err);
+bool constrain_schema_regex(struct constrain_schema *s, uint32_t json, bool name, uint32_t *text,
+                            struct base_error *err);
+/* Returns the expression of a format's strings; NULL if the format is not known. */
+const char *constrain_schema_format(const char *name, size_t size);
 
 /* -- reading (schema_read.c, schema_ref.c) -- */
 
