@@ -42,6 +42,8 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
     o->ignore_eos = v->ignore_eos;
     o->show_special = show_special;
     o->all_logits = v->logprobs >= 0;
+    o->in_lines = v->json_indent >= 0;
+    o->indent = o->in_lines ? (uint32_t)v->json_indent : 0;
     if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
         !cli_constraint_open(v, true, &g->constraint, &remarks, err))
         return false;

@@ -80,7 +80,8 @@ struct cli_values {
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
+    int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
+        max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
