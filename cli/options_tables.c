@@ -427,7 +427,7 @@ const struct cli_option cli_option_table[] = {
      .help = "allow names that the schema does not mention", .at = AT(schema_open)},
     {.name = "schema-any-order", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .needs = "json-schema tool-choice",
-     .help = "allow properties in any order (default: the schema's)", .at = AT(schema_any_order)},
+     .help = "properties in any order, not the schema's", .at = AT(schema_any_order)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
      .help = "a keyword that may be unenforced; repeatable",
