@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
-#include "generate/layout.h"
+#include "generate/json_lines.h"
 #include "generate/stop.h"
 #include "generate/thought.h"
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct generate_request {
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
     struct base_buffer lines;         /* that text in lines, if the options say so */
-    struct generate_layout layout;
+    struct generate_json_lines in_lines;
     uint64_t n_decoded, n_shown; /* in bytes of the text */
     uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not reached */
     struct generate_outcome outcome;
@@ -193,8 +193,9 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
     if (!make_sampler(r, p->seed, err) ||
         (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
         return false;
-    r->layout = (struct generate_layout){.indent = o->indent};
-    if (o->in_lines && p->n_begun) generate_layout_add(&r->layout, p->begun, p->n_begun, &r->lines);
+    r->in_lines = (struct generate_json_lines){.indent = o->indent};
+    if (o->in_lines && p->n_begun)
+        generate_json_lines_add(&r->in_lines, p->begun, p->n_begun, &r->lines);
     if (r->driver && p->n_begun && !generate_driver_read(r->driver, p->begun, p->n_begun, err))
         return false;
     text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
@@ -318,7 +319,7 @@ static bool lay_out(struct generate_request *r, struct generate_piece *piece, ui
     const size_t same = before < piece->size ? (size_t)before : piece->size;
     base_buffer_clear(&r->lines);
     base_buffer_add(&r->lines, piece->text, same);
-    generate_layout_add(&r->layout, piece->text + same, piece->size - same, &r->lines);
+    generate_json_lines_add(&r->in_lines, piece->text + same, piece->size - same, &r->lines);
     piece->text = r->lines.size ? r->lines.data : "";
     piece->size = r->lines.size;
     return !r->lines.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
@@ -345,7 +346,7 @@ static bool make_piece(struct generate_request *r, struct generate_piece *piece,
 static bool begin_answer(struct generate_request *r, struct base_error *err)
 {
     r->answer_at = r->n_decoded;
-    r->layout = (struct generate_layout){.indent = r->options->indent};
+    r->in_lines = (struct generate_json_lines){.indent = r->options->indent};
     return !r->driver || generate_driver_begin(r->driver, true, err);
 }
 

@@ -87,7 +87,7 @@ static json_t *load(const char *text, size_t size, size_t flags, json_error_t *e
 
 /* ---- Numbers as they are written ---- */
 
-struct numbers { /* the numbers of a text, one after the other */
+struct numbers { /* the numbers of a text, in order */
     const char *text;
     size_t size, at, n; /* the present number is text[at..at + n) */
 };

@@ -1,14 +1,14 @@
-/* generate/layout.h: writes JSON in lines, while it is generated. Private to generate/.
+/* generate/json_lines.h: writes JSON in lines, while it is generated. Private to generate/.
  *
  * The model writes compact JSON, whose white space costs no tokens; this adds line breaks and
  * indents to the text that is shown. */
-#ifndef GENERATE_LAYOUT_H
-#define GENERATE_LAYOUT_H
+#ifndef GENERATE_JSON_LINES_H
+#define GENERATE_JSON_LINES_H
 
 #include "base/buffer.h"
 #include <stdint.h>
 
-struct generate_layout {
+struct generate_json_lines {
     uint32_t indent; /* spaces for each level */
     uint32_t depth;
     bool opened; /* after an opening bracket, before its first value */
@@ -17,7 +17,7 @@ struct generate_layout {
 
 /* Appends the next bytes of a JSON text in lines. The white space outside of its strings is
  * replaced; bytes that are no JSON are copied. */
-void generate_layout_add(struct generate_layout *l, const char *bytes, size_t size,
-                         struct base_buffer *out);
+void generate_json_lines_add(struct generate_json_lines *l, const char *bytes, size_t size,
+                             struct base_buffer *out);
 
 #endif

@@ -1,24 +1,24 @@
-/* generate/layout.c: see generate/layout.h. */
-#include "generate/layout.h"
+/* generate/json_lines.c: see generate/json_lines.h. */
+#include "generate/json_lines.h"
 #include <string.h>
 
 enum { MAX_INDENT = 1000 }; /* spaces at the beginning of a line */
 
-static void break_line(const struct generate_layout *l, struct base_buffer *out)
+static void break_line(const struct generate_json_lines *l, struct base_buffer *out)
 {
     const uint64_t width = (uint64_t)l->depth * l->indent;
     base_buffer_add(out, "\n", 1);
     for (uint64_t i = 0; i < width && i < MAX_INDENT; i++) base_buffer_add(out, " ", 1);
 }
 
-static void add_quoted(struct generate_layout *l, char c, struct base_buffer *out)
+static void add_quoted(struct generate_json_lines *l, char c, struct base_buffer *out)
 {
     base_buffer_add(out, &c, 1);
     if (!l->escaped && c == '"') l->quoted = false;
     l->escaped = !l->escaped && c == '\\';
 }
 
-static void add_plain(struct generate_layout *l, char c, struct base_buffer *out)
+static void add_plain(struct generate_json_lines *l, char c, struct base_buffer *out)
 {
     const bool closes = c == '}' || c == ']', opened = l->opened;
     if (c && strchr(" \t\r\n", c)) return;
@@ -33,8 +33,8 @@ static void add_plain(struct generate_layout *l, char c, struct base_buffer *out
     l->depth += l->opened;
 }
 
-void generate_layout_add(struct generate_layout *l, const char *bytes, size_t size,
-                         struct base_buffer *out)
+void generate_json_lines_add(struct generate_json_lines *l, const char *bytes, size_t size,
+                             struct base_buffer *out)
 {
     for (size_t i = 0; i < size; i++) (l->quoted ? add_quoted : add_plain)(l, bytes[i], out);
 }
