@@ -7,8 +7,8 @@
  *                                        float scale, float bias)
  *     {
  *         struct engine_tensor *src[] = {a};
- *         union engine_param param[] = {{.f = scale}, {.f = bias}};
- *         return engine_graph_node(g, &engine_op_scale, src, 1, param, 2);
+ *         union engine_params params = {.scale = {scale, bias}};
+ *         return engine_graph_node(g, &engine_op_scale, src, 1, &params);
  *     }
  */
 #ifndef ENGINE_GRAPH_INTERNAL_H
@@ -21,14 +21,15 @@
 
 /* ---- For builders and shape rules ---- */
 
-/* Appends the node op(src...). The first op->n_src sources are required, later ones may be NULL.
- * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
- * dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when the graph has
- * an error or this call records one: a missing source, a shape that does not fit, too many tensors.
+/* Appends the node op(src...) with params (NULL: none). The first op->n_src sources are required,
+ * later ones may be NULL. Calls the op's shape rule, then gives dst contiguous strides, unless the
+ * rule has set dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when
+ * the graph has an error or this call records one: a missing source, a shape that does not fit, too
+ * many tensors.
  */
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
-                                        const union engine_param *param, int n_param);
+                                        const union engine_params *params);
 
 /* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions, `offset` bytes after
  * the start of a. Fails if the view exceeds the memory of `a`. */

@@ -556,7 +556,7 @@ static void an_interruption_ends_a_run(void **state)
         struct base_error err = BASE_ERROR_INIT;
         rig_one(&rig, k);
         struct engine_tensor *t = vector(&rig, 8);
-        for (int i = 0; i < 20; i++) t = engine_graph_node(rig.g, &trip, &t, 1, NULL, 0);
+        for (int i = 0; i < 20; i++) t = engine_graph_node(rig.g, &trip, &t, 1, NULL);
         engine_output(rig.g, t);
         assert_true(engine_graph_plan(rig.g, true, &err));
         atomic_store(&calls, 0);

@@ -28,8 +28,6 @@ enum {
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
-enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV, PARAM_MAX_ALIBI };
-
 /* Reserves `bytes` of scratch at *at, rounded up to cache lines. */
 static int64_t place(int64_t *at, int64_t bytes)
 {
@@ -359,9 +357,9 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .l = layout_of(dst, worker->nth),
                                 .tile = engine_tile_table(task->engine->quant.level),
                                 .attn = engine_attn_table(task->engine->quant.level),
-                                .scale = dst->param[PARAM_SCALE].f,
-                                .softcap = dst->param[PARAM_SOFTCAP].f,
-                                .max_alibi = dst->param[PARAM_MAX_ALIBI].f};
+                                .scale = dst->params.attention.scale,
+                                .softcap = dst->params.attention.softcap,
+                                .max_alibi = dst->params.attention.max_alibi};
     const struct attention_layout *l = &run.l;
     run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
@@ -398,7 +396,7 @@ static const char *attention_problem(const struct engine_tensor *dst)
     const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
     if ((!q16_k && !k->type->act) || (!q16_v && !v->type->act))
         return "a cache type without arithmetic";
-    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->param[PARAM_DV].i))
+    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->params.attention.dv))
         return "not an int16 cache of such values";
     if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
         return "rows of the cache are not contiguous";
@@ -423,7 +421,7 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
     const char *problem = attention_problem(dst);
     if (problem) return engine_shape_fail(dst, err, problem);
     const struct engine_tensor *q = dst->src[ATTENTION_Q], *v = dst->src[ATTENTION_V];
-    const int64_t dv = engine_tensor_is(v, QUANT_I8) ? dst->param[PARAM_DV].i : v->ne[0];
+    const int64_t dv = engine_tensor_is(v, QUANT_I8) ? dst->params.attention.dv : v->ne[0];
     engine_dst_shape(dst, QUANT_F32, q->ne[1] * dv, q->ne[2], 1, 1);
     return true;
 }
@@ -466,9 +464,6 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
                                        const struct engine_attention *params)
 {
     struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
-    union engine_param param[] = {[PARAM_SCALE].f = params->scale,
-                                  [PARAM_SOFTCAP].f = params->softcap,
-                                  [PARAM_DV].i = params->dv,
-                                  [PARAM_MAX_ALIBI].f = params->max_alibi};
-    return engine_graph_node(g, &engine_op_attention, src, 6, param, 4);
+    return engine_graph_node(g, &engine_op_attention, src, 6,
+                             &(union engine_params){.attention = *params});
 }

@@ -140,7 +140,6 @@ static bool mul_mat_id_glu_shape(struct engine_tensor *dst, struct base_error *e
     }
 const struct engine_op engine_op_mul_mat = PRODUCT_OP("mul_mat", 2, mul_mat_shape);
 const struct engine_op engine_op_mul_mat_id = PRODUCT_OP("mul_mat_id", 3, mul_mat_id_shape);
-/* param: the function */
 const struct engine_op engine_op_mul_mat_glu = PRODUCT_OP("mul_mat_glu", 3, mul_mat_glu_shape);
 const struct engine_op engine_op_mul_mat_id_glu =
     PRODUCT_OP("mul_mat_id_glu", 4, mul_mat_id_glu_shape);
@@ -155,7 +154,7 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
         if (!w[i]) return engine_graph_fail(g, "mul_mat: weight %d is missing", i);
         src[1 + i] = w[i];
     }
-    return engine_graph_node(g, &engine_op_mul_mat, src, 1 + n_w, NULL, 0);
+    return engine_graph_node(g, &engine_op_mul_mat, src, 1 + n_w, NULL);
 }
 
 struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
@@ -168,5 +167,5 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
                                         struct engine_tensor *x, struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {x, w, ids};
-    return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL, 0);
+    return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL);
 }

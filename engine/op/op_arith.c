@@ -72,7 +72,7 @@ static struct engine_tensor *binary(struct engine_graph *g, const struct engine_
                                     struct engine_tensor *a, struct engine_tensor *b)
 {
     struct engine_tensor *src[] = {a, b};
-    return engine_graph_node(g, op, src, 2, NULL, 0);
+    return engine_graph_node(g, op, src, 2, NULL);
 }
 
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
@@ -117,30 +117,30 @@ static bool map_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-static void scale_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+static void scale_piece(const struct engine_vec *vec, const union engine_params *params, int64_t n,
                         const float *x, float *out)
 {
-    vec->scale(n, x, param[0].f, param[1].f, out);
+    vec->scale(n, x, params->scale.scale, params->scale.bias, out);
 }
 
-static void clamp_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+static void clamp_piece(const struct engine_vec *vec, const union engine_params *params, int64_t n,
                         const float *x, float *out)
 {
-    vec->clamp(n, x, param[0].f, param[1].f, out);
+    vec->clamp(n, x, params->clamp.low, params->clamp.high, out);
 }
 
-static void softcap_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
-                          const float *x, float *out)
+static void softcap_piece(const struct engine_vec *vec, const union engine_params *params,
+                          int64_t n, const float *x, float *out)
 {
-    vec->scale(n, x, 1.0f / param[0].f, 0.0f, out);
+    vec->scale(n, x, 1.0f / params->softcap, 0.0f, out);
     vec->unary[ENGINE_TANH](n, out, out);
-    vec->scale(n, out, param[0].f, 0.0f, out);
+    vec->scale(n, out, params->softcap, 0.0f, out);
 }
 
-static void unary_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+static void unary_piece(const struct engine_vec *vec, const union engine_params *params, int64_t n,
                         const float *x, float *out)
 {
-    vec->unary[param[0].i](n, x, out);
+    vec->unary[params->unary](n, x, out);
 }
 
 static void scale_run(const struct engine_task *task, struct engine_tensor *dst)
@@ -172,35 +172,28 @@ const struct engine_op engine_op_softcap =
 const struct engine_op engine_op_unary =
     ENGINE_ROWS_OP("unary", 1, map_shape, engine_scratch_pieces, unary_run, .in_place = true);
 
-/* param: scale, bias */
 struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a, float scale,
                                    float bias)
 {
-    union engine_param param[] = {{.f = scale}, {.f = bias}};
-    return engine_graph_node(g, &engine_op_scale, &a, 1, param, 2);
+    return engine_graph_node(g, &engine_op_scale, &a, 1,
+                             &(union engine_params){.scale = {scale, bias}});
 }
 
-/* param: lo, hi */
 struct engine_tensor *engine_clamp(struct engine_graph *g, struct engine_tensor *a, float lo,
                                    float hi)
 {
-    union engine_param param[] = {{.f = lo}, {.f = hi}};
-    return engine_graph_node(g, &engine_op_clamp, &a, 1, param, 2);
+    return engine_graph_node(g, &engine_op_clamp, &a, 1, &(union engine_params){.clamp = {lo, hi}});
 }
 
-/* param: cap */
 struct engine_tensor *engine_softcap(struct engine_graph *g, struct engine_tensor *a, float cap)
 {
-    union engine_param param[] = {{.f = cap}};
-    return engine_graph_node(g, &engine_op_softcap, &a, 1, param, 1);
+    return engine_graph_node(g, &engine_op_softcap, &a, 1, &(union engine_params){.softcap = cap});
 }
 
-/* param: the function */
 struct engine_tensor *engine_unary(struct engine_graph *g, struct engine_tensor *a,
                                    enum engine_unary f)
 {
-    union engine_param param[] = {{.i = f}};
-    return engine_graph_node(g, &engine_op_unary, &a, 1, param, 1);
+    return engine_graph_node(g, &engine_op_unary, &a, 1, &(union engine_params){.unary = f});
 }
 
 /* ---- Gated units ---- */
@@ -214,17 +207,15 @@ static bool glu_shape(struct engine_tensor *dst, struct base_error *err)
 
 static void glu_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.glu[dst->param[0].i]);
+    binary_run(task, dst, task->engine->vec.glu[dst->params.unary]);
 }
 
 const struct engine_op engine_op_glu =
     ENGINE_ROWS_OP("glu", 2, glu_shape, engine_scratch_pieces, glu_run, .in_place = true);
 
-/* param: the function */
 struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,
                                  struct engine_tensor *up, enum engine_unary f)
 {
     struct engine_tensor *src[] = {gate, up};
-    union engine_param param[] = {{.i = f}};
-    return engine_graph_node(g, &engine_op_glu, src, 2, param, 1);
+    return engine_graph_node(g, &engine_op_glu, src, 2, &(union engine_params){.unary = f});
 }

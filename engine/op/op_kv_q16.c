@@ -7,8 +7,6 @@
 _Static_assert((int)ENGINE_KV_Q16_GROUP == (int)ENGINE_ATTN_GROUP, "the groups of attention");
 _Static_assert((int)ENGINE_KV_Q16_ALIGN == (int)ENGINE_ATTN_SUB, "the sub-blocks of attention");
 
-enum { PARAM_WHAT, PARAM_AS };
-
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size)
 {
     return what == ENGINE_KV_Q16_KEYS ? engine_attn_key_bytes(size) : engine_attn_value_bytes(size);
@@ -28,8 +26,8 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
 {
     struct engine_tensor *cache = dst->src[1];
     const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];
-    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
-    const enum engine_kv_q16 what = (enum engine_kv_q16)dst->param[PARAM_WHAT].i;
+    const struct quant_type *as = quant_type_by_id(dst->params.set_kv_q16.as);
+    const enum engine_kv_q16 what = dst->params.set_kv_q16.what;
     if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_is(slots, QUANT_I32))
         return engine_shape_fail(dst, err, "rows must be F32 and slots I32");
     if (!as || !as->encode || x->ne[0] % as->block_len)
@@ -56,7 +54,7 @@ static int64_t set_kv_q16_scratch(const struct engine_tensor *dst, int n_threads
 static void set_row(const struct engine_task *task, struct engine_tensor *dst, int64_t slot,
                     struct engine_piece at)
 {
-    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
+    const struct quant_type *as = quant_type_by_id(dst->params.set_kv_q16.as);
     const struct engine_tensor *x = dst->src[0];
     const int64_t d = x->ne[0];
     float *rounded = engine_scratch_buffer(task, d + 1, BUFFER_ROUNDED);
@@ -67,7 +65,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     task->engine->quant.type[as->id].encode(d, row, codes);
     task->engine->quant.type[as->id].decode(0, d, codes, rounded);
     const struct engine_attn *attn = engine_attn_table(task->engine->quant.level);
-    if (dst->param[PARAM_WHAT].i == ENGINE_KV_Q16_KEYS) {
+    if (dst->params.set_kv_q16.what == ENGINE_KV_Q16_KEYS) {
         const float scale = attn->row(d, rounded, ENGINE_ATTN_KEY, codes);
         engine_attn_key_put(d, codes, scale, group, slot % ENGINE_ATTN_GROUP);
     } else {
@@ -111,6 +109,6 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
                                         struct engine_tensor *slots, enum quant_id as)
 {
     struct engine_tensor *src[] = {x, cache, slots};
-    union engine_param param[] = {{.i = what}, {.i = as}};
-    return engine_graph_node(g, &engine_op_set_kv_q16, src, 3, param, 2);
+    return engine_graph_node(g, &engine_op_set_kv_q16, src, 3,
+                             &(union engine_params){.set_kv_q16 = {what, as}});
 }

@@ -62,11 +62,10 @@ static bool copy_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* param: the type */
 static bool cast_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *a = dst->src[0];
-    engine_dst_like(dst, (enum quant_id)dst->param[0].i, a);
+    engine_dst_like(dst, dst->params.cast, a);
     if (!dst->type || !convertible(a, dst))
         return engine_shape_fail(dst, err, "no conversion to this type");
     if (a->ne[0] % dst->type->block_len != 0)
@@ -82,8 +81,7 @@ const struct engine_op engine_op_cast =
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
                                   enum quant_id type)
 {
-    union engine_param param[] = {{.i = (int32_t)type}};
-    return engine_graph_node(g, &engine_op_cast, &a, 1, param, 1);
+    return engine_graph_node(g, &engine_op_cast, &a, 1, &(union engine_params){.cast = type});
 }
 
 struct engine_tensor *engine_cont(struct engine_graph *g, struct engine_tensor *a)
@@ -98,7 +96,7 @@ struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *
     if (a && dst && !engine_tensor_same_shape(a, dst))
         a = engine_reshape(g, engine_cont(g, a), ENGINE_DIMS, dst->ne);
     struct engine_tensor *src[] = {a, dst};
-    return engine_graph_node(g, &engine_op_copy, src, 2, NULL, 0);
+    return engine_graph_node(g, &engine_op_copy, src, 2, NULL);
 }
 
 /* ---- Rows by index ---- */
@@ -156,7 +154,7 @@ struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {table, ids};
-    return engine_graph_node(g, &engine_op_get_rows, src, 2, NULL, 0);
+    return engine_graph_node(g, &engine_op_get_rows, src, 2, NULL);
 }
 
 /* table [B3][B2][n][E], a [B3][B2][T][E], ids [B3 or 1][B2 or 1][T]. */
@@ -215,16 +213,15 @@ struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *a, struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {a, table, ids};
-    return engine_graph_node(g, &engine_op_set_rows, src, 3, NULL, 0);
+    return engine_graph_node(g, &engine_op_set_rows, src, 3, NULL);
 }
 
 /* ---- Concat, repeat, pad: dst is contiguous F32 ---- */
 
-/* param: the dimension */
 static bool concat_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *a = dst->src[0], *b = dst->src[1];
-    int dim = dst->param[0].i;
+    int dim = dst->params.concat;
     if (!engine_type_computes(a) || !engine_type_computes(b))
         return engine_shape_fail(dst, err, "no arithmetic for this type");
     if (dim < 0 || dim >= ENGINE_DIMS) return engine_shape_fail(dst, err, "no such dimension");
@@ -255,7 +252,7 @@ static void row_into(const struct engine_task *task, const struct engine_tensor 
 static void concat_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *a = dst->src[0], *b = dst->src[1];
-    int dim = dst->param[0].i;
+    int dim = dst->params.concat;
     int64_t first, last;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
@@ -282,8 +279,7 @@ struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *b, int dim)
 {
     struct engine_tensor *src[] = {a, b};
-    union engine_param param[] = {{.i = dim}};
-    return engine_graph_node(g, &engine_op_concat, src, 2, param, 1);
+    return engine_graph_node(g, &engine_op_concat, src, 2, &(union engine_params){.concat = dim});
 }
 
 /* Only the shape of source 1 is used. */
@@ -297,11 +293,11 @@ static bool repeat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-static void repeat_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+static void repeat_piece(const struct engine_vec *vec, const union engine_params *params, int64_t n,
                          const float *x, float *out)
 {
     (void)vec;
-    (void)param;
+    (void)params;
     memcpy(out, x, (size_t)n * sizeof *x);
 }
 
@@ -317,17 +313,17 @@ struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *like)
 {
     struct engine_tensor *src[] = {a, like};
-    return engine_graph_node(g, &engine_op_repeat, src, 2, NULL, 0);
+    return engine_graph_node(g, &engine_op_repeat, src, 2, NULL);
 }
 
-/* param: number of zeros after each dimension */
 static bool pad_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *a = dst->src[0];
     if (!engine_type_computes(a)) return engine_shape_fail(dst, err, "no arithmetic for this type");
     engine_dst_like(dst, QUANT_F32, a);
     for (int d = 0; d < ENGINE_DIMS; d++)
-        if (dst->param[d].i < 0 || __builtin_add_overflow(a->ne[d], dst->param[d].i, &dst->ne[d]))
+        if (dst->params.pad[d] < 0 ||
+            __builtin_add_overflow(a->ne[d], dst->params.pad[d], &dst->ne[d]))
             return engine_shape_fail(dst, err, "impossible padding");
     return true;
 }
@@ -355,11 +351,7 @@ const struct engine_op engine_op_pad =
 struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
                                  const int64_t *after)
 {
-    union engine_param param[ENGINE_DIMS];
-    for (int d = 0; d < ENGINE_DIMS; d++) {
-        if (after[d] < 0 || after[d] > INT32_MAX)
-            return engine_graph_fail(g, "pad: impossible padding");
-        param[d].i = (int32_t)after[d];
-    }
-    return engine_graph_node(g, &engine_op_pad, &a, 1, param, ENGINE_DIMS);
+    return engine_graph_node(
+        g, &engine_op_pad, &a, 1,
+        &(union engine_params){.pad = {after[0], after[1], after[2], after[3]}});
 }

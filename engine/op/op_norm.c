@@ -30,8 +30,7 @@ static bool row_shape(struct engine_tensor *dst, struct base_error *err)
 static struct engine_tensor *row_node(struct engine_graph *g, const struct engine_op *op,
                                       struct engine_tensor *a, float eps)
 {
-    union engine_param param[] = {{.f = eps}};
-    return engine_graph_node(g, op, &a, 1, param, 1);
+    return engine_graph_node(g, op, &a, 1, &(union engine_params){.norm = {.eps = eps}});
 }
 
 /* ---- norm, rms_norm, l2_norm ---- */
@@ -74,20 +73,20 @@ static void norm_row(const struct engine_task *task, const struct engine_tensor 
     const float n = (float)at->n, mean = vec->sum(at->n, x) / n;
     vec->scale(at->n, x, 1.0f, -mean, out);
     const float variance = vec->sum_sqr(at->n, out) / n;
-    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->param[0].f), out);
+    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->params.norm.eps), out);
 }
 
 static void rms_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                          const struct engine_piece *at, const float *x, float *out)
 {
     const float mean = task->engine->vec.sum_sqr(at->n, x) / (float)at->n;
-    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->param[0].f), out);
+    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->params.norm.eps), out);
 }
 
 static void l2_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *out)
 {
-    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->param[0].f;
+    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->params.norm.eps;
     /* This form of the comparison propagates NaN. */
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
@@ -112,13 +111,11 @@ const struct engine_op engine_op_norm =
 const struct engine_op engine_op_rms_norm =
     ENGINE_ROWS_OP("rms_norm", 1, row_shape, engine_scratch_rows, rms_norm_run, .in_place = true);
 
-/* param: eps */
 struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
 {
     return row_node(g, &engine_op_norm, a, eps);
 }
 
-/* param: eps */
 struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
 {
     return row_node(g, &engine_op_rms_norm, a, eps);
@@ -127,7 +124,6 @@ struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tens
 const struct engine_op engine_op_l2_norm =
     ENGINE_ROWS_OP("l2_norm", 1, row_shape, engine_scratch_rows, l2_norm_run, .in_place = true);
 
-/* param: eps */
 struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
 {
     return row_node(g, &engine_op_l2_norm, a, eps);
@@ -137,7 +133,7 @@ struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tenso
 
 static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
 {
-    int groups = dst->param[1].i;
+    int groups = dst->params.norm.n_groups;
     if (groups < 1 || groups > dst->src[0]->ne[1])
         return engine_shape_fail(dst, err, "impossible number of groups");
     return row_shape(dst, err);
@@ -160,7 +156,7 @@ static void one_group(const struct engine_task *task, struct engine_tensor *dst,
         vec->scale(at.n, x, 1.0f, -(sum / n), out);
         squares += vec->sum_sqr(at.n, out);
     }
-    float r = 1.0f / sqrtf(squares / n + dst->param[0].f);
+    float r = 1.0f / sqrtf(squares / n + dst->params.norm.eps);
     for (at.i1 = first; at.i1 < last; at.i1++) {
         float *out = engine_piece_out(dst, &at);
         vec->scale_mul(at.n, out, r, NULL, out);
@@ -169,7 +165,7 @@ static void one_group(const struct engine_task *task, struct engine_tensor *dst,
 
 static void group_norm_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    int64_t size = (dst->ne[1] + dst->param[1].i - 1) / dst->param[1].i;
+    int64_t size = (dst->ne[1] + dst->params.norm.n_groups - 1) / dst->params.norm.n_groups;
     int64_t groups = (dst->ne[1] + size - 1) / size, first, last;
     engine_task_rows(task, groups * dst->ne[2] * dst->ne[3], &first, &last);
     for (int64_t k = first; k < last; k++) {
@@ -184,12 +180,11 @@ static void group_norm_run(const struct engine_task *task, struct engine_tensor 
 const struct engine_op engine_op_group_norm = ENGINE_ROWS_OP(
     "group_norm", 1, group_norm_shape, engine_scratch_rows, group_norm_run, .in_place = true);
 
-/* param: eps, n_groups */
 struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
                                         int n_groups, float eps)
 {
-    union engine_param param[] = {{.f = eps}, {.i = n_groups}};
-    return engine_graph_node(g, &engine_op_group_norm, &a, 1, param, 2);
+    return engine_graph_node(g, &engine_op_group_norm, &a, 1,
+                             &(union engine_params){.norm = {eps, n_groups}});
 }
 
 /* ---- sum_rows ---- */
@@ -219,5 +214,5 @@ const struct engine_op engine_op_sum_rows =
 
 struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a)
 {
-    return engine_graph_node(g, &engine_op_sum_rows, &a, 1, NULL, 0);
+    return engine_graph_node(g, &engine_op_sum_rows, &a, 1, NULL);
 }

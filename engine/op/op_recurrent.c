@@ -272,7 +272,7 @@ struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *spans)
 {
     struct engine_tensor *src[] = {table, x, taps, spans};
-    return engine_graph_node(g, &engine_op_ssm_conv, src, 4, NULL, 0);
+    return engine_graph_node(g, &engine_op_ssm_conv, src, 4, NULL);
 }
 
 /* ---- ssm_scan ---- */
@@ -332,7 +332,7 @@ struct engine_tensor *engine_ssm_scan(struct engine_graph *g, struct engine_tens
                                       struct engine_tensor *c, struct engine_tensor *spans)
 {
     struct engine_tensor *src[] = {table, x, dt, a, b, c, spans};
-    return engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL, 0);
+    return engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL);
 }
 
 /* ---- wkv6 ---- */
@@ -387,7 +387,7 @@ struct engine_tensor *engine_wkv6(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *table, struct engine_tensor *spans)
 {
     struct engine_tensor *src[] = {k, v, r, bonus, decay, table, spans};
-    return engine_graph_node(g, &engine_op_wkv6, src, 7, NULL, 0);
+    return engine_graph_node(g, &engine_op_wkv6, src, 7, NULL);
 }
 
 /* ---- wkv7 ---- */
@@ -439,7 +439,7 @@ struct engine_tensor *engine_wkv7(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *spans)
 {
     struct engine_tensor *src[] = {r, decay, k, v, a, b, table, spans};
-    return engine_graph_node(g, &engine_op_wkv7, src, 8, NULL, 0);
+    return engine_graph_node(g, &engine_op_wkv7, src, 8, NULL);
 }
 
 /* ---- gated_delta ---- */
@@ -498,5 +498,5 @@ struct engine_tensor *engine_gated_delta(struct engine_graph *g, struct engine_t
                                          struct engine_tensor *table, struct engine_tensor *spans)
 {
     struct engine_tensor *src[] = {q, k, v, gate, beta, table, spans};
-    return engine_graph_node(g, &engine_op_gated_delta, src, 7, NULL, 0);
+    return engine_graph_node(g, &engine_op_gated_delta, src, 7, NULL);
 }

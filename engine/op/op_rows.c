@@ -172,7 +172,7 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
 /* ---- Elementwise ---- */
 
 void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
-                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                       void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out))
 {
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
@@ -181,6 +181,6 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
-        f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
+        f(&task->engine->vec, &dst->params, at.n, x, engine_piece_out(dst, &at));
     }
 }

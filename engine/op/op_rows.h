@@ -42,9 +42,9 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer);
 
 /* Runs f on each of this worker's pieces of dst; x: the piece's floats of source 0, repeated as
- * needed; param: the node's parameters. */
+ * needed; params: the node's parameters. */
 void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
-                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                       void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out));
 
 /* The scratch size for n_buffers buffers of `floats` floats per worker, and this worker's buffer

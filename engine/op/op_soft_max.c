@@ -64,9 +64,9 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(e, dst->src[0], &at, buffer);
         float *s = engine_piece_out(dst, &at), sink;
-        e->vec.scale(at.n, x, dst->param[0].f, 0.0f, s);
+        e->vec.scale(at.n, x, dst->params.soft_max.scale, 0.0f, s);
         if (mask) {
-            float slope = alibi_slope(dst->param[1].f, at.i2, dst->ne[2]);
+            float slope = alibi_slope(dst->params.soft_max.max_bias, at.i2, dst->ne[2]);
             e->vec.mad(at.n, engine_piece_load(e, mask, &at, buffer_mask), slope, s);
         }
         if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);
@@ -77,14 +77,13 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
 const struct engine_op engine_op_soft_max = ENGINE_ROWS_OP(
     "soft_max", 1, soft_max_shape, engine_scratch_rows, soft_max_run, .in_place = true);
 
-/* param: scale, max_bias */
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *mask, struct engine_tensor *sinks,
                                       float scale, float max_bias)
 {
     struct engine_tensor *src[] = {a, mask, sinks};
-    union engine_param param[] = {{.f = scale}, {.f = max_bias}};
-    return engine_graph_node(g, &engine_op_soft_max, src, 3, param, 2);
+    return engine_graph_node(g, &engine_op_soft_max, src, 3,
+                             &(union engine_params){.soft_max = {scale, max_bias}});
 }
 
 /* ---- argsort, top_k ---- */
@@ -144,19 +143,18 @@ static void argsort_run(const struct engine_task *task, struct engine_tensor *ds
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
-        sort_row(x, at.n, dst->param[0].i, out, buffer_ids);
+        sort_row(x, at.n, dst->params.argsort, out, buffer_ids);
     }
 }
 
 const struct engine_op engine_op_argsort =
     ENGINE_ROWS_OP("argsort", 1, argsort_shape, engine_scratch_rows, argsort_run);
 
-/* param: whether descending */
 struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
                                      bool descending)
 {
-    union engine_param param[] = {{.i = descending}};
-    return engine_graph_node(g, &engine_op_argsort, &a, 1, param, 1);
+    return engine_graph_node(g, &engine_op_argsort, &a, 1,
+                             &(union engine_params){.argsort = descending});
 }
 
 struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k)
