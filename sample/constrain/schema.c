@@ -18,7 +18,7 @@ void constrain_schema_free(struct constrain_schema *s)
     constrain_idsets_free(&s->lits);
     free(s->place), free(s->index), free(s->number), free(s->step);
     free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
-    free(s->label), free(s->bits), free(s->member), free(s->rank);
+    free(s->label), free(s->bits), free(s->member), free(s->rank), free(s->atom);
     free(s);
 }
 

@@ -85,14 +85,21 @@ bool constrain_number_accepts(const struct constrain_schema *s, const struct con
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
+struct constrain_slice {
+    uint32_t at, count;
+};
 /* The length of strings in code points. It is counted and not part of an automaton, because an
  * automaton of lengths up to 65,536 would have a million states. */
 struct constrain_length {
     uint32_t min, max; /* CONSTRAIN_NO_MAX: no maximum */
 };
+struct constrain_atom { /* a condition of a string */
+    uint32_t kind, a, negated;
+};
 struct constrain_string {
     struct constrain_dfa *dfa;
     struct constrain_length length; /* restricts only if dfa accepts any string */
+    struct constrain_slice atoms;   /* of atom[]: its conditions */
 };
 /* Maps the counts of a string to those that must be distinguished: counts that are further from a
  * bound than the length of a token are equivalent. */
@@ -108,9 +115,6 @@ static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t 
  * increases. */
 struct constrain_option {
     uint32_t place, marks;
-};
-struct constrain_slice {
-    uint32_t at, count;
 };
 struct constrain_array {
     uint32_t min, max;
@@ -188,6 +192,8 @@ struct constrain_schema {
     struct constrain_decimal *step;
     uint32_t n_step, step_room;
     struct constrain_string *string; /* 0: any */
+    struct constrain_atom *atom;
+    uint32_t n_atom, atom_room;
     uint32_t n_string, string_room;
     struct constrain_array *array;
     uint32_t n_array, array_room;

@@ -301,12 +301,46 @@ static bool keep_index(struct constrain_schema *s, uint32_t value, struct base_e
     return true;
 }
 
+static struct constrain_atom atom_of(const struct constrain_schema *s, uint32_t lit)
+{
+    const struct constrain_formula *f = &s->formula[lit / 2];
+    return (struct constrain_atom){f->kind, f->a, lit & 1};
+}
+
+/* Returns the number of the string with the same conditions; 0: there is none. */
+static uint32_t known_string(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n)
+{
+    for (uint32_t i = 1; i < s->n_string; i++) {
+        const struct constrain_slice own = s->string[i].atoms;
+        uint32_t k = 0;
+        for (; k < n && own.count == n; k++) {
+            const struct constrain_atom x = s->atom[own.at + k], y = atom_of(s, atoms[k]);
+            if (x.kind != y.kind || x.a != y.a || x.negated != y.negated) break;
+        }
+        if (k == n) return i;
+    }
+    return 0;
+}
+
+static bool keep_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       struct constrain_slice *out, struct base_error *err)
+{
+    *out = (struct constrain_slice){s->n_atom, n};
+    for (uint32_t i = 0; i < n; i++) {
+        if (!constrain_grow(&s->atom, &s->atom_room, s->n_atom, sizeof *s->atom, err)) return false;
+        s->atom[s->n_atom++] = atom_of(s, atoms[i]);
+    }
+    return true;
+}
+
 static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                         struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
     struct constrain_string string = {0};
     if (n == 0) return keep_index(s, 0, err); /* automaton 0 accepts any string */
+    const uint32_t known = known_string(s, atoms, n);
+    if (known) return keep_index(s, known, err);
     if (constrain_schema_length(s, atoms, n, &string.length)) {
         if (string.length.min > string.length.max) return true;
         string.dfa = s->string[0].dfa;
@@ -319,7 +353,8 @@ static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint3
         return base_fail(err, why.code, "line %u, column %u: %s",
                          s->json.node[s->formula[atoms[0] / 2].json].line,
                          s->json.node[s->formula[atoms[0] / 2].json].column, why.text);
-    if (!constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
+    if (!keep_atoms(s, atoms, n, &string.atoms, err) ||
+        !constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
         if (string.dfa != s->string[0].dfa) constrain_dfa_free(string.dfa);
         return false;
     }
@@ -456,7 +491,8 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
         constrain_dfa_free(any);
         return false;
     }
-    s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
+    s->string[s->n_string++] =
+        (struct constrain_string){.dfa = any, .length = {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (size_t i = 0; i < options->n_members; i++)
         if (!constrain_schema_place(s, &s->member[i], 1, &s->member[i], err)) return false;

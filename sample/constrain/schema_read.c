@@ -352,6 +352,27 @@ static bool read_pattern(struct constrain_reader *r, uint32_t owner, uint32_t v)
     return ok && demand(r, CONSTRAIN_F_TEXT, text, 0, v);
 }
 
+/* Returns in *text the automaton of a format, which is built once. */
+static bool format_at(struct constrain_reader *r, const char *expression, uint32_t v,
+                      uint32_t *text)
+{
+    const struct constrain_json_node *n = constrain_reader_at(r, v);
+    uint32_t i = 0;
+    while (i < r->n_formats && r->format[i].expression != expression) i++;
+    if (i < r->n_formats) {
+        *text = r->format[i].text;
+        return true;
+    }
+    struct constrain_dfa *d =
+        constrain_regex_dfa(expression, strlen(expression), false, n->line, n->column, r->err);
+    if (!constrain_schema_keep_text(r->s, d, text, r->err)) return false;
+    if (i == CONSTRAIN_MAX_FORMATS) return true;
+    r->format[i].expression = expression;
+    r->format[i].text = *text;
+    r->n_formats++;
+    return true;
+}
+
 /* The draft says that `format` does not restrict. Generation keeps to the formats that it knows,
  * because programs that read the text do. Values that the schema lists need no format. */
 static bool read_format(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -363,12 +384,8 @@ static bool read_format(struct constrain_reader *r, uint32_t owner, uint32_t v)
         constrain_json_member(&r->s->json, owner, "enum", 4))
         return true;
     const char *expression = constrain_schema_format(r->s->json.text.data + n->text, n->text_size);
-    if (!expression) return true;
-    return constrain_schema_keep_text(r->s,
-                                      constrain_regex_dfa(expression, strlen(expression), false,
-                                                          n->line, n->column, r->err),
-                                      &text, r->err) &&
-           demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    return !expression ||
+           (format_at(r, expression, v, &text) && demand(r, CONSTRAIN_F_TEXT, text, 0, v));
 }
 
 /* -- keywords of arrays -- */

@@ -5,6 +5,8 @@
 
 #include "sample/constrain/schema.h"
 
+enum { CONSTRAIN_MAX_FORMATS = 32 };
+
 struct constrain_reader {
     struct constrain_schema *s;
     struct constrain_refs *refs;
@@ -12,6 +14,11 @@ struct constrain_reader {
     uint32_t *lit_of;               /* [n_node]: 1 + the literal of a schema */
     uint32_t *todo, n_todo;         /* schemas that are not read yet */
     uint32_t *lit, n_lit, lit_room; /* literals of the schema that is being read */
+    struct {
+        const char *expression;
+        uint32_t text; /* its automaton */
+    } format[CONSTRAIN_MAX_FORMATS];
+    uint32_t n_formats; /* formats so far */
     struct base_error *err;
 };
 
