@@ -209,3 +209,13 @@ struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, .
     va_end(args);
     return t;
 }
+
+bool engine_type_computes(const struct engine_tensor *t)
+{
+    return t->type->act != NULL;
+}
+
+bool engine_type_stores(const struct engine_tensor *t)
+{
+    return engine_type_computes(t) && t->type->encode != NULL;
+}

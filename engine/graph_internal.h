@@ -55,6 +55,11 @@ void engine_dst_like(struct engine_tensor *dst, enum quant_id type,
 /* For shape rules of ops that write into a source: dst is all of `target`, in its memory. */
 void engine_dst_over(struct engine_tensor *dst, struct engine_tensor *target);
 
+/* True if t's type can be decoded to floats. */
+bool engine_type_computes(const struct engine_tensor *t);
+/* True if floats can also be encoded to t's type. */
+bool engine_type_stores(const struct engine_tensor *t);
+
 /* ---- Tensors ---- */
 
 enum { ENGINE_SHAPE_SIZE = 96 };
@@ -73,6 +78,18 @@ static inline bool engine_tensor_is(const struct engine_tensor *t, enum quant_id
 static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 {
     return t->view_of ? t->view_of : t;
+}
+
+/* The tensor that a run of t writes in addition to its result, or NULL. */
+static inline struct engine_tensor *engine_updated(const struct engine_tensor *t)
+{
+    return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
+}
+
+/* The number of KV slots of a cache of either kind (engine/graph.h). */
+static inline int64_t engine_kv_slots(const struct engine_tensor *cache)
+{
+    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_KV_Q16_GROUP : cache->ne[2];
 }
 
 /* ---- The graph itself: graph.c, graph_build.c, plan.c, simplify.c ---- */

@@ -29,6 +29,11 @@ struct engine_rope {
     int section[4];             /* MULTI, INTERLEAVED */
 };
 
+static inline bool engine_rope_has_sections(const struct engine_rope *rope)
+{
+    return rope->kind == ENGINE_ROPE_MULTI || rope->kind == ENGINE_ROPE_INTERLEAVED;
+}
+
 /* What a row of an int16-quantized KV cache is (engine/graph.h). */
 enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 

@@ -14,24 +14,9 @@
  *
  * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
  * weight + bias, with the roundings of the three separate ops. */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
-
-static bool row_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!engine_type_computes(dst->src[0]))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    engine_dst_like(dst, QUANT_F32, dst->src[0]);
-    return true;
-}
-
-static struct engine_tensor *row_node(struct engine_graph *g, const struct engine_op *op,
-                                      struct engine_tensor *a, float eps)
-{
-    return engine_graph_node(g, op, &a, 1, &(union engine_params){.norm = {.eps = eps}});
-}
 
 /* ---- norm, rms_norm, l2_norm ---- */
 
@@ -106,38 +91,12 @@ static void l2_norm_run(const struct engine_task *task, struct engine_tensor *ds
     rows_run(task, dst, l2_norm_row);
 }
 
-const struct engine_op engine_op_norm =
-    ENGINE_ROWS_OP("norm", 1, row_shape, engine_scratch_rows, norm_run, .in_place = true);
-const struct engine_op engine_op_rms_norm =
-    ENGINE_ROWS_OP("rms_norm", 1, row_shape, engine_scratch_rows, rms_norm_run, .in_place = true);
+ENGINE_CPU_ROWS_OP(norm, engine_scratch_rows, norm_run);
+ENGINE_CPU_ROWS_OP(rms_norm, engine_scratch_rows, rms_norm_run);
 
-struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_norm, a, eps);
-}
-
-struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_rms_norm, a, eps);
-}
-
-const struct engine_op engine_op_l2_norm =
-    ENGINE_ROWS_OP("l2_norm", 1, row_shape, engine_scratch_rows, l2_norm_run, .in_place = true);
-
-struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_l2_norm, a, eps);
-}
+ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
 
 /* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
-
-static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    int groups = dst->params.norm.n_groups;
-    if (groups < 1 || groups > dst->src[0]->ne[1])
-        return engine_shape_fail(dst, err, "impossible number of groups");
-    return row_shape(dst, err);
-}
 
 static void one_group(const struct engine_task *task, struct engine_tensor *dst,
                       struct engine_piece at, int64_t first, int64_t last)
@@ -177,24 +136,9 @@ static void group_norm_run(const struct engine_task *task, struct engine_tensor 
     }
 }
 
-const struct engine_op engine_op_group_norm = ENGINE_ROWS_OP(
-    "group_norm", 1, group_norm_shape, engine_scratch_rows, group_norm_run, .in_place = true);
-
-struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
-                                        int n_groups, float eps)
-{
-    return engine_graph_node(g, &engine_op_group_norm, &a, 1,
-                             &(union engine_params){.norm = {eps, n_groups}});
-}
+ENGINE_CPU_ROWS_OP(group_norm, engine_scratch_rows, group_norm_run);
 
 /* ---- sum_rows ---- */
-
-static bool sum_rows_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!row_shape(dst, err)) return false;
-    dst->ne[0] = 1;
-    return true;
-}
 
 static void sum_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -209,10 +153,4 @@ static void sum_rows_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_sum_rows =
-    ENGINE_ROWS_OP("sum_rows", 1, sum_rows_shape, engine_scratch_rows, sum_rows_run);
-
-struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a)
-{
-    return engine_graph_node(g, &engine_op_sum_rows, &a, 1, NULL);
-}
+ENGINE_CPU_ROWS_OP(sum_rows, engine_scratch_rows, sum_rows_run);

@@ -14,35 +14,12 @@
  *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
  *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude)
  * Rotation: engine_vec.rotate, in float. */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- The table: [T][n_rot], each row n cosines, then n sines ---- */
-
-static bool has_sections(const struct engine_rope *p)
-{
-    return p->kind == ENGINE_ROPE_MULTI || p->kind == ENGINE_ROPE_INTERLEAVED;
-}
-
-static bool table_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
-    int n_rot = dst->params.rope.n_rot;
-    const int64_t rows = positions->ne[1];
-    if (n_rot < 2 || n_rot % 2 != 0) return engine_shape_fail(dst, err, "n_rot must be even");
-    if (!(dst->params.rope.freq_base > 0.0f) || !(dst->params.rope.freq_scale > 0.0f))
-        return engine_shape_fail(dst, err, "frequency base and scale must be positive");
-    if (!engine_tensor_is(positions, QUANT_I32) || engine_tensor_rows(positions) != rows ||
-        (rows != 1 && (rows != 4 || !has_sections(&dst->params.rope))))
-        return engine_shape_fail(dst, err, "positions must be I32, one row (sections: or four)");
-    if (factors && (!engine_tensor_is(factors, QUANT_F32) || factors->ne[0] < n_rot / 2))
-        return engine_shape_fail(dst, err, "factors must be F32, one for each pair");
-    engine_dst_shape(dst, QUANT_F32, n_rot, positions->ne[0], 1, 1);
-    return true;
-}
 
 /* The pair, as a real number, that rotates `turns` times over the original context. */
 static double yarn_pair(const struct engine_rope *p, double turns)
@@ -64,7 +41,7 @@ static int position_row(const struct engine_rope *p, int pair)
 {
     int64_t total = 0;
     for (int s = 0; s < 4; s++) total += p->section[s];
-    if (!has_sections(p) || total <= 0) return 0;
+    if (!engine_rope_has_sections(p) || total <= 0) return 0;
     int64_t left = pair % total;
     int row = 0;
     if (p->kind == ENGINE_ROPE_INTERLEAVED)
@@ -103,38 +80,9 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope_table =
-    ENGINE_ROWS_OP("rope_table", 1, table_shape, NULL, table_run);
-
-/* Returns a table with these sources and parameters: one that is in the graph, or a new one. */
-static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
-                                        struct engine_tensor *factors,
-                                        const struct engine_rope *rope)
-{
-    struct engine_tensor *src[] = {positions, factors};
-    for (int i = 0; i < g->n_tensors; i++) {
-        struct engine_tensor *t = &g->tensors[i];
-        if (t->op == &engine_op_rope_table && t->src[0] == positions && t->src[1] == factors &&
-            memcmp(&t->params.rope, rope, sizeof *rope) == 0)
-            return t;
-    }
-    return engine_graph_node(g, &engine_op_rope_table, src, 2,
-                             &(union engine_params){.rope = *rope});
-}
+ENGINE_CPU_ROWS_OP(rope_table, NULL, table_run);
 
 /* ---- The rotation: x[N][T][H][D] with a table [T][n_rot] ---- */
-
-static bool rope_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *x = dst->src[0], *table = dst->src[1];
-    if (!engine_type_computes(x)) return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (table->ne[0] > x->ne[0])
-        return engine_shape_fail(dst, err, "more elements to rotate than a head has");
-    if (table->ne[1] != x->ne[2])
-        return engine_shape_fail(dst, err, "there must be one position for each token");
-    engine_dst_like(dst, QUANT_F32, x);
-    return true;
-}
 
 static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -153,13 +101,4 @@ static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope =
-    ENGINE_ROWS_OP("rope", 2, rope_shape, engine_scratch_rows, rope_run);
-
-struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
-                                  struct engine_tensor *positions, struct engine_tensor *factors,
-                                  const struct engine_rope *rope)
-{
-    struct engine_tensor *src[] = {x, rope_table(g, positions, factors, rope)};
-    return engine_graph_node(g, &engine_op_rope, src, 2, &(union engine_params){.rope = *rope});
-}
+ENGINE_CPU_ROWS_OP(rope, engine_scratch_rows, rope_run);

@@ -75,16 +75,6 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads)
 
 /* ---- Loading ---- */
 
-bool engine_type_computes(const struct engine_tensor *t)
-{
-    return t->type->act != NULL;
-}
-
-bool engine_type_stores(const struct engine_tensor *t)
-{
-    return engine_type_computes(t) && t->type->encode != NULL;
-}
-
 /* i modulo n; the comparison is faster than a division in the usual case. */
 static int64_t wrapped(int64_t i, int64_t n)
 {
