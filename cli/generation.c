@@ -47,7 +47,7 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
     if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
         !cli_constraint_open(v, true, &g->constraint, &remarks, err))
         return false;
-    if (!g->is_trial) cli_schema_note(&remarks, "--json-schema");
+    if (!g->no_notes) cli_schema_note(&remarks, "--json-schema");
     o->constraint = g->constraint;
     return cli_seed_pick(v->seed, &o->sample.seed, err);
 }

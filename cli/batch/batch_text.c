@@ -254,6 +254,8 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
         return false;
     p->values.escape = false; /* escapes are bytes already */
     const bool special = p->values.special || p->values.chat;
+    /* The command's schema is noted once. */
+    p->generation.no_notes = c->n_profiles && !sets(p, offsetof(struct cli_values, json_schema));
     if (!cli_generation_prepare(&p->generation, &p->values, special, err) ||
         !cli_sampler_finish(&p->values, c->model, &p->generation.parts,
                             &p->generation.options.sample, err))

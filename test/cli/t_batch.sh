@@ -34,6 +34,13 @@ printf '%s\n' 12345678901234567890 0.1 1e2 '{"a" : [-0, 1.50, "\u0041\"}"]}' 0.1
 sed 's/^{"line":[0-9]*,"id":\(.*\),"\(text\|status\)".*/\1/' "$work/out" >"$work/got"
 cmp -s "$work/got" "$work/ids" || bad "other ids: $(cat "$work/got")"
 
+begin a_remark_about_the_schema_comes_once
+printf '%s\n' '{"prompt":"a"}' '{"prompt":"a","seed":1,"json_indent":1}' >"$lines"
+batch -n 20 --temp 0 --json-schema '{"type":"array","items":{"type":"integer","maximum":900},"uniqueItems":true,"minItems":1}'
+status 0
+err_line '^infer: --json-schema: line 1, column [0-9]+: .uniqueItems. is not enforced: '
+out_like '^\{"line":2,"text":"\[\\n 1?'
+
 begin numbers_of_options_may_have_any_form
 printf '%s\n' '{"prompt":"a","predict":1,"temp":0e0,"top_p":9.0E-1}' '{"prompt":"a","seed":18446744073709551615}' \
     '{"prompt":1e2}' '{"messages":[12345678901234567890]}' '1e2' >"$lines"
