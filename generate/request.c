@@ -171,6 +171,14 @@ static void stop_with(struct generate_request *r, enum generate_ending ending)
     r->over = true;
 }
 
+/* Returns whether the latest token is of reasoning or of a header, which is no part of an answer. */
+static bool is_before_answer(const struct generate_request *r)
+{
+    const struct generate_thought *t = &r->thought;
+    return t->phase == GENERATE_THINKING || t->phase == GENERATE_CLOSING ||
+           (t->phase == GENERATE_OPENING && t->start.count);
+}
+
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *p,
                             struct base_error *err)
 {
@@ -194,9 +202,10 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
     keep_common(r, p);
     for (size_t i = 0; i < p->n; i++) sample_accept(r->sampler, p->ids[i]);
     r->sampler_is_new = false;
-    if (!generate_thought_begin(&r->thought, p->thought, o->max_thought, tokens_left(r), err))
+    if (!generate_thought_begin(&r->thought, p->thought, o->marks, o->max_thought, tokens_left(r),
+                                err))
         return false;
-    r->answer_at = r->thought.phase == GENERATE_THINKING ? UINT64_MAX : 0;
+    r->answer_at = is_before_answer(r) ? UINT64_MAX : 0;
     if (o->max_tokens == 0)
         stop_with(r, GENERATE_END_LIMIT);
     else if (r->driver && generate_driver_is_over(r->driver))
@@ -280,7 +289,7 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
 {
     struct generate_thought *t = &r->thought;
     const uint64_t left = tokens_left(r);
-    const int32_t extra = generate_thought_offer(t, left, id);
+    const int32_t extra = generate_thought_offer(t, logits, left, id);
     if (*id < 0 && r->driver && t->phase != GENERATE_THINKING) {
         if (!generate_driver_choose(r->driver, r->sampler, logits, left, extra, id, err))
             return false;
@@ -328,17 +337,14 @@ static bool begin_answer(struct generate_request *r, struct base_error *err)
 }
 
 /* Continues after a token that belongs to the text. */
-static bool continue_text(struct generate_request *r, int32_t id, enum generate_phase before,
-                          struct base_error *err)
+static bool continue_text(struct generate_request *r, int32_t id, struct base_error *err)
 {
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
     if (feed_stop(r)) return true;
-    if (phase == GENERATE_THINKING) r->answer_at = UINT64_MAX;
-    if (phase == GENERATE_ANSWERING && before != phase && before != GENERATE_OPENING &&
-        !begin_answer(r, err))
-        return false;
+    if (is_before_answer(r)) r->answer_at = UINT64_MAX;
+    if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
         stop_with(r, GENERATE_END_CONSTRAINT);
     else if (r->outcome.n_generated == r->options->max_tokens)
@@ -351,7 +357,6 @@ static bool continue_text(struct generate_request *r, int32_t id, enum generate_
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err)
 {
-    const enum generate_phase before = r->thought.phase;
     int32_t id;
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
@@ -373,8 +378,9 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
         stop_with(r, GENERATE_END_EOS); /* otherwise the token may close the reasoning */
-    else if (!continue_text(r, id, before, err))
+    else if (!continue_text(r, id, err))
         return false;
+    piece->end = r->n_decoded;
     return make_piece(r, piece, err);
 }
 

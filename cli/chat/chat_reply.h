@@ -22,6 +22,7 @@ typedef bool cli_chat_show_fn(void *user, const char *bytes, size_t size, bool d
 struct cli_chat_reply {
     const struct text_tokenizer *tokenizer;
     struct text_reply *parts;
+    size_t n_begun; /* bytes of the answer's beginning in the prompt */
     struct base_buffer content, reasoning;
     json_t *calls;
     enum cli_reasoning mode;
