@@ -191,6 +191,15 @@ static size_t find_close(struct generate_thought *t)
     return 0;
 }
 
+/* Returns whether two special tokens have the same text; a vocabulary may have copies. */
+static bool has_text_of(const struct generate_thought *t, int32_t id, int32_t other)
+{
+    const struct gguf_str a = text_token_raw(t->tokenizer, id),
+                          b = text_token_raw(t->tokenizer, other);
+    return id == other || (is_special(t->tokenizer, id) && a.size == b.size &&
+                           memcmp(a.data, b.data, a.size) == 0);
+}
+
 static bool is_space(const char *s, size_t n)
 {
     size_t i = 0;
@@ -211,7 +220,7 @@ static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_e
     base_buffer_clear(&t->bytes);
     text_token_bytes(t->tokenizer, *id, true, &t->bytes);
     if (t->bytes.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a thought");
-    if (t->close_is_token && *id == t->close.id[0]) {
+    if (t->close_is_token && has_text_of(t, *id, t->close.id[0])) {
         generate_stop_reset(t->match);
         t->n_since = 0;
     }

@@ -74,7 +74,8 @@ struct text_reply {
     size_t at, seen;
     uint64_t n_fed;           /* bytes of the reply so far */
     struct base_buffer later; /* tokens after these */
-    size_t opened; /* in state CALLING: size of the opening mark */
+    size_t opened; /* in state CALLING: size of the opening mark, with the space before it */
+    size_t space;  /* in state CALLING: size of that space, after reasoning */
     int tries;     /* in state CALLING: number of closing marks that did not end it */
     int depth;     /* in a JSON call: number of open brackets */
     char quote;    /* in a JSON call: the quote of the open string */
@@ -327,14 +328,23 @@ static bool ends_reply(const struct text_reply *r, size_t size)
     return false;
 }
 
+/* Returns whether the bytes may be a call although its closing mark is missing: not only a word. */
+static bool is_complete(const char *s, size_t size)
+{
+    return memchr(s, '{', size) || memchr(s, '<', size) || memchr(s, '(', size);
+}
+
 /* Reads the first `size` bytes of `in`, whose last `close` bytes are the closing mark, as a
  * call. */
 static bool try_call(struct text_reply *r, size_t size, size_t close)
 {
     const struct text_reply_row *row = r->format->row;
-    const size_t first = row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
+    const size_t first = row->flags & TEXT_REPLY_WHOLE ? r->space : r->opened;
     const size_t last = row->flags & TEXT_REPLY_WHOLE ? size : size - close;
     if (r->thought && !ends_reply(r, size)) return false;
+    if (row->close && !close && !(row->flags & TEXT_REPLY_TO_END) &&
+        !is_complete(r->in.data + r->at + first, last - first))
+        return false;
     errno = 0; /* jansson reports a failed allocation as invalid JSON */
     json_t *calls = json_array();
     bool ok = calls && read_calls(r, first, last - first, calls);
@@ -343,7 +353,8 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
                                             calls);
     if (!calls || errno == ENOMEM) r->no_memory = true;
     if (ok) {
-        give_calls(r, calls, size);
+        add_part(r, TEXT_REPLY_MARK, r->space);
+        give_calls(r, calls, size - r->space);
         to_answer(r);
     }
     json_decref(calls);
@@ -418,6 +429,7 @@ static void begin_call(struct text_reply *r, const struct format *f, size_t open
     r->state = CALLING;
     r->format = f;
     r->opened = opened;
+    r->space = 0;
     r->tries = 0;
     r->depth = 0;
     r->quote = 0;
@@ -563,8 +575,8 @@ static bool step_reasoning(struct text_reply *r, struct marks *marks)
             r->n_rejected = MAX_TRIES;
             return true;
         }
-        add_part(r, r->n_rejected ? TEXT_REPLY_REASONING : TEXT_REPLY_MARK, space);
-        begin_call(r, calls.format[hit], calls.mark[hit]->size);
+        begin_call(r, calls.format[hit], space + calls.mark[hit]->size);
+        r->space = space;
         r->thought = thought;
         return true;
     }
@@ -833,6 +845,11 @@ bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
 
 /* ---- Creation ---- */
 
+static bool is_text(struct gguf_str token, const char *text)
+{
+    return token.size == strlen(text) && memcmp(token.data, text, token.size) == 0;
+}
+
 /* Finds the vocabulary's longest token with which each mark begins. Marks in found[] the rows whose
  * mark is a token. */
 static void find_tokens(const struct text_tokenizer *t, struct format *formats, bool *found)
@@ -844,9 +861,9 @@ static void find_tokens(const struct text_tokenizer *t, struct format *formats, 
         if (raw.size < MIN_TOKEN || (!special && !memchr("<[", raw.data[0], 2))) continue;
         for (size_t i = 0; i < text_reply_n_rows; i++) {
             struct format *f = &formats[i];
-            const char *mark =
-                f->row->role == TEXT_REPLY_HEAD && f->row->sign ? f->row->sign : f->row->open;
-            found[i] |= raw.size == strlen(mark) && memcmp(raw.data, mark, raw.size) == 0;
+            const char *sign = f->row->sign;
+            found[i] |= (sign && is_text(raw, sign)) ||
+                        ((!sign || f->row->role != TEXT_REPLY_HEAD) && is_text(raw, f->row->open));
             struct mark *const marks[] = {&f->open, &f->close, &f->stop[0], &f->stop[1],
                                           &f->stop[2]};
             for (size_t k = 0; k < 5 && special; k++)
