@@ -37,7 +37,8 @@ extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 struct generate_options {
     struct sample_options sample; /* the request sets its token_bytes and end_id */
     uint64_t max_tokens;          /* limit for each text; UINT64_MAX: the context alone limits it */
-    const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
+    const char *const *stop;      /* [n_stop] texts that end the output before them; none empty.
+                                   * A control token with such a text ends it too, if not shown */
     size_t n_stop;
     const struct constraint *constraint; /* restricts the answer; NULL: none */
     const char *marks;   /* control tokens whose text occurs here may represent it under the

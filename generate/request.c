@@ -37,6 +37,7 @@ struct generate_request {
     uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not reached */
     struct generate_outcome outcome;
     bool over, has_read; /* has_read: the prompt has been evaluated */
+    bool is_stop_token;  /* a control token ended the text; the text before it is complete */
     double start;
 };
 
@@ -188,7 +189,7 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
         return base_fail(err, BASE_TOO_LONG, "the prompt has %zu tokens and the context holds %u",
                          p->n, r->n_ctx);
     r->outcome = (struct generate_outcome){.n_prompt = p->n, .ending = GENERATE_END_LIMIT};
-    r->over = r->has_read = false;
+    r->over = r->has_read = r->is_stop_token = false;
     r->n_decoded = r->n_shown = 0;
     generate_stop_reset(r->stop);
     base_buffer_clear(&r->piece);
@@ -313,6 +314,21 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
+/* Ends the text at a control token that is a stop text, although the token has no text here. */
+static void find_stop_token(struct generate_request *r, int32_t id)
+{
+    const struct generate_options *o = r->options;
+    const struct gguf_str raw = text_token_raw(r->model.tokenizer, id);
+    const enum text_token_kind kind = text_token_kind(r->model.tokenizer, id);
+    if (o->show_special || (kind != TEXT_TOKEN_CONTROL && kind != TEXT_TOKEN_UNKNOWN)) return;
+    for (size_t i = 0; i < o->n_stop && !r->over; i++)
+        if (strlen(o->stop[i]) == raw.size && memcmp(o->stop[i], raw.data, raw.size) == 0) {
+            stop_with(r, GENERATE_END_STOP);
+            r->outcome.stop_text = o->stop[i];
+            r->is_stop_token = true;
+        }
+}
+
 /* Returns the text as a piece; passes the answer's part to the constraint if a stop text may cut
  * it. */
 static bool make_piece(struct generate_request *r, struct generate_piece *piece,
@@ -378,8 +394,9 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
         stop_with(r, GENERATE_END_EOS); /* otherwise the token may close the reasoning */
-    else if (!continue_text(r, id, err))
-        return false;
+    else
+        find_stop_token(r, id);
+    if (!r->over && !continue_text(r, id, err)) return false;
     piece->end = r->n_decoded;
     return make_piece(r, piece, err);
 }
@@ -410,7 +427,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
     r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
-    if (r->outcome.ending != GENERATE_END_STOP) {
+    if (r->outcome.ending != GENERATE_END_STOP || r->is_stop_token) {
         text_decoder_end(&r->decoder, &r->piece);
         if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);
     }

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const cli_chat_part_name[] = {[TEXT_REPLY_TEXT] = "answer",
+                                          [TEXT_REPLY_REASONING] = "reasoning",
+                                          [TEXT_REPLY_CALL] = "call",
+                                          [TEXT_REPLY_MARK] = "mark"};
+
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
@@ -91,7 +96,9 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
     struct text_reply_part part;
     if (piece->id >= 0) text_reply_token(r->parts, piece->id, r->n_begun + piece->end);
     if (!text_reply_feed(r->parts, piece->text, piece->size, err)) return false;
+    r->latest = text_reply_open_part(r->parts);
     while (text_reply_next(r->parts, &part)) {
+        r->latest = part.kind;
         hide_control(r, piece, &part);
         if (!take_part(r, &part, err)) return false;
     }

@@ -211,4 +211,35 @@ message 'Hm. No JSON. / 12'
 infer run --chat -m "$work/harmony.gguf" -p x --json-schema '{"const":12}'
 out '12'
 
+begin events_name_the_part_of_a_reply
+model m '{{ messages[0].content }}' '‹<think>›Hm.‹</think>›Yes.‹<tool_call>›{"name": "find", "arguments": {"q": "x"}}‹</tool_call>›'
+infer run --chat -m "$work/m.gguf" -p x --jsonl
+status 0
+valid run-event.schema.json
+got=$(sed -n 's/.*"text":"\(.*\)","part":"\([a-z]*\)".*/\1 \2/p' "$work/out" | tr '\n' ';')
+want='<think> mark;Hm. reasoning;</think> mark;Yes. answer;<tool_call> call;{\"name\": \"find\", \"arguments\": {\"q\": \"x\"}} call;</tool_call> call; answer;'
+[ "$got" = "$want" ] || bad "$got"
+infer run -m "$work/m.gguf" -p x --jsonl
+grep -q '"part"' "$work/out" && bad 'a completion has no parts'
+
+begin a_stop_text_that_is_a_control_token_ends_there
+model m '{{ messages[0].content }}' 'One‹<|foo|>›two‹<|bar|>›three'
+infer run -m "$work/m.gguf" -p x --stop '<|foo|>'
+status 0
+out 'One'
+infer run -m "$work/m.gguf" -p x --stop '<|bar|>' --stop 'One<' --json # text that was held back is shown
+out_like '"text":"Onetwo","stop":"stop","stop_text":"<.bar.>"'
+infer run -m "$work/m.gguf" -p x --stop '<|foo|>' --special
+out 'One'
+infer run --chat -m "$work/m.gguf" -p x --stop '<|foo|>'
+out 'One'
+printf '{"prompt":"x","stop":["<|bar|>"]}\n{"prompt":"x","stop":"none"}\n' >"$work/lines"
+input=$work/lines
+infer batch -m "$work/m.gguf"
+out_like '"line":1,"text":"Onetwo","stop":"stop","stop_text":"<.bar.>"'
+out_like '"line":2,"text":"Onetwothree","stop":"eos"'
+input=
+infer run -m "$work/m.gguf" -p x -l '<|foo|>-inf' -l 'two+1000' --temp 0 -n 1 # a bias of its text reaches it
+out 'two'
+
 finish

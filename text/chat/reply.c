@@ -233,6 +233,7 @@ static void reject_call(struct text_reply *r)
         r->state = r->format->row->role == TEXT_REPLY_THINK ? THINKING : CONTENT;
         r->thought = NULL;
         r->n_rejected++;
+        r->after_part = false;
         r->seen = r->at;
         return;
     }
@@ -827,6 +828,23 @@ bool text_reply_end(struct text_reply *r, struct base_error *err)
     drop_returned(r);
     r->over = true;
     return run(r, err);
+}
+
+enum text_reply_kind text_reply_open_part(const struct text_reply *r)
+{
+    switch (r->state) {
+    case THINKING:
+        return TEXT_REPLY_REASONING;
+    case CALLING:
+        return TEXT_REPLY_CALL;
+    case HEADER:
+        return TEXT_REPLY_MARK;
+    case CONTENT:
+        return r->what;
+    case ANSWER:
+        break;
+    }
+    return TEXT_REPLY_TEXT;
 }
 
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part)

@@ -78,6 +78,9 @@ bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struc
 /* Ends the reply: text_reply_next then returns all remaining bytes. */
 bool text_reply_end(struct text_reply *r, struct base_error *err);
 
+/* Returns the kind of part to which bytes that were added and not returned probably belong. */
+enum text_reply_kind text_reply_open_part(const struct text_reply *r);
+
 /* Returns the next part in *part; false if none is available. Its pointers are valid until the next
  * feed or end. */
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part);
