@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
@@ -16,6 +17,7 @@ static struct {
     int ending;                    /* a thread has begun to end the process */
     int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
+    const struct termios *terminal; /* modes to restore; NULL: none */
 } signal_state;
 
 /* ---- Handlers ---- */
@@ -32,6 +34,8 @@ static void remove_guarded(void)
  * and its default action then ends the process. */
 static void on_end(int number)
 {
+    const struct termios *modes = __atomic_load_n(&signal_state.terminal, __ATOMIC_SEQ_CST);
+    if (modes) tcsetattr(STDIN_FILENO, TCSANOW, modes);
     remove_guarded();
     signal(number, SIG_DFL);
     raise(number);
@@ -148,6 +152,11 @@ void cli_interrupt_reset(void)
 {
     base_interrupt_clear();
     signal_state.patient = 1;
+}
+
+void cli_signals_terminal(const struct termios *modes)
+{
+    __atomic_store_n(&signal_state.terminal, modes, __ATOMIC_SEQ_CST);
 }
 
 bool cli_signals_guard(struct base_output *o)

@@ -6,6 +6,7 @@
 #include "cli/chat/chat_line.h"
 #include "base/utf8.h"
 #include "cli/chat/chat_history.h"
+#include "cli/signals.h"
 #include "cli/system.h"
 #include <errno.h>
 #include <histedit.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -27,6 +29,8 @@ struct cli_lines {
     bool colour, keep;
     bool marks_pastes;       /* the terminal can mark pasted text */
     bool interrupted;        /* Ctrl-C was typed while a line was edited */
+    struct termios modes;    /* of the terminal, outside of editing */
+    bool has_modes;
     char bytes[16384];       /* plain lines: read and not used yet */
     size_t n_bytes, at_byte; /* number of bytes, and index of the next one */
 };
@@ -44,11 +48,28 @@ static wchar_t *give_prompt(EditLine *edit)
     return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface has no const */
 }
 
+/* Global: a signal handler has no argument that could point to it. The terminal's modes while an
+ * answer is written. */
+static struct {
+    volatile sig_atomic_t active;
+    struct termios modes;
+} hidden_typing;
+
 /* After a pause (Ctrl-Z) the terminal's modes must be restored; after a change of size the line
  * must be drawn again. Both interrupt reading. */
 static void on_resume(int number)
 {
-    (void)number;
+    if (number == SIGCONT && hidden_typing.active)
+        tcsetattr(STDIN_FILENO, TCSANOW, &hidden_typing.modes);
+}
+
+void cli_lines_hide_typing(struct cli_lines *l, bool hide)
+{
+    if (!l->edit || !l->has_modes) return;
+    hidden_typing.modes = l->modes;
+    hidden_typing.modes.c_lflag &= ~(tcflag_t)(ECHO | ICANON);
+    tcsetattr(STDIN_FILENO, TCSANOW, hide ? &hidden_typing.modes : &l->modes);
+    hidden_typing.active = hide;
 }
 
 static void listen_for_resume(void)
@@ -208,6 +229,8 @@ static bool open_editor(struct cli_lines *l)
     l->marks_pastes = term && *term && strcmp(term, "dumb") != 0;
     if (l->history) el_wset(l->edit, EL_HIST, history_w, cli_history_list(l->history));
     listen_for_resume();
+    l->has_modes = tcgetattr(STDIN_FILENO, &l->modes) == 0;
+    if (l->has_modes) cli_signals_terminal(&l->modes);
     return true;
 }
 
@@ -392,6 +415,7 @@ void cli_lines_close(struct cli_lines *l)
 {
     if (!l) return;
     if (l->edit) el_end(l->edit);
+    cli_signals_terminal(NULL);
     cli_history_close(l->history);
     FILE *const streams[] = {l->in, l->out, l->report};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)

@@ -242,4 +242,20 @@ input=
 infer run -m "$work/m.gguf" -p x -l '<|foo|>-inf' -l 'two+1000' --temp 0 -n 1 # a bias of its text reaches it
 out 'two'
 
+begin reasoning_is_dimmed_at_a_terminal
+if terminals; then
+    model m '{{ messages[0].content }}{# enable_thinking #}' '‹<think>›Hm.‹</think>›Yes.'
+    unset NO_COLOR
+    TERM=xterm python3 test/cli/terminal.py "$work/screen" 'wait:>' 'send:x\r' 'wait:Yes.' 'wait:>' 'send:/set nothink\r' 'wait:>' 'send:/bye\r' -- \
+        "$INFER" chat -m "$work/m.gguf" --no-history
+    code=$? last='chat at a terminal'
+    status 0
+    grep -aq "$(printf '\033\\[2m<think>Hm\\.</think>\033\\[0m')" "$work/screen" || bad "$(cat -v "$work/screen")"
+    grep -aq "$(printf '\033\\[2mYes')" "$work/screen" && bad 'the answer is dimmed'
+    infer run --chat -m "$work/m.gguf" -p x
+    out 'Yes.'
+else
+    skip 'no pseudo-terminal'
+fi
+
 finish
