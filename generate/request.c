@@ -172,7 +172,8 @@ static void stop_with(struct generate_request *r, enum generate_ending ending)
     r->over = true;
 }
 
-/* Returns whether the latest token is of reasoning or of a header, which is no part of an answer. */
+/* Returns whether the latest token is of reasoning or of a header, which is no part of an answer.
+ */
 static bool is_before_answer(const struct generate_request *r)
 {
     const struct generate_thought *t = &r->thought;

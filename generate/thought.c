@@ -17,8 +17,7 @@ static bool read_mark(const struct text_tokenizer *t, const char *mark, struct t
                       struct base_error *err)
 {
     const size_t size = mark ? strlen(mark) : 0;
-    return size == 0 ||
-           text_encode(t, mark, size, TEXT_PARSE_SPECIAL | TEXT_CONTINUES, ids, err);
+    return size == 0 || text_encode(t, mark, size, TEXT_PARSE_SPECIAL | TEXT_CONTINUES, ids, err);
 }
 
 static bool read_marks(struct generate_thought *t, const struct generate_thought_marks *marks,

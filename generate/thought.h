@@ -36,7 +36,7 @@ struct generate_thought {
     uint64_t owed;                         /* tokens reserved for the answer */
     int32_t written[GENERATE_MARK_TOKENS]; /* [n_written]: written in the phase CLOSING */
     size_t n_written, written_at;
-    bool wrote; /* the latest token is one of the written ones */
+    bool wrote;  /* the latest token is one of the written ones */
     bool begins; /* the answer begins after the latest token */
     struct base_buffer bytes, scratch;
 };
@@ -48,9 +48,9 @@ bool generate_thought_begin(struct generate_thought *t, const struct generate_th
                             struct base_error *err);
 void generate_thought_free(struct generate_thought *t);
 
-/* Call this before a token is chosen by the logits; `left` tokens may still come, this one included. Returns the
- * token of the opening mark that is allowed in addition to the constraint's, -1 for none; *id is
- * the token that must be written, or -1. */
+/* Call this before a token is chosen by the logits; `left` tokens may still come, this one
+ * included. Returns the token of the opening mark that is allowed in addition to the constraint's,
+ * -1 for none; *id is the token that must be written, or -1. */
 int32_t generate_thought_offer(struct generate_thought *t, const float *logits, uint64_t left,
                                int32_t *id);
 

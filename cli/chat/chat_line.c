@@ -27,9 +27,9 @@ struct cli_lines {
     FILE *in, *out, *report;
     const wchar_t *prompt;
     bool colour, keep;
-    bool marks_pastes;       /* the terminal can mark pasted text */
-    bool interrupted;        /* Ctrl-C was typed while a line was edited */
-    struct termios modes;    /* of the terminal, outside of editing */
+    bool marks_pastes;    /* the terminal can mark pasted text */
+    bool interrupted;     /* Ctrl-C was typed while a line was edited */
+    struct termios modes; /* of the terminal, outside of editing */
     bool has_modes;
     char bytes[16384];       /* plain lines: read and not used yet */
     size_t n_bytes, at_byte; /* number of bytes, and index of the next one */
@@ -48,28 +48,19 @@ static wchar_t *give_prompt(EditLine *edit)
     return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface has no const */
 }
 
-/* Global: a signal handler has no argument that could point to it. The terminal's modes while an
- * answer is written. */
-static struct {
-    volatile sig_atomic_t active;
-    struct termios modes;
-} hidden_typing;
-
 /* After a pause (Ctrl-Z) the terminal's modes must be restored; after a change of size the line
  * must be drawn again. Both interrupt reading. */
 static void on_resume(int number)
 {
-    if (number == SIGCONT && hidden_typing.active)
-        tcsetattr(STDIN_FILENO, TCSANOW, &hidden_typing.modes);
+    (void)number;
 }
 
 void cli_lines_hide_typing(struct cli_lines *l, bool hide)
 {
+    struct termios hidden = l->modes;
     if (!l->edit || !l->has_modes) return;
-    hidden_typing.modes = l->modes;
-    hidden_typing.modes.c_lflag &= ~(tcflag_t)(ECHO | ICANON);
-    tcsetattr(STDIN_FILENO, TCSANOW, hide ? &hidden_typing.modes : &l->modes);
-    hidden_typing.active = hide;
+    hidden.c_lflag &= ~(tcflag_t)(ECHO | ICANON);
+    tcsetattr(STDIN_FILENO, TCSANOW, hide ? &hidden : &l->modes);
 }
 
 static void listen_for_resume(void)

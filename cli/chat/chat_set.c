@@ -147,7 +147,8 @@ bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *e
         cli_chat_changed(c);
         return cli_messages_set_system(c->messages, rest, err);
     }
-    if (is_word(argument, n, "format") && strcmp(rest, "json") == 0) return set_format(c, true, err);
+    if (is_word(argument, n, "format") && strcmp(rest, "json") == 0)
+        return set_format(c, true, err);
     if (*rest == '\0') {
         const bool no = n > 2 && memcmp(argument, "no", 2) == 0;
         const char *word = argument + 2 * no;
@@ -195,8 +196,9 @@ static void show_info(const struct cli_chat *c, struct base_buffer *out)
     base_buffer_add_format(out,
                            "architecture    %s\nparameters      %.1f M\ncontext         %u of %u "
                            "tokens\nmessages        %zu\n",
-                           f->arch, (double)f->n_params / 1e6, model_session_n_ctx(c->model.session),
-                           f->n_ctx_train, json_array_size(c->messages));
+                           f->arch, (double)f->n_params / 1e6,
+                           model_session_n_ctx(c->model.session), f->n_ctx_train,
+                           json_array_size(c->messages));
 }
 
 bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *err)
@@ -215,7 +217,8 @@ bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *
     else if (strcmp(argument, "template") == 0)
         base_buffer_add_format(&out, "%s\n", c->template.source.data);
     else
-        ok = base_fail_at(err, BASE_USAGE, "/show", -1, "needs info, parameters, system or template");
+        ok = base_fail_at(err, BASE_USAGE, "/show", -1,
+                          "needs info, parameters, system or template");
     ok = ok && (!out.failed || no_memory(err));
     if (ok) cli_tell(out.data);
     base_buffer_free(&out);

@@ -319,7 +319,8 @@ static bool read_invoke(struct span x, const struct words *w, const json_t *tool
             const char *close = find(rest, w->end);
             while (close && close > gt && *close != '<') close--;
             if (!close || close <= gt) break;
-            const struct span tag = span_of(at, gt), value = uncover(unwrap(span_of(gt + 1, close)));
+            const struct span tag = span_of(at, gt),
+                              value = uncover(unwrap(span_of(gt + 1, close)));
             const struct span key = quoted_name(tag);
             const char *type = find(tag, "string=\"true\"") ? "string" : type_of(tools, name, key);
             if (!set(args, key, plain_value(value, type))) break;
@@ -476,7 +477,8 @@ static bool read_open_close(struct span x, json_t *calls)
     struct span tag, content;
     while (read_tag(&x, "call", &tag, &content)) {
         json_t *name = attribute(tag, "tool=\"");
-        const bool ok = name && add(calls, text_of(name), read_arguments(content), (struct span){0});
+        const bool ok =
+            name && add(calls, text_of(name), read_arguments(content), (struct span){0});
         json_decref(name);
         if (!ok) return false;
     }
