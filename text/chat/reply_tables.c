@@ -93,7 +93,7 @@ const struct text_reply_row text_reply_rows[] = {
     {BEGIN, .open = "<|open|>response<|sep|>", .sign = "<|open|>"},
     {SKIP, .open = "<|close|>response<|sep|>", .sign = "<|open|>"},
     {SKIP, .open = "<|close|>message<|sep|>", .sign = "<|open|>"},
-    {SKIP, .open = "<|end_of_msg|>"},
+    {SKIP, .open = "<|end_of_msg|>", .sign = "<|open|>"},
     {SKIP, .open = "[END FINAL RESPONSE]", .sign = "[BEGIN FINAL RESPONSE]"},
     {LEFT, .open = "<response>"}, /* Granite 3.3, ERNIE 4.5 */
     {SKIP, .open = "</response>", .sign = "<response>"},
