@@ -231,7 +231,8 @@ static const struct reply_case cases[] = {
      "<think>a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c",
      "R a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c\n", true},
     {"no mark between two calls", "<tool_call>", "",
-     "<tool_call>{\"name\": \"find\", \"arguments\": {\"q\": \"<tool_call>\"}}<tool_call>{\"name\": "
+     "<tool_call>{\"name\": \"find\", \"arguments\": {\"q\": "
+     "\"<tool_call>\"}}<tool_call>{\"name\": "
      "\"find\", \"arguments\": {}}</tool_call>",
      "C find({\"q\":\"<tool_call>\"})\nC find({})\n", true},
     {"harmony, a missing end", "<|channel|>", "<|start|>assistant",

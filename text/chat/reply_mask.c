@@ -1,5 +1,5 @@
-/* text/chat/reply_mask.c: separates marks within a call from data that consists of the same letters.
- * See text/chat/reply_formats.h. */
+/* text/chat/reply_mask.c: separates marks within a call from data that consists of the same
+ * letters. See text/chat/reply_formats.h. */
 #include "text/chat/reply_formats.h"
 #include <errno.h>
 #include <stdlib.h>
