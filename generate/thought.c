@@ -85,6 +85,7 @@ bool generate_thought_begin(struct generate_thought *t, const struct generate_th
     if (!t->match || !reserve_answer(t, left, err)) return false;
     if (t->bytes.failed || t->scratch.failed)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for a thought");
+    t->open_text = marks->open;
     t->left = max_thought < 0 ? UINT64_MAX : (uint64_t)max_thought;
     t->n_opened = t->n_written = t->written_at = 0;
     t->refused = t->is_start = false;
@@ -107,6 +108,15 @@ void generate_thought_free(struct generate_thought *t)
 }
 
 /* ---- Token by token ---- */
+
+/* Returns whether two special tokens have the same text; a vocabulary may have copies. */
+static bool has_text_of(const struct generate_thought *t, int32_t id, int32_t other)
+{
+    const struct gguf_str a = text_token_raw(t->tokenizer, id),
+                          b = text_token_raw(t->tokenizer, other);
+    return id == other || (is_special(t->tokenizer, id) && a.size == b.size &&
+                           memcmp(a.data, b.data, a.size) == 0);
+}
 
 static int32_t write_next(struct generate_thought *t)
 {
@@ -150,9 +160,29 @@ int32_t generate_thought_offer(struct generate_thought *t, const float *logits, 
     return -1;
 }
 
+/* Compares texts: a model may write a mark in other tokens than its shortest ones. */
+static bool take_open_text(struct generate_thought *t, int32_t id, struct base_error *err)
+{
+    const char *left = t->open_text + t->n_opened;
+    base_buffer_clear(&t->bytes);
+    text_token_bytes(t->tokenizer, id, true, &t->bytes);
+    if (t->bytes.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a thought");
+    const bool is_token = t->n_opened || !is_special(t->tokenizer, t->open.id[0]) ||
+                          has_text_of(t, id, t->open.id[0]);
+    if (!is_token || t->bytes.size == 0 || t->bytes.size > strlen(left) ||
+        memcmp(t->bytes.data, left, t->bytes.size) != 0) {
+        t->phase = GENERATE_ANSWERING;
+        return true;
+    }
+    t->n_opened += t->bytes.size;
+    if (t->open_text[t->n_opened] == '\0') start_thinking(t);
+    return true;
+}
+
 static bool take_opening(struct generate_thought *t, int32_t id, struct base_error *err)
 {
     bool accepted = true;
+    if (!t->driver) return take_open_text(t, id, err);
     if (t->start.count) {
         t->is_start |= t->n_opened >= t->open.count || id != t->open.id[t->n_opened];
         t->n_opened++;
@@ -172,8 +202,7 @@ static bool take_opening(struct generate_thought *t, int32_t id, struct base_err
         start_thinking(t);
         return true;
     }
-    if (t->driver && !t->refused && !generate_driver_follow(t->driver, id, &accepted, err))
-        return false;
+    if (!t->refused && !generate_driver_follow(t->driver, id, &accepted, err)) return false;
     t->refused |= !accepted;
     return true;
 }
@@ -188,15 +217,6 @@ static size_t find_close(struct generate_thought *t)
         if (generate_stop_feed(t->match, t->bytes.data + i, 1, &t->scratch) >= 0) return i + 1;
     }
     return 0;
-}
-
-/* Returns whether two special tokens have the same text; a vocabulary may have copies. */
-static bool has_text_of(const struct generate_thought *t, int32_t id, int32_t other)
-{
-    const struct gguf_str a = text_token_raw(t->tokenizer, id),
-                          b = text_token_raw(t->tokenizer, other);
-    return id == other || (is_special(t->tokenizer, id) && a.size == b.size &&
-                           memcmp(a.data, b.data, a.size) == 0);
 }
 
 static bool is_space(const char *s, size_t n)

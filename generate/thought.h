@@ -25,9 +25,11 @@ struct generate_thought {
     struct text_ids open, close;  /* the ids of the marks */
     struct text_ids after, start; /* written after the closing mark; before an answer without
                                    * reasoning: its header. None without a constraint. */
-    size_t n_opened;              /* number of tokens of `open` or `start` that were written */
-    bool is_start;                /* these tokens differ from `open` */
-    bool refused; /* these tokens cannot begin an answer: only the rest of the mark can follow */
+    size_t n_opened; /* number of tokens of `open` or `start` that were written; without a
+                      * constraint number of bytes of `open_text` */
+    const char *open_text;
+    bool is_start; /* these tokens differ from `open` */
+    bool refused;  /* these tokens cannot begin an answer: only the rest of the mark can follow */
     struct generate_stop *match;           /* finds the closing mark in the reasoning */
     size_t close_size;                     /* of the closing mark, in bytes */
     bool close_is_token;                   /* it begins with a control or user-defined token */

@@ -210,6 +210,8 @@ infer run --chat -m "$work/harmony.gguf" -p x --json --json-schema '{"const":12}
 message 'Hm. No JSON. / 12'
 infer run --chat -m "$work/harmony.gguf" -p x --json-schema '{"const":12}'
 out '12'
+infer run --chat -m "$work/harmony.gguf" -p x --json --reasoning-budget 0 # a limit without a constraint
+message ' / 12'
 
 begin events_name_the_part_of_a_reply
 model m '{{ messages[0].content }}' '‹<think>›Hm.‹</think>›Yes.‹<tool_call>›{"name": "find", "arguments": {"q": "x"}}‹</tool_call>›'
