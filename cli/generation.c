@@ -52,14 +52,31 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
     return cli_seed_pick(v->seed, &o->sample.seed, err);
 }
 
-bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
+static bool open_request(struct cli_generation *g, const struct cli_values *v,
                          const struct cli_model *m, struct base_error *err)
 {
     const struct generate_model model = {
         .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
     if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
-    return g->request && cli_draft_open(&g->draft, v, m, err);
+    return g->request != NULL;
+}
+
+bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
+                         const struct cli_model *m, struct base_error *err)
+{
+    return open_request(g, v, m, err) && cli_draft_open(&g->draft, v, m, err);
+}
+
+bool cli_generation_change(struct cli_generation *g, const struct cli_values *v,
+                           const struct cli_model *m, struct base_error *err)
+{
+    const struct cli_draft draft = g->draft;
+    const bool show_special = g->options.show_special;
+    g->draft = (struct cli_draft){0};
+    cli_generation_close(g);
+    g->draft = draft;
+    return cli_generation_prepare(g, v, show_special, err) && open_request(g, v, m, err);
 }
 
 void cli_generation_close(struct cli_generation *g)

@@ -121,9 +121,11 @@ static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
 {
     const struct model_facts *f = model_facts(m->model);
     if ((double)n_ctx > f->n_ctx_train * scaling(m->file, f->arch))
-        cli_note("the context of %u tokens is longer than the %u that the model was trained with; "
-                 "beyond them its text makes no sense",
-                 n_ctx, f->n_ctx_train);
+        cli_note("the context of %u tokens is longer than the %u that %s%s was trained with; "
+                 "beyond them its %s",
+                 n_ctx, f->n_ctx_train, m->drafts ? "the draft model " : "the model",
+                 m->drafts ? gguf_path(m->file) : "",
+                 m->drafts ? "guesses are mostly wrong" : "text makes no sense");
 }
 
 enum cli_draft_source cli_draft_source(const struct cli_values *values)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
@@ -17,6 +18,7 @@ static struct {
     int ending;                    /* a thread has begun to end the process */
     int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
+    const struct termios *terminal; /* modes to restore; NULL: none */
 } signal_state;
 
 /* ---- Handlers ---- */
@@ -34,6 +36,8 @@ static void remove_guarded(void)
 static void on_end(int number)
 {
     sigset_t own;
+    const struct termios *modes = __atomic_load_n(&signal_state.terminal, __ATOMIC_SEQ_CST);
+    if (modes) tcsetattr(STDIN_FILENO, TCSANOW, modes);
     remove_guarded();
     signal(number, SIG_DFL);
     sigemptyset(&own);
@@ -151,6 +155,11 @@ void cli_interrupt_reset(void)
 {
     base_interrupt_clear();
     signal_state.patient = 1;
+}
+
+void cli_signals_terminal(const struct termios *modes)
+{
+    __atomic_store_n(&signal_state.terminal, modes, __ATOMIC_SEQ_CST);
 }
 
 bool cli_signals_guard(struct base_output *o)

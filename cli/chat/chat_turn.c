@@ -52,6 +52,7 @@ void cli_chat_close(struct cli_chat *c)
     base_buffer_free(&c->piece);
     cli_prefix_close(c->cache);
     cli_model_close(&c->model);
+    cli_chat_settings_free(&c->settings);
     json_decref(c->messages);
 }
 
@@ -267,7 +268,7 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     const bool strict = strcmp(c->values->on_full, "error") == 0;
     if (!make_room(c, err)) return false;
     c->last_byte = 0;
-    cli_wrap_begin(&c->wrap);
+    cli_wrap_begin(&c->wrap, !c->no_wrap);
     c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
                                                                            : CLI_REASONING_HIDE);
     c->reply.show = c->values->json ? NULL : show;

@@ -111,7 +111,8 @@ static bool check_read(const struct form *f, const struct cli_chat_template *t,
 {
     const struct text_reply_options options = {.template_text = t->source.data,
                                                .tokenizer = m->tokenizer,
-                                               .tools = json_object_get(t->variables, "tools")};
+                                               .tools = json_object_get(t->variables, "tools"),
+                                               .letters = true};
     struct text_reply *r = text_reply_new(&options, err);
     struct text_reply_part part;
     bool found = false;

@@ -85,9 +85,11 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     bool ok = true, leave = false, is_text;
     while (ok && !leave) {
         const enum cli_line_result result = cli_lines_next(lines, &text, &is_text, err);
-        if (result == CLI_LINE_READ && text.size)
+        if (result == CLI_LINE_READ && text.size) {
+            cli_lines_hide_typing(lines, true);
             ok = take(c, &text, is_text, &leave, err);
-        else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
+            cli_lines_hide_typing(lines, false);
+        } else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
             ok = base_fail(err, BASE_INTERRUPTED, "interrupted");
         else if (result == CLI_LINE_FAILED)
             ok = false;
@@ -101,6 +103,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
 {
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
+    c.settings.given = values;
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
     /* Only commands that the user types may name files. */
