@@ -12,6 +12,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/tensor.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,28 +69,51 @@ static uint64_t matrix_of(const struct collected *c, const char *at)
     return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
 }
 
-static void add_experts(struct collected *c, const struct engine_product_inputs *in, int64_t first,
-                        int64_t end)
+/* Returns the item of expert `id` of a stack. In old files each expert is a tensor, "ffn_up.E.weight":
+ * the stack is bound in the file, where the address leads to the expert's tensor, or as a copy, whose
+ * name is that of the first expert. */
+static struct collected *expert_at(const struct imatrix *m, const struct engine_tensor *w,
+                                   int32_t id, uint64_t *matrix)
+{
+    static const char first[] = ".0.weight";
+    const char *at = w->data + id * w->nb[2];
+    struct collected *c = item_at(m, at);
+    const size_t size = strlen(w->name), end = sizeof first - 1;
+    *matrix = c ? matrix_of(c, at) : 0;
+    if (c || size <= end || strcmp(w->name + size - end, first) != 0) return c;
+    char name[ENGINE_NAME_SIZE + 16];
+    snprintf(name, sizeof name, "%.*s.%d.weight", (int)(size - end), w->name, id);
+    const struct gguf_tensor *expert = gguf_tensor_find(m->model.file, name);
+    return expert ? item_at(m, expert->data) : NULL;
+}
+
+static void add_experts(const struct imatrix *m, const struct engine_product_inputs *in,
+                        int64_t first, int64_t end)
 {
     const struct engine_tensor *x = in->x, *ids = in->ids;
     for (int64_t t = 0; t < ids->ne[1]; t++) {
         const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
         for (int64_t u = 0; u < ids->ne[0]; u++) {
-            if (id[u] < 0 || id[u] >= in->w->ne[2]) continue;
-            add_row(c, matrix_of(c, in->w->data + id[u] * in->w->nb[2]),
-                    x->data + u % x->ne[1] * x->nb[1] + t * x->nb[2], first, end);
+            uint64_t matrix;
+            struct collected *c =
+                id[u] >= 0 && id[u] < in->w->ne[2] ? expert_at(m, in->w, id[u], &matrix) : NULL;
+            if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
+            if (first == 0) c->by_expert = true;
+            add_row(c, matrix, x->data + u % x->ne[1] * x->nb[1] + t * x->nb[2], first, end);
         }
     }
 }
 
-static void add_batches(struct collected *c, const struct engine_product_inputs *in, int64_t first,
-                        int64_t end)
+static void add_batches(const struct imatrix *m, const struct engine_product_inputs *in,
+                        int64_t first, int64_t end)
 {
     const struct engine_tensor *x = in->x, *w = in->w;
     const int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3];
     for (int64_t i3 = 0; i3 < x->ne[3]; i3++)
         for (int64_t i2 = 0; i2 < x->ne[2]; i2++) {
             const char *at = w->data + i2 / per2 * w->nb[2] + i3 / per3 * w->nb[3];
+            struct collected *c = item_at(m, at);
+            if (!c || w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             for (int64_t i1 = 0; i1 < x->ne[1]; i1++)
                 add_row(c, matrix_of(c, at),
                         x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3], first, end);
@@ -100,16 +124,13 @@ static void see_product(void *user, const struct engine_worker *worker,
                         const struct engine_product_inputs *in)
 {
     const struct imatrix *m = user;
-    struct collected *c = item_at(m, in->w->data);
-    if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) return;
     const int64_t first = in->w->ne[0] * worker->ith / worker->nth;
     const int64_t end = in->w->ne[0] * (worker->ith + 1) / worker->nth;
     if (first == end) return;
-    if (first == 0 && in->ids) c->by_expert = true;
     if (in->ids)
-        add_experts(c, in, first, end);
+        add_experts(m, in, first, end);
     else
-        add_batches(c, in, first, end);
+        add_batches(m, in, first, end);
 }
 
 static int by_address(const void *a, const void *b)

@@ -222,6 +222,30 @@ if command -v python3 >/dev/null 2>&1; then
     [ "$n" = 32 ] || bad "$n inputs of experts, not 2 for each of 16 tokens"
 fi
 
+# Old files have a tensor for each expert, at equal distances (one) or not (reversed: copied when the model is opened).
+begin imatrix_has_the_sums_of_every_expert_of_an_old_file
+if command -v python3 >/dev/null 2>&1; then
+    sizes='arch=llama type=F16 layers=2 embd=64 heads=4 kv_heads=2 head_dim=16 ff=96 vocab=512 ctx=64 experts=4 experts_used=2'
+    # shellcheck disable=SC2086
+    "$make_model" "$work/stacked.gguf" $sizes >/dev/null
+    infer imatrix -m "$work/stacked.gguf" --ids "$work/ids" --no-bos -o "$work/stacked.im" --chunk 8
+    for form in one reversed; do
+        # shellcheck disable=SC2086
+        "$make_model" "$work/$form.gguf" $sizes experts_as=$form >/dev/null
+        infer imatrix -m "$work/$form.gguf" --ids "$work/ids" --no-bos -o "$work/$form.im" --chunk 8
+        status 0
+        err ''
+        for matrix in ffn_up ffn_gate ffn_down; do
+            sums "$work/stacked.im" blk.1.${matrix}_exps.weight >"$work/all"
+            for e in 0 1 2 3; do sums "$work/$form.im" blk.1.$matrix.$e.weight >"$work/e$e"; done
+            { for e in 0 1 2 3; do sed '$d' "$work/e$e"; done; for e in 0 1 2 3; do tail -n 1 "$work/e$e"; done; } |
+                cmp -s - "$work/all" || bad "$form: other sums of $matrix than with stacked experts"
+        done
+        infer quantize "$work/$form.gguf" "$work/x.gguf" Q4_0 --imatrix "$work/$form.im"
+        status 0
+    done
+fi
+
 # like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: the sums of llama-imatrix for a tensor, within 1e-4.
 like_reference() {
     sums "$work/r.out" "$1" | awk -v counts="$2" -v want="$3 $4 $5" -v all="$(shift 5; echo "$*")" '
