@@ -69,9 +69,9 @@ static uint64_t matrix_of(const struct collected *c, const char *at)
     return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
 }
 
-/* Returns the item of expert `id` of a stack. In old files each expert is a tensor, "ffn_up.E.weight":
- * the stack is bound in the file, where the address leads to the expert's tensor, or as a copy, whose
- * name is that of the first expert. */
+/* Returns the item of expert `id` of a stack. In old files each expert is a tensor,
+ * "ffn_up.E.weight": the stack is bound in the file, where the address leads to the expert's
+ * tensor, or as a copy, whose name is that of the first expert. */
 static struct collected *expert_at(const struct imatrix *m, const struct engine_tensor *w,
                                    int32_t id, uint64_t *matrix)
 {

@@ -148,6 +148,86 @@ status 3
 err_line "part 1 [(]from 0[)] according to the file's name, 0 in the file"
 usage 'm.gguf: is not a part of a split model' merge "$m" "$work/b.gguf"
 
+# set_is MODEL: the parts in set/ open as this model; none: they do not open.
+set_is() {
+    infer logits -m "$work/set/p-00001-of-00003.gguf" --ids '1 2 3' -o "$work/parts"
+    if [ "$1" = none ]; then
+        status 3
+        err_line 'split.id: part [23] is not of the same split'
+    else
+        status 0
+        cmp -s "$work/parts" "$work/$1.logits" || bad "$how: the parts are not those of $1"
+    fi
+}
+# replacing STATUS VARIABLE=VALUE...: splits another model onto the parts of m, with the library.
+replacing() {
+    want=$1
+    shift
+    how=$* last="split onto other parts ($*)"
+    rm -rf "$work/set"
+    mkdir "$work/set"
+    "$INFER" split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3)) </dev/null
+    env "$@" LD_PRELOAD="$library" "$INFER" split "$work/other.gguf" "$work/set/p" \
+        --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
+    code=$?
+    status "$want"
+    [ "$want" -eq 137 ] || [ "$(ls "$work/set" | wc -l)" -eq 3 ] || bad "$how: left $(ls "$work/set")"
+}
+begin parts_are_replaced_together
+library=${INFER%/*}/test/fail_alloc.so
+for model in m other; do
+    "$INFER" logits -m "$work/$model.gguf" --ids '1 2 3' -o "$work/$model.logits" </dev/null
+done
+if [ -r "$library" ]; then
+    for at in 1 2 3; do
+        to=FAIL_RENAME_TO=p-0000$at-of-00003.gguf
+        before=m
+        [ $at -eq 1 ] || before=none
+        replacing 1 $to
+        err_line 'cannot write: Permission denied'
+        set_is m
+        replacing 143 $to FAIL_RENAME_BY=15
+        set_is other
+        replacing 129 $to FAIL_RENAME_BY=1
+        set_is other
+        replacing 137 $to FAIL_RENAME_BY=9
+        set_is $before
+        replacing 1 $to FAIL_SWAP=1
+        set_is $before
+        replacing 143 $to FAIL_SWAP=1 FAIL_RENAME_BY=15
+        set_is other
+    done
+else
+    skip 'the library is not built'
+fi
+mkdir "$work/new"
+env FAIL_RENAME_TO=p-00002-of-00003.gguf LD_PRELOAD="$library" "$INFER" split "$m" "$work/new/p" \
+    --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
+code=$?
+status 1
+[ -z "$(ls "$work/new")" ] || bad "left $(ls "$work/new")"
+
+begin parts_without_an_id_open # those of other programs
+if command -v python3 >/dev/null 2>&1; then
+    infer split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3))
+    python3 - "$work/set/p-0000"*.gguf <<'PYTHON'
+import sys
+for name in sys.argv[1:]: # renames the key to one that is not read
+    data = open(name, "rb").read()
+    open(name, "wb").write(data.replace(b"split.id", b"split.ix", 1))
+PYTHON
+    set_is m
+    infer split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3))
+    python3 - "$work/set/p-00003-of-00003.gguf" <<'PYTHON'
+import sys
+data = open(sys.argv[1], "rb").read()
+open(sys.argv[1], "wb").write(data.replace(b"split.id", b"split.ix", 1))
+PYTHON
+    set_is none
+else
+    skip 'no Python'
+fi
+
 begin what_cannot_be_written_leaves_nothing
 mkdir "$work/full"
 (ulimit -f 100; exec "$INFER" split "$m" "$work/full/p" --max-tensors 3) </dev/null >"$work/out" 2>"$work/err"
