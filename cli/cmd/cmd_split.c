@@ -89,7 +89,7 @@ static bool write_parts(struct split *s, struct base_error *err)
         !gguf_writer_begin(s->writer, s->prefix.data, err))
         return false;
     if (!v->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    return cli_model_copy(s->writer, s->in, -1, err);
+    return cli_model_copy(s->writer, s->in, -1, err) && gguf_writer_end(s->writer, err);
 }
 
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
@@ -134,7 +134,7 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
     }
     if (!gguf_writer_begin(w, out, err)) return false;
     if (!values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    return cli_model_copy(w, in, -1, err);
+    return cli_model_copy(w, in, -1, err) && gguf_writer_end(w, err);
 }
 
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
