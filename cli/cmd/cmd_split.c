@@ -56,29 +56,40 @@ static bool is_full(const struct split *s, uint64_t size)
                         : s->part_tensors >= (uint64_t)s->values->max_tensors;
 }
 
+static bool begin_part(struct split *s, struct base_error *err)
+{
+    const bool by_size = s->max_bytes > 0;
+    if (gguf_writer_part_count(s->writer) == GGUF_MAX_PARTS)
+        return base_fail_at(err, BASE_USAGE, by_size ? "--max-size" : "--max-tensors", -1,
+                            "needs more than %d parts; give a larger limit", GGUF_MAX_PARTS);
+    gguf_writer_part(s->writer);
+    return true;
+}
+
 /* Declares metadata and tensors, part by part. */
-static void declare(struct split *s)
+static bool declare(struct split *s, struct base_error *err)
 {
     const uint64_t alignment = gguf_alignment(s->in);
     gguf_writer_copy_metadata(s->writer, s->in);
-    gguf_writer_part(s->writer);
-    if (s->values->no_tensor_first) {
+    bool ok = begin_part(s, err);
+    if (ok && s->values->no_tensor_first) {
         end_part(s);
-        gguf_writer_part(s->writer);
+        ok = begin_part(s, err);
     }
-    for (uint64_t i = 0; i < gguf_tensor_count(s->in); i++) {
+    for (uint64_t i = 0; ok && i < gguf_tensor_count(s->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(s->in, i);
         uint64_t size = t->size;
         base_align_up(size, alignment, &size); /* the reader bounds sizes by INT64_MAX */
         if (is_full(s, size)) {
             end_part(s);
-            gguf_writer_part(s->writer);
+            ok = begin_part(s, err);
         }
         gguf_writer_tensor(s->writer, t->name, t->type, t->n_dims, t->ne);
         s->part_tensors++;
         s->part_bytes += size;
     }
     end_part(s);
+    return ok;
 }
 
 static bool write_parts(struct split *s, struct base_error *err)
@@ -104,8 +115,7 @@ bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
     bool ok = s.in != NULL;
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     s.writer = ok ? gguf_writer_new(err) : NULL;
-    ok = s.writer != NULL;
-    if (ok) declare(&s);
+    ok = s.writer && declare(&s, err);
     ok = ok && (values->dry_run ? cli_write_buffer(&s.plan, err) : write_parts(&s, err));
     if (s.writer) ok = cli_output_close(gguf_writer_output(s.writer), ok, err);
     gguf_writer_free(s.writer);

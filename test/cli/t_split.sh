@@ -91,6 +91,25 @@ usage 'split: missing argument' split "$m"
 usage "^infer: '$work/': parts need the beginning of a name, as in $work/part\$" split "$m" "$work/"
 usage "^infer: '': parts need the beginning of a name, as in part\$" split "$m" ''
 
+begin more_parts_than_a_model_can_have
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$work/many.gguf" <<'PYTHON'
+import struct, sys
+n, key, arch = 65536, b"general.architecture", b"none"
+head = b"GGUF" + struct.pack("<IQQ", 3, n, 1) + struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(arch)) + arch
+for i in range(n):
+    name = b"t%d" % i
+    head += struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 1, 0, 32 * i)
+open(sys.argv[1], "wb").write(head + bytes(-len(head) % 32 + 32 * n))
+PYTHON
+    usage 'max-tensors: needs more than 65535 parts' split "$work/many.gguf" "$work/many" --max-tensors 1
+    usage 'max-tensors: needs more than 65535 parts' split "$work/many.gguf" --dry-run --max-tensors 1
+    [ ! -e "$work/many-00001-of-65535.gguf" ] || bad 'a part was written'
+    rm "$work/many.gguf"
+else
+    skip 'no Python'
+fi
+
 begin metadata_alone_in_the_first_part
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
