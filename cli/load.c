@@ -1,7 +1,7 @@
 /* cli/load.c: opens a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
-#include "cli/hwinfo.h"
+#include "base/memory.h"
 #include "cli/model_path.h"
 #include "cli/overrides.h"
 #include "cli/system.h"
@@ -168,11 +168,9 @@ bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, 
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, 0);
     *n_slots = values->n_slots ? (uint32_t)values->n_slots : usual;
     if (!cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err)) return false;
-    struct cli_machine machine = {0};
-    cli_machine_read(&machine);
     const uint64_t bytes = model_session_cache_bytes(m->session);
-    const uint64_t room = machine.memory_free / 2;
-    if (values->n_slots || room == 0 || bytes <= room) return true;
+    const uint64_t room = base_memory_half(bytes);
+    if (values->n_slots || bytes <= room) return true;
     const uint64_t fit = room / (bytes / (*n_slots + n_more) + 1);
     *n_slots = fit > n_more + 1 ? (uint32_t)fit - n_more : 1;
     model_session_free(m->session);

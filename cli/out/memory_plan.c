@@ -1,7 +1,7 @@
 /* cli/out/memory_plan.c: --plan. See cli/out/memory_plan.h. */
 #include "cli/out/memory_plan.h"
+#include "base/memory.h"
 #include "cli/draft_model.h"
-#include "cli/hwinfo.h"
 #include "cli/system.h"
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 
 struct plan {
     uint64_t weights, cache, activations, program, total;
-    uint64_t room; /* free memory within the limits of this process; 0: unknown */
+    uint64_t room; /* free memory within the limits of this process */
+    bool room_known;
     uint64_t n_prompt;
     uint32_t n_ctx;
     bool guesses;
@@ -21,7 +22,7 @@ static uint64_t resident_bytes(void)
 {
     unsigned long long size = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
-    if (!file) return 0;
+    if (!file) return 0; /* unknown */
     if (fscanf(file, "%llu %llu", &size, &resident) != 2) resident = 0;
     fclose(file);
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -44,12 +45,18 @@ static void add_text(const struct plan *p, const struct cli_model *m, struct bas
     base_buffer_add_format(
         out, "activations %10.1f MB  a prompt of %llu tokens, then one by one%s\n",
         mb(p->activations), (unsigned long long)p->n_prompt, p->guesses ? ", or with guesses" : "");
-    base_buffer_add_format(out, "program     %10.1f MB  with vocabulary and tables\n",
-                           mb(p->program));
-    base_buffer_add_format(out, "total       %10.1f MB", mb(p->total));
-    if (p->room)
+    if (p->program)
+        base_buffer_add_format(out, "program     %10.1f MB  with vocabulary and tables\n",
+                               mb(p->program));
+    else
+        base_buffer_add_text(out, "program      not known\n");
+    base_buffer_add_format(out, "total       %10.1f MB%s", mb(p->total),
+                           p->program ? "" : "  without the program");
+    if (p->room_known)
         base_buffer_add_format(out, "  of %.1f MB that are free: %s", mb(p->room),
                                p->total <= p->room ? "fits" : "does not fit");
+    else
+        base_buffer_add_text(out, "; free memory not known");
     base_buffer_add_format(out, "\nthreads     %10d     %s kernels\n", e->n_threads,
                            cpu_level_name(e->level));
 }
@@ -65,16 +72,23 @@ static void add_json(const struct plan *p, const struct cli_model *m, struct bas
     base_buffer_add_format(out,
                            ",\"prompt_tokens\":%llu,\"context\":%u,\"threads\":%d,"
                            "\"level\":\"%s\",\"bytes\":{\"weights\":%llu,\"cache\":%llu,"
-                           "\"activations\":%llu,\"program\":%llu,\"total\":%llu},",
+                           "\"activations\":%llu,",
                            (unsigned long long)p->n_prompt, p->n_ctx, e->n_threads,
                            cpu_level_name(e->level), (unsigned long long)p->weights,
-                           (unsigned long long)p->cache, (unsigned long long)p->activations,
-                           (unsigned long long)p->program, (unsigned long long)p->total);
-    if (p->room)
-        base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}\n", (unsigned long long)p->room,
-                               p->total <= p->room ? "true" : "false");
+                           (unsigned long long)p->cache, (unsigned long long)p->activations);
+    if (p->program)
+        base_buffer_add_format(out, "\"program\":%llu,\"total\":%llu},",
+                               (unsigned long long)p->program, (unsigned long long)p->total);
     else
-        base_buffer_add_text(out, "\"free\":null,\"fits\":null}\n");
+        base_buffer_add_text(out, "\"program\":null,\"total\":null},");
+    if (p->room_known)
+        base_buffer_add_format(out, "\"free\":%llu,", (unsigned long long)p->room);
+    else
+        base_buffer_add_text(out, "\"free\":null,");
+    base_buffer_add_format(out, "\"fits\":%s}\n",
+                           !p->room_known || !p->program ? "null"
+                           : p->total <= p->room         ? "true"
+                                                         : "false");
 }
 
 bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
@@ -83,16 +97,15 @@ bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, u
     struct plan p = {.n_ctx = model_session_n_ctx(m->session),
                      .n_prompt = n_prompt,
                      .guesses = cli_draft_source(values) != CLI_DRAFT_OFF};
-    struct cli_machine machine;
+    struct base_memory memory;
     struct base_buffer out = BASE_BUFFER_INIT;
     if (p.n_prompt == 0) p.n_prompt = (uint64_t)values->batch_size;
     if (p.n_prompt > p.n_ctx) p.n_prompt = p.n_ctx;
     if (!model_session_plan(m->session, p.n_prompt, &p.activations, err) ||
         (p.guesses && !generate_draft_plan(m->session, &p.activations, err)))
         return false;
-    cli_machine_read(&machine);
-    p.room = machine.memory_free;
-    if (machine.memory_limit && machine.memory_limit < p.room) p.room = machine.memory_limit;
+    base_memory_read("", &memory);
+    p.room_known = base_memory_room(&memory, &p.room);
     p.weights = model_facts(m->model)->weight_bytes;
     p.cache = model_session_cache_bytes(m->session);
     p.program = resident_bytes();
