@@ -49,7 +49,10 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
 
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
-    m->tokenizer = text_tokenizer_open(m->file, err);
+    struct base_error why = BASE_ERROR_INIT;
+    m->tokenizer = text_tokenizer_open(m->file, &why);
+    /* What the file is explains more than the key that it lacks. */
+    if (!m->tokenizer && (why.code != BASE_MODEL || model_kind_check(m->file, err))) *err = why;
     if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
     return m->tokenizer && base_goes_on(err);
 }
@@ -68,7 +71,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model && base_goes_on(err);
+    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) && base_goes_on(err);
 }
 
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)

@@ -273,10 +273,11 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* Of two texts one would be ignored silently. */
-    if (p->origin[o - cli_option_table] == FROM_LINE &&
-        (o->at == offsetof(struct cli_values, file) ||
-         o->at == offsetof(struct cli_values, prompt)))
+    /* Of two texts or files one would be ignored silently. A second -m replaces that of an alias.
+     */
+    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind == CLI_TEXT &&
+        o->at != offsetof(struct cli_values, model) &&
+        (cli_option_takes_file(o) || o->at == offsetof(struct cli_values, prompt)))
         return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
     p->origin[o - cli_option_table] = FROM_LINE;
     if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
@@ -297,6 +298,7 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
 {
     const struct cli_command *c = &cli_command_table[p->command];
     bool options = true;
+    p->values->arguments = argv + first;
     for (int i = first; i < argc; i++) {
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0) {
@@ -307,7 +309,9 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
             if (!o) return fail_unknown(p->command, word, n, err);
             if (!set_from_line(p, o, argc, argv, &i, err)) return false;
         } else if (p->values->n_arguments < c->max_arguments) {
-            p->values->argument[p->values->n_arguments++] = word;
+            const size_t n = p->values->n_arguments++;
+            if (n < CLI_ARGUMENT_MAX) p->values->argument[n] = word;
+            argv[first + (int)n] = argv[i]; /* of a word that was read before */
         } else {
             return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                                 instead_of_argument(p->command, word), c->usage);

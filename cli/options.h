@@ -94,7 +94,8 @@ struct cli_values {
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 
-    const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order */
+    const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */
+    char *const *arguments;                 /* [n_arguments]: all, in the command line's array */
     size_t n_arguments;
 
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
@@ -198,7 +199,7 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 /* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
-/* Parses argv[first..argc) for a command. Fails with BASE_USAGE, with the option's name and a
+/* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails with BASE_USAGE, with the option's name and a
  * remedy. With --help or --version among the options the environment is not read and no option is
  * required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,

@@ -107,7 +107,8 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                       "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
                       "Norms and other vectors are unchanged. If a type's block does not divide a\n"
                       "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
-                      "(--dry-run) only prints types and sizes.",
+                      "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
+                      "printed. --dry-run only prints types and sizes.",
                       2, 3},
     [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
                      "collect an importance matrix from a text, for quantize",
@@ -154,18 +155,18 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
                    "the first part. Any part's name opens the model, also as IN.gguf.",
                    1, 2},
-    [CLI_MERGE] = {"merge", "infer merge FIRST-PART.gguf OUT.gguf [options]",
+    [CLI_MERGE] = {"merge", "infer merge PART.gguf.. OUT.gguf [options]",
                    "join the parts of a model into one file",
-                   "Writes the model of which FIRST-PART.gguf is a part as one file. Parts that are\n"
-                   "missing or not of one model are an error.",
-                   2, 2},
+                   "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
+                   "Parts that are missing or not of one model are an error.",
+                   1, 65536},
     [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
                   "change the metadata of a model file",
                   "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
                   "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
-                  "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
-                  "keeps the key's kind), or u8 to f64; with [] after it VALUE is a JSON array. An\n"
-                  "edit after which the model could not be opened is an error.",
+                  "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
+                  "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
+                  "array. An edit after which the model could not be opened is an error.",
                   1, 1},
     [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
                   "show how two model files differ",
@@ -279,6 +280,8 @@ const struct cli_option cli_option_table[] = {
      .at = AT(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
      .value = "SUM", .help = "SHA-256 that the file of an address must have", .common = true, .at = AT(sha256)},
+    {.name = "sha256", .kind = CLI_TEXT, .commands = VERIFY, .group = CLI_GROUP_INPUT,
+     .value = "SUM", .help = "SHA-256 that the file must have", .common = true, .at = AT(sha256)},
     {.name = "hub", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT, .value = "URL",
      .standard = "https://huggingface.co", .help = "address of the hub", .common = true, .at = AT(hub)},
     {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
@@ -471,7 +474,7 @@ const struct cli_option cli_option_table[] = {
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
     {.name = "chunks", .kind = CLI_INTEGER, .commands = CHUNKING, .group = CLI_GROUP_MEASURE,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "at most N chunks; -1: all", .at = AT(chunks)},
+     .help = "at most N chunks; 0 or -1: all", .at = AT(chunks)},
     {.name = "stride", .alias = {"--ppl-stride"}, .kind = CLI_INTEGER, .commands = PERPLEXITY,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .excludes = "kl save-logits",
@@ -508,7 +511,7 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
     {.name = "set", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT,
-     .value = "KEY=TYPE:VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
+     .value = "KEY=[TYPE:]VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
     {.name = "delete", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "KEY",
      .help = "remove a key; repeatable", .common = true, .at = AT(delete)},
     {.name = "rename", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "OLD=NEW",
@@ -552,7 +555,7 @@ const struct cli_option cli_option_table[] = {
      .help = "tensors in a part", .common = true, .at = AT(max_tensors)},
     {.name = "no-tensor-first-split", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
      .help = "only metadata in the first part", .at = AT(no_tensor_first)},
-    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT | MERGE, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print the parts", .common = true, .at = AT(dry_run)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},

@@ -36,6 +36,7 @@ struct gguf_file {
 /* A value that gguf_override sets. */
 struct gguf_given {
     struct gguf_kv kv; /* key and value point into `bytes` */
+    bool used;         /* a look-up has found it, or the file has the key */
     struct gguf_given *next;
     char bytes[];
 };
@@ -552,9 +553,11 @@ const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key
 
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key)
 {
-    for (const struct gguf_given *g = file->given; g; g = g->next)
-        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size))
+    for (struct gguf_given *g = file->given; g; g = g->next)
+        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size)) {
+            g->used = true;
             return &g->kv;
+        }
     return gguf_index_find(&file->part[0].keys, key);
 }
 
@@ -575,9 +578,18 @@ bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind k
                              .given = true};
     memcpy(g->bytes, key.data, key.size);
     if (size) memcpy(g->bytes + key.size, bytes, size);
+    g->used = gguf_index_find(&file->part[0].keys, key) != NULL;
     g->next = file->given;
     file->given = g;
     return true;
+}
+
+const struct gguf_kv *gguf_override_at(const struct gguf_file *file, uint64_t index, bool *used)
+{
+    const struct gguf_given *g = file->given;
+    while (g && index-- > 0) g = g->next;
+    *used = g && g->used;
+    return g ? &g->kv : NULL;
 }
 
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,

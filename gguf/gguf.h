@@ -62,9 +62,8 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf (any part's number) opens all
- * N parts, unless it is a complete model by its metadata. Parts whose split.id differs (or that only
- * some have) are of different models. NULL and BASE_MODEL (or BASE_NO_MEMORY)
- * on failure. */
+ * N parts, unless it is a complete model by its metadata. Parts whose split.id differs (or that
+ * only some have) are of different models. NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* As gguf_open, for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
@@ -142,6 +141,10 @@ bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *o
  * BASE_USAGE. False and BASE_NO_MEMORY when there is no memory. */
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
                    const void *bytes, uint64_t size, struct base_error *err);
+
+/* Returns the override at `index`; NULL from their number on. *used: the file has its key, or a
+ * look-up has found it. Not while other threads look keys up. */
+const struct gguf_kv *gguf_override_at(const struct gguf_file *file, uint64_t index, bool *used);
 
 /* Array items, index < kv->count; the caller must check kv->item before. Strings take O(1): opening
  * indexes every string array. */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MEGABYTE = 1000 * 1000 };
 
@@ -125,18 +126,70 @@ bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
     return ok;
 }
 
-static bool merge(struct gguf_writer *w, const struct gguf_file *in,
-                  const struct cli_values *values, struct base_error *err)
+/* Fails if a named file is not a part of the model: parts are found by the name of the first. */
+static bool check_named(const struct gguf_file *in, const struct cli_values *values, size_t n,
+                        struct base_error *err)
 {
-    const char *out = values->argument[1];
-    if (!gguf_kv_find(in, "split.count")) {
-        base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
-        base_error_set_file(err, values->argument[0]);
+    for (size_t i = 1; i < n; i++) {
+        const char *name = values->arguments[i];
+        struct stat st;
+        bool is_part = false;
+        if (stat(name, &st) != 0) {
+            base_fail(err, BASE_MODEL, "cannot open: %s", strerror(errno));
+            base_error_set_file(err, name);
+            return false;
+        }
+        for (int k = 0; k < gguf_part_count(in) && !is_part; k++) {
+            const struct gguf_part_facts part = gguf_part_facts(in, k);
+            is_part = part.device == st.st_dev && part.inode == st.st_ino;
+        }
+        if (is_part) continue;
+        base_fail(err, BASE_USAGE, "is not a part of the model of %s", values->arguments[0]);
+        base_error_set_file(err, name);
         return false;
     }
-    if (!gguf_check_parts(in, err) ||
-        !cli_output_claim(gguf_writer_output(w), out, values, in, err))
-        return false;
+    return true;
+}
+
+/* --dry-run: prints the parts and the sum. */
+static bool print_merge(const struct gguf_file *in, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    const uint64_t count = gguf_tensor_count(in), alignment = gguf_alignment(in);
+    uint64_t all = 0;
+    for (uint64_t i = 0, part = 0; part < (uint64_t)gguf_part_count(in); part++) {
+        uint64_t bytes = 0, first = i, size;
+        for (; i < count && (uint64_t)gguf_tensor_at(in, i)->part == part; i++) {
+            size = gguf_tensor_at(in, i)->size;
+            base_align_up(size, alignment, &size); /* the reader bounds sizes by INT64_MAX */
+            bytes += size;
+        }
+        all += bytes;
+        base_buffer_add_format(&out, "part %llu: %llu tensors, %llu bytes\n",
+                               (unsigned long long)part + 1, (unsigned long long)(i - first),
+                               (unsigned long long)bytes);
+    }
+    base_buffer_add_format(&out, "together: %llu tensors, %llu bytes\n", (unsigned long long)count,
+                           (unsigned long long)all);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+static bool check_merge(const struct gguf_file *in, const struct cli_values *values, size_t n,
+                        struct base_error *err)
+{
+    if (gguf_kv_find(in, "split.count"))
+        return check_named(in, values, n, err) && gguf_check_parts(in, err);
+    base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
+    base_error_set_file(err, values->argument[0]);
+    return false;
+}
+
+static bool merge(struct gguf_writer *w, const struct gguf_file *in,
+                  const struct cli_values *values, const char *out, struct base_error *err)
+{
+    if (!cli_output_claim(gguf_writer_output(w), out, values, in, err)) return false;
     gguf_writer_copy_metadata(w, in);
     for (uint64_t i = 0; i < gguf_tensor_count(in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(in, i);
@@ -149,10 +202,21 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
 
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
 {
-    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
+    const size_t last = values->n_arguments - 1;
+    const char *out = values->dry_run ? NULL : values->arguments[last];
+    if (last == 0 && !values->dry_run)
+        return base_fail(err, BASE_USAGE, "merge: missing argument. Usage: %s",
+                         cli_command_table[CLI_MERGE].usage);
+    if (!values->no_sandbox) cli_sandbox_limit(out);
     struct gguf_file *in = cli_model_open_path(values->argument[0], err);
-    struct gguf_writer *w = in ? gguf_writer_new(err) : NULL;
-    bool ok = w && merge(w, in, values, err);
+    bool ok = in && check_merge(in, values, values->dry_run ? 1 : last, err);
+    struct gguf_writer *w = ok && out ? gguf_writer_new(err) : NULL;
+    if (ok && !out) {
+        if (!values->no_sandbox) cli_sandbox_close(0);
+        ok = print_merge(in, err);
+    } else if (ok) {
+        ok = w && merge(w, in, values, out, err);
+    }
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);
     gguf_close(in);

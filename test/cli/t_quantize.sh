@@ -129,7 +129,35 @@ infer quantize "$m" "$work/q.gguf" Q8_0
 status 0
 infer quantize "$work/q.gguf" COPY --dry-run
 out_like "^$sizes bytes, [0-9.]* bits per weight -> $sizes bytes, "
-usage 'quantize: missing argument' quantize "$m" Q8_0
+
+begin the_output_is_named_and_arguments_are_in_any_order
+mkdir "$work/names"
+infer quantize "$m" "$work/names/right" Q8_0
+infer quantize "$m" Q8_0 "$work/names/right2"
+status 0
+cmp -s "$work/names/right" "$work/names/right2" || bad 'IN TYPE OUT: other bytes'
+for name in m m-F16 m.bf16 m_Q4_K_M 7b-Q4_k_m m-00001-of-00001; do
+    cp "$m" "$work/names/$name.gguf"
+    to=$(echo "$name" | sed 's/-00001.*//; s/\([-._]\)\(F16\|bf16\|Q4_K_M\|Q4_k_m\)$/\1Q8_0/; /Q8_0/!s/$/-Q8_0/')
+    rm -f "$work/names/$to.gguf"
+    infer quantize "$work/names/$name.gguf" q8_0
+    status 0
+    out "$work/names/$to.gguf\n"
+    cmp -s "$work/names/right" "$work/names/$to.gguf" || bad "$name: other bytes"
+done
+usage 'm-Q8_0.gguf: exists: name the output' quantize "$work/names/m.gguf" Q8_0
+infer quantize "$work/names/m.gguf" "$work/names/Q4_0" Q8_0 # a name like a type
+status 0
+out ''
+cmp -s "$work/names/right" "$work/names/Q4_0" || bad 'an output called Q4_0: other bytes'
+usage "'Q99' is not a type" quantize "$work/names/m.gguf" Q99
+usage "'Q99' is not a type" quantize "$work/names/m.gguf" "$work/names/x" Q99
+
+begin patterns_that_match_nothing
+usage "tensor-type: 'blk.0.ffn_dwn=Q8_0' matches no tensor" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type 'blk.0.ffn_dwn=Q8_0'
+usage "tensor-type: 'attn_norm=Q8_0' matches no tensor that is converted" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type attn_norm=Q8_0
+usage "'blk.9=Q8_0' matches no" quantize "$m" Q4_0 --dry-run --tensor-type ffn_down=Q8_0 --tensor-type blk.9=Q8_0
+usage 'imatrix: given twice' quantize "$m" "$work/x.gguf" Q4_0 --imatrix a --imatrix b
 
 begin copy_converts_nothing
 infer quantize "$work/q.gguf" "$work/copy.gguf" COPY

@@ -110,6 +110,29 @@ else
     skip 'no Python'
 fi
 
+begin all_parts_may_be_named # as a glob does
+infer split "$m" "$work/glob" --max-tensors 7
+infer merge "$work"/glob-0*.gguf "$work/b.gguf"
+status 0
+cmp -s "$m" "$work/b.gguf" || bad 'other bytes'
+cp "$last_part" "$work/foreign.gguf"
+usage 'foreign.gguf: is not a part of the model' merge "$work"/glob-0*.gguf "$work/foreign.gguf" "$work/x.gguf"
+usage 'is the input too' merge "$work"/glob-0*.gguf
+infer merge "$work"/glob-0*.gguf "$work/none.gguf" "$work/x.gguf"
+status 3
+err_line 'none.gguf: cannot open'
+usage 'merge: missing argument' merge "$work/glob-00001-of-$(printf %05d $count).gguf"
+infer merge "$last_part" --dry-run
+status 0
+out_like '^part 1: 7 tensors, [0-9]+ bytes$'
+out_like "^together: $n tensors, [0-9]+ bytes\$"
+[ "$(wc -l <"$work/out")" -eq $((count + 1)) ] || bad 'other lines'
+infer split "$m" --dry-run --max-tensors 7
+sed '$d' "$work/out" >"$work/plan" # the last part has its padding too
+infer merge "$last_part" "$work/x.gguf" --dry-run
+head -n $((count - 1)) "$work/out" | cmp -s - "$work/plan" || bad 'other parts than split plans'
+[ ! -e "$work/x.gguf" ] || bad 'a file was written'
+
 begin metadata_alone_in_the_first_part
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
