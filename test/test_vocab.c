@@ -135,7 +135,7 @@ static void build_add_bos_text(struct gguf_writer *w)
 
 static void build_token_too_long(struct gguf_writer *w)
 {
-    static char text[70001];
+    static char text[60002];
     const char *const texts[] = {text};
     memset(text, 'x', sizeof text - 1);
     support_put_text(w, "tokenizer.ggml.model", "llama");
@@ -168,7 +168,7 @@ static const struct refusal {
     {"bos of 2^62", build_bos_huge, "tokenizer.ggml.bos_token_id", "vocabulary"},
     {"eot that is a text", build_eot_text, "tokenizer.ggml.eot_token_id", ""},
     {"add_bos that is a text", build_add_bos_text, "tokenizer.ggml.add_bos_token", ""},
-    {"a token of 70,000 bytes", build_token_too_long, "tokenizer.ggml.tokens", "70000 bytes"},
+    {"a token of 60,001 bytes", build_token_too_long, "tokenizer.ggml.tokens", "60001 bytes"},
 };
 
 static void broken_vocabularies_are_refused(void **state)
@@ -532,6 +532,68 @@ static void a_damaged_character_map_is_an_error(void **state)
     support_vocab_free(&v);
 }
 
+/* A map whose root is a child of itself, by the byte 0x80: its sources have no end. */
+static void build_cyclic_map(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<pad>", "</s>", "<unk>"};
+    static uint8_t map[4 + 4 * 256 + 2] = {[1] = 4};
+    map[4 + 4 * 0x80] = 0x80;  /* the label; no source ends here; */
+    map[4 + 4 * 0x80 + 2] = 2; /* the children are at 0x80 ^ 0x80, as the root's */
+    support_put_text(w, "tokenizer.ggml.model", "t5");
+    support_put_tokens(w, texts, NULL, 3);
+    gguf_writer_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, map, sizeof map);
+}
+
+/* "B" becomes a text of `n` bytes. */
+static void put_long_replacement(struct gguf_writer *w, uint32_t n)
+{
+    static const char *const texts[] = {"<pad>", "</s>", "<unk>", "b"};
+    static uint8_t map[4 + 4 * 256 + 600] = {[1] = 4};
+    map[4 + 4 * 'B'] = 'B';
+    map[4 + 4 * 'B' + 1] = 1 | 1 << 2;
+    memset(map + 4 + 4 * 256, 0, 600);
+    memset(map + 4 + 4 * 256, 'b', n);
+    support_put_text(w, "tokenizer.ggml.model", "t5");
+    support_put_tokens(w, texts, NULL, 4);
+    gguf_writer_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, map, sizeof map);
+}
+
+static void build_long_replacement(struct gguf_writer *w)
+{
+    put_long_replacement(w, 256);
+}
+
+static void build_longer_replacement(struct gguf_writer *w)
+{
+    put_long_replacement(w, 257);
+}
+
+static void the_growth_by_a_character_map_is_bounded(void **state)
+{
+    static const struct {
+        void (*build)(struct gguf_writer *w);
+        char byte;
+        const char *problem; /* NULL: none */
+    } cases[] = {{build_cyclic_map, (char)0x80, "a source longer than 256 bytes"},
+                 {build_long_replacement, 'B', NULL},
+                 {build_longer_replacement, 'B', "a replacement longer than 256 bytes"}};
+    char text[1000];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct support_vocab v = support_vocab_make(cases[i].build);
+        struct base_error err = BASE_ERROR_INIT;
+        struct text_ids ids = TEXT_IDS_INIT;
+        assert_non_null(v.tokenizer);
+        memset(text, cases[i].byte, sizeof text);
+        const bool ok = text_encode(v.tokenizer, text, sizeof text, 0, &ids, &err);
+        assert_int_equal(ok, !cases[i].problem);
+        if (!ok) assert_int_equal(err.code, BASE_MODEL);
+        if (!ok) assert_non_null(strstr(err.text, cases[i].problem));
+        text_ids_free(&ids);
+        support_vocab_free(&v);
+    }
+}
+
 static void build_rwkv(struct gguf_writer *w)
 {
     static const char *const texts[] = {"<s>", "a",          "ab",    "abcd",
@@ -787,6 +849,7 @@ int main(void)
         cmocka_unit_test(repeated_words_give_the_same_ids),
         cmocka_unit_test(unigram_takes_the_best_sum),
         cmocka_unit_test(a_damaged_character_map_is_an_error),
+        cmocka_unit_test(the_growth_by_a_character_map_is_bounded),
         cmocka_unit_test(rwkv_takes_the_longest_token),
         cmocka_unit_test(plamo2_takes_the_cheapest_way),
         cmocka_unit_test(whitespace_ends_words_and_is_dropped),
