@@ -184,4 +184,29 @@ for at in 1 2 3; do
     cmp -s "$work/out" "$work/right" || bad "infer $last: other logits"
 done
 
+# A limit that may be raised is raised, also for threads; otherwise one line says so.
+begin a_small_stack_is_raised_or_named
+for command in "run $m -p x -n 2" "run -m $work/m.gguf -t 3 -p x -n 20 --json-schema $work/schema.json" "score $m -p a --continuation b" \
+    "quantize $work/m.gguf - Q3_K"; do
+    # shellcheck disable=SC2086
+    infer $command
+    cp "$work/out" "$work/right"
+    # shellcheck disable=SC2086
+    (ulimit -S -s 64; exec "$INFER" $command) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last="$command with a stack of 64 kB"
+    status 0
+    cmp -s "$work/out" "$work/right" || bad "$command: other output"
+done
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >"$work/said" && setpriv --bounding-set -sys_resource true 2>"$work/said"; then
+    (ulimit -s 64; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource "$INFER" version) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last='version with a hard limit of 64 kB'
+    status 4
+    err_line 'the stack is limited to 64 kB .ulimit -s.: 512 kB are needed'
+elif [ "$(id -u)" -ne 0 ]; then
+    (ulimit -s 64; exec "$INFER" version) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last='version with a hard limit of 64 kB'
+    status 4
+    err_line 'the stack is limited to 64 kB .ulimit -s.: 512 kB are needed'
+fi
+
 finish
