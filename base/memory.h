@@ -20,7 +20,7 @@ void base_memory_read(const char *root, struct base_memory *m);
  * what the control groups leave. False: unknown. */
 bool base_memory_room(const struct base_memory *m, uint64_t *bytes);
 
-/* Half of that for this process, as the size of something that nobody specified; `standard` if it
+/* Half of that for this process, as the size of something without an option; `standard` if it
  * is unknown or larger. */
 uint64_t base_memory_half(uint64_t standard);
 

@@ -146,7 +146,7 @@ bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *val
     return f->has_mtp && (source == CLI_DRAFT_MTP || (source == CLI_DRAFT_AUTO && f->n_layer > 1));
 }
 
-bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err)
 {
     struct model_session_options o = model_session_options_default();
@@ -159,9 +159,17 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     o.type_k = k->id;
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
+    model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
-    if (m->session) note_long_context(m, n_ctx);
     return m->session != NULL;
+}
+
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+                            uint32_t n_ctx, struct base_error *err)
+{
+    if (!cli_model_plan_session(m, values, n_seq, n_ctx, err)) return false;
+    note_long_context(m, n_ctx);
+    return true;
 }
 
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
@@ -176,8 +184,6 @@ bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, 
     if (values->n_slots || bytes <= room) return true;
     const uint64_t fit = room / (bytes / (*n_slots + n_more) + 1);
     *n_slots = fit > n_more + 1 ? (uint32_t)fit - n_more : 1;
-    model_session_free(m->session);
-    m->session = NULL;
     return cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err);
 }
 

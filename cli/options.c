@@ -3,6 +3,7 @@
  * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
+#include "base/size.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -191,6 +192,20 @@ static bool parse_real(const struct cli_option *o, const char *text, float *out)
     const double value = strtod(text, &end);
     *out = (float)value;
     return *end == '\0' && value >= o->low && value <= o->high;
+}
+
+bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err)
+{
+    enum { MEGABYTE = 1000 * 1000 };
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
+    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
+        !base_mul(n, unit, out))
+        return base_fail_at(err, BASE_USAGE, option, -1,
+                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
+    return true;
 }
 
 static bool parse_flag(const char *text, bool *out)

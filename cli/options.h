@@ -73,7 +73,7 @@ struct cli_values {
     const char *on_full;
     const char *each, *shard, *resume, *logits_format;
     const char *hub, *as, *sha256, *remove;
-    const char *rope_scaling, *max_size;
+    const char *rope_scaling, *max_size, *fit;
     const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename;
@@ -199,11 +199,14 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 /* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
-/* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails with BASE_USAGE, with the option's name and a
- * remedy. With --help or --version among the options the environment is not read and no option is
- * required. */
+/* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails
+ * with BASE_USAGE, with the option's name and a remedy. With --help or --version among the options
+ * the environment is not read and no option is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
+
+/* Parses "500M" or "2G", in decimal units. Fails with BASE_USAGE and the option's name. */
+bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err);
 
 /* An option of one of many texts, whose value differs from that of the command. */
 struct cli_setting {

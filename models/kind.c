@@ -8,7 +8,7 @@ static const struct kind {
 } types[] = {
     {"adapter", "an adapter (LoRA), which changes the weights of another model: adapters are not "
                 "applied here; merge it into its model first"},
-    {"imatrix", "an importance matrix, for infer quantize --imatrix"},
+    {"imatrix", "an importance matrix, for infer quantize"},
     {"mmproj", "the encoder for images or audio of another model (mmproj): give the model's own "
                "file"},
     {"vocab", "a vocabulary without weights"},

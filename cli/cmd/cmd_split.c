@@ -15,8 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MEGABYTE = 1000 * 1000 };
-
 struct split {
     const struct cli_values *values;
     struct gguf_file *in;
@@ -26,20 +24,6 @@ struct split {
     uint64_t max_bytes;      /* limit of a part in bytes; 0: the limit is a number of tensors */
     uint64_t part_tensors, part_bytes;
 };
-
-/* Parses "500M" or "2G", in decimal units. */
-static bool parse_size(const char *text, uint64_t *out, struct base_error *err)
-{
-    char *end;
-    errno = 0;
-    const unsigned long long n = strtoull(text, &end, 10);
-    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
-    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
-        !base_mul(n, unit, out))
-        return base_fail_at(err, BASE_USAGE, "--max-size", -1,
-                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
-    return true;
-}
 
 static void end_part(struct split *s)
 {
@@ -107,7 +91,8 @@ static bool write_parts(struct split *s, struct base_error *err)
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
 {
     struct split s = {.values = values};
-    if (values->max_size && !parse_size(values->max_size, &s.max_bytes, err)) return false;
+    if (values->max_size && !cli_size_parse(values->max_size, "--max-size", &s.max_bytes, err))
+        return false;
     if (values->n_arguments < 2 && !values->dry_run)
         return base_fail(err, BASE_USAGE, "split: missing argument. Usage: %s",
                          cli_command_table[CLI_SPLIT].usage);

@@ -80,7 +80,7 @@ err_line 'no model: give -m FILE or set INFER_MODEL, .*make run.*scripts/fetch-m
 err_line 'SmolLM2-135M-Instruct.Q4_1.gguf: '
 
 begin a_model_without_weights_can_be_inspected
-infer inspect "$work/empty_model.gguf"
+infer inspect -v "$work/empty_model.gguf"
 status 0
 err ''
 out_like 'general.architecture +string "llama"'
