@@ -30,9 +30,13 @@ static const char *use_of(const struct stat *file, const struct cli_values *valu
     if (is_model(file, model)) return "model";
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (o->kind != CLI_TEXT || !cli_option_takes_file(o) || o->writes) continue;
-        const char *path = *(const char *const *)((const char *)values + o->at);
+        if (!cli_option_takes_file(o) || o->writes) continue;
+        const void *at = (const char *)values + o->at;
+        const char *path = o->kind == CLI_TEXT ? *(const char *const *)at : NULL;
         if (path && is_at(file, path)) return o->name;
+        const struct cli_list *list = o->kind == CLI_LIST ? at : NULL;
+        for (size_t k = 0; list && k < list->count; k++)
+            if (is_at(file, list->item[k])) return o->name;
     }
     const bool is_input = fstat(STDIN_FILENO, &input) == 0 && input.st_dev == file->st_dev &&
                           input.st_ino == file->st_ino;

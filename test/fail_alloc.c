@@ -7,6 +7,7 @@
  *   FAIL_RENAME_TO=END   renames to a path with this end fail with EACCES; with FAIL_RENAME_BY=S the
  *                        process gets signal S before them instead
  *   FAIL_SWAP=1          the file system cannot swap names
+ *   FAIL_SYNC=1          fsync fails with EIO
  *   FAIL_ALLOC_COUNT=F   at exit, writes the number of allocations to the file F
  *
  * Calls glibc's allocator by its internal names, because dlsym would allocate. */
@@ -112,6 +113,13 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
     }
     return rename_fails(to) ? -1
                             : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+int fsync(int fd)
+{
+    if (!number_of("FAIL_SYNC")) return (int)syscall(SYS_fsync, fd);
+    errno = EIO;
+    return -1;
 }
 
 /* The file is opened before the program enters its sandbox. */

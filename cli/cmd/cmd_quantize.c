@@ -187,6 +187,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     q->to = calloc(count + 1, sizeof *q->to);
     if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     bool weighted = !q->values->imatrix;
+    struct cli_imatrix_names without = {0};
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
@@ -197,10 +198,15 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         weighted |= entry != NULL;
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
+        if (!entry && q->to[i] != t->type && t->name.size > 4 && !memcmp(t->name.data, "blk.", 4))
+            cli_imatrix_names_add(&without, t->name);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], q->to[i]->name);
     }
+    if (q->values->imatrix && weighted && without.count)
+        cli_note("%s: no entry for %llu matrices, which are encoded without: %s",
+                 q->values->imatrix, (unsigned long long)without.count, without.text);
     return weighted ||
            base_fail_at(err, BASE_USAGE, "--imatrix", -1,
                         "none of its tensors is in the model: a matrix of another model");

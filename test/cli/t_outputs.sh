@@ -116,6 +116,28 @@ cmp -s "$work/right.bin" "$work/new_target" || bad 'a link to nothing was not fo
 }
 nothing_left
 
+begin what_replaces_a_file_is_on_the_disk_first
+library=${INFER%/*}/test/fail_alloc.so
+if [ -r "$library" ]; then
+    printf '1 2 3 4' >"$work/ids"
+    for what in "quantize $work/m.gguf $work/sync Q8_0" "logits -m $work/m.gguf --ids 1,2,3 -o $work/sync" \
+        "edit $work/m.gguf --set a=int:1 -o $work/sync" "imatrix -m $work/m.gguf --ids $work/ids --no-bos -o $work/sync"; do
+        rm -f "$work/sync"
+        # shellcheck disable=SC2086
+        FAIL_SYNC=1 LD_PRELOAD=$library infer $what # nothing to lose: not synced
+        status 0
+        printf old >"$work/sync"
+        # shellcheck disable=SC2086
+        FAIL_SYNC=1 LD_PRELOAD=$library infer $what
+        status 1
+        err_line 'sync: cannot write: Input/output error'
+        [ "$(cat "$work/sync")" = old ] || bad "$what: the old file is gone"
+    done
+    nothing_left
+else
+    skip 'the library is not built'
+fi
+
 begin pipes_devices_and_standard_output_are_written_in_place
 mkfifo "$work/fifo"
 cat "$work/fifo" >"$work/from_fifo" &

@@ -274,6 +274,59 @@ if command -v python3 >/dev/null 2>&1; then
     done
 fi
 
+begin imatrix_of_several_texts_is_their_sum
+yes 'some words of a first text' | head -n 20 >"$work/first"
+yes 'and others, of a second one' | head -n 30 >"$work/second"
+if command -v python3 >/dev/null 2>&1; then
+    for text in first second; do
+        infer imatrix -m "$m" -f "$work/$text" -o "$work/$text.im" --chunk 32
+        status 0
+        sums "$work/$text.im" blk.1.ffn_down.weight >"$work/$text.sums"
+    done
+    infer imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/both.im" --chunk 32
+    status 0
+    err ''
+    sums "$work/both.im" blk.1.ffn_down.weight | paste "$work/first.sums" "$work/second.sums" - |
+        awk '{ d = $1 + $2 - $3; if (d > 1e-4 * $3 || d < -1e-4 * $3) exit 1 }' || bad 'not the sum'
+    infer inspect "$work/both.im" --metadata
+    out_like '^  imatrix.datasets +string\[2\] '
+    for chunks in 0 -1; do
+        infer imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/all.im" --chunk 32 --chunks $chunks
+        cmp -s "$work/both.im" "$work/all.im" || bad "--chunks $chunks: not all"
+    done
+    printf 'few' >"$work/few"
+    infer imatrix -m "$m" -f "$work/first" -f "$work/few" -o "$work/x.im" --chunk 32
+    status 0
+    err_line 'few has [0-9]+ tokens, less than a chunk: it is not read'
+    infer imatrix -m "$m" -f "$work/few" -f "$work/few" -o "$work/y.im" --chunk 32
+    status 2
+    err_like 'no text has a chunk of 32 tokens'
+    usage 'second: is the input too' imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/second" --chunk 32
+    infer imatrix --combine "$work/first.im" --combine "$work/second.im" -o "$work/sum.im"
+    status 0
+    err ''
+    sums "$work/sum.im" blk.1.ffn_down.weight | paste "$work/first.sums" "$work/second.sums" - |
+        awk '{ d = $1 + $2 - $3; if (d > 1e-4 * $3 || d < -1e-4 * $3) exit 1 }' || bad 'combined: not the sum'
+    infer inspect "$work/sum.im" --metadata
+    "$INFER" inspect "$work/both.im" --metadata </dev/null | cmp -s - "$work/out" || bad 'combined: other metadata'
+    usage 'sum.im: is the input too' imatrix --combine "$work/sum.im" --combine "$work/first.im" -o "$work/sum.im"
+    usage 'm.gguf: not an importance matrix' imatrix --combine "$m" -o "$work/x.im"
+    usage 'ie.gguf: .* a matrix of another model|first.im: .* a matrix of another model' imatrix --combine "$work/ie.gguf" --combine "$work/first.im" -o "$work/x.im"
+else
+    skip 'no Python'
+fi
+
+begin matrices_without_an_entry_are_named
+"$make_model" "$work/rare.gguf" arch=llama type=F16 layers=1 embd=64 heads=4 kv_heads=2 head_dim=16 ff=96 vocab=512 ctx=64 \
+    experts=8 experts_used=1 experts_as=one >/dev/null
+printf '1 1 1 1' >"$work/same.ids"
+infer imatrix -m "$work/rare.gguf" --ids "$work/same.ids" --no-bos -o "$work/rare.im"
+status 0
+err_line 'matrices had no inputs and get no entry: blk.0.ffn_(gate|down|up).[0-7].weight, .*, \.\.\.$'
+infer quantize "$work/rare.gguf" "$work/x.gguf" Q4_0 --imatrix "$work/rare.im"
+status 0
+err_line 'rare.im: no entry for [0-9]+ matrices, which are encoded without: blk.0.ffn_.*, \.\.\.$'
+
 # like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: the sums of llama-imatrix for a tensor, within 1e-4.
 like_reference() {
     sums "$work/r.out" "$1" | awk -v counts="$2" -v want="$3 $4 $5" -v all="$(shift 5; echo "$*")" '
