@@ -84,13 +84,17 @@ struct total {
 };
 
 static struct total handle_rows(const struct cli_values *v, struct cli_cache_folder *folder,
-                                struct base_buffer *out)
+                                struct base_buffer *out, struct base_error *err)
 {
     struct total t = {0};
     if (v->json && !v->clear) base_buffer_add_text(out, "[");
     for (size_t i = 0; i < folder->count; i++) {
         struct row r;
         read_row(folder, &folder->file[i], &r);
+        if (r.error.code == BASE_NO_MEMORY) { /* which says nothing about the entry */
+            *err = r.error;
+            break;
+        }
         if (is_meant(v, &r)) {
             if (!v->clear && v->json)
                 add_json(&r, t.n == 0, out);
@@ -118,14 +122,14 @@ bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
                               &failed)) {
         base_buffer_add_format(&inside, "%s/prefix", folder.path.data);
         if (!inside.failed) cli_sandbox_limit(inside.data);
-        t = handle_rows(values, &folder, &out);
+        t = handle_rows(values, &folder, &out, err);
     } else if (missing) {
         base_buffer_add_text(&out, values->json && !values->clear ? "[]\n" : "");
     } else {
         *err = failed;
         ok = false;
     }
-    ok = ok && cli_write_buffer(&out, err);
+    ok = ok && err->code == BASE_OK && cli_write_buffer(&out, err);
     if (ok && (values->clear || !values->json))
         cli_note("%s: %zu %s, %.1f MB%s", folder.path.data, t.n, t.n == 1 ? "entry" : "entries",
                  (double)t.bytes / 1e6, values->clear ? " removed" : "");

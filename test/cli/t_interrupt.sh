@@ -84,7 +84,7 @@ printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000
 printf '\001\000\000\000\000\000\000\000x\011\000\000\000\010\000\000\000' >>"$work/folder/0.gguf"
 printf '\200\226\230\000\000\000\000\000' >>"$work/folder/0.gguf"
 truncate -s 80000049 "$work/folder/0.gguf"
-infer inspect "$work/folder/0.gguf"
+infer inspect -v "$work/folder/0.gguf"
 status 0
 out_like 'string\[10000000\]'
 n=1

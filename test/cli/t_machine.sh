@@ -142,7 +142,7 @@ PYTHON
             "$work/out" >"$work/judged" || bad "$file: run says '$said', models $(cat "$work/out")"
         infer doctor -m "$work/other/$file.gguf" --json -t 1
         status 0
-        is_json '.model.error != null and .model.weight_bytes == 0 and (.advice | all(test("a token reads|free memory") | not))'
+        is_json '.model.error != null and .model.weight_bytes == null and (.advice | all(test("a token reads|free memory") | not))'
     done
     infer models "$work/other"
     out_like '^  other  .* [0-9-]{10}$'
@@ -249,5 +249,55 @@ infer doctor --threads 1
 out_like '^level +scalar: '
 unset INFER_ISA
 usage "'fast' is none of" doctor --isa fast
+
+# In a mount namespace, where other folders can stand in for /proc and /sys. elsewhere COMMANDS...
+elsewhere() {
+    INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
+    code=$? last="in a namespace: $1"
+}
+begin what_the_system_does_not_tell_is_not_known
+"$make_model" "$work/m.gguf" vocab=512 ctx=65536 heads=8 kv_heads=8 >/dev/null
+if unshare -m true 2>"$work/said"; then
+    without='mount -t tmpfs none /sys && mount -t tmpfs none /proc && "$INFER"'
+    elsewhere "$without"' doctor -m "$work/m.gguf" -t 1'
+    status 0
+    for line in 'processor +not known' 'features +not known' 'threads .*CPU quota not known' 'clock +governor not known' \
+        'memory +free memory not known, limits not known' 'huge pages +not known'; do
+        out_like "^$line"
+    done
+    elsewhere "$without"' doctor -m "$work/m.gguf" -t 1 --json'
+    is_json '.cpu.name == null and .cpu.features == null and .memory.total == null and .memory.free == null'
+    elsewhere "$without"' run --plan -m "$work/m.gguf" -t 1'
+    status 0
+    out_like '^program +not known'
+    out_like '^total .*without the program; free memory not known'
+    elsewhere "$without"' run --plan -m "$work/m.gguf" -t 1 --json'
+    is_json '.bytes.program == null and .bytes.total == null and .free == null and .fits == null'
+else
+    skip 'no mount namespaces'
+fi
+
+begin defaults_are_sized_by_the_limit_of_the_container
+if unshare -m true 2>"$work/said"; then
+    printf '{"prompt":"a"}\n' >"$work/lines"
+    infer run --plan -c 4096 -m "$work/m.gguf" -t 1 --json
+    cache=$(sed 's/.*"cache":\([0-9]*\).*/\1/' "$work/out")
+    for version in 1 2; do
+        # Half of the limit is ten and a half caches: 8 for texts and 2 for beginnings.
+        if [ $version = 1 ]; then
+            files="mkdir -p /sys/fs/cgroup/memory && echo $((cache * 21)) >/sys/fs/cgroup/memory/memory.limit_in_bytes"
+        else
+            files="echo $((cache * 21)) >/sys/fs/cgroup/memory.max"
+        fi
+        grep -q "$([ $version = 1 ] && echo ':memory:' || echo '^0::')" /proc/self/cgroup || continue
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" batch -m "$work/m.gguf" -c 4096 -n 1 -t 1 -v <"$work/lines"'
+        status 0
+        like "$work/err" '^infer: 8 texts together'
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" run --plan -m "$work/m.gguf" -t 1 --json'
+        out_like "\"free\":$((cache * 21)),"
+    done
+else
+    skip 'no mount namespaces'
+fi
 
 finish
