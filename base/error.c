@@ -1,27 +1,8 @@
 /* base/error.c: recording and formatting errors. See base/error.h. */
 #include "base/error.h"
-#include "base/utf8.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Names in messages come from files: a terminal must not interpret their control characters. */
-static void make_printable(char *s)
-{
-    size_t n = strlen(s), w = 0;
-    for (size_t r = 0; r < n;) {
-        int32_t code;
-        size_t used = base_utf8_decode(s + r, n - r, &code);
-        bool ok = code >= 0x20 && code != 0x7f && !(code >= 0x80 && code < 0xa0);
-        if (ok)
-            memmove(s + w, s + r, used);
-        else
-            s[w] = '?';
-        w += ok ? used : 1;
-        r += used;
-    }
-    s[w] = '\0';
-}
 
 /* Keeps what fits; `keep_end` keeps the end, because the end of a path distinguishes files. */
 static void copy_text(char *out, size_t out_size, const char *text, bool keep_end)
@@ -36,7 +17,6 @@ static void copy_text(char *out, size_t out_size, const char *text, bool keep_en
         memcpy(out, text, out_size - 1);
         out[out_size - 1] = '\0';
     }
-    make_printable(out);
 }
 
 static void record(struct base_error *err, enum base_code code, const char *item, int64_t offset,
@@ -47,7 +27,6 @@ static void record(struct base_error *err, enum base_code code, const char *item
     err->offset = offset;
     copy_text(err->item, sizeof err->item, item ? item : "", false);
     vsnprintf(err->text, sizeof err->text, format, args);
-    make_printable(err->text);
 }
 
 #undef base_fail

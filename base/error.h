@@ -34,8 +34,8 @@ struct base_error {
 #define BASE_ERROR_INIT ((struct base_error){.code = BASE_OK, .offset = -1})
 
 /* Records an error unless one is recorded already; `err` may be NULL (nothing is recorded).
- * Always returns false, so that `return base_fail(...)` ends a bool function. Control characters
- * and invalid UTF-8 in the formatted text are shown as '?', because names come from files. */
+ * Always returns false, so that `return base_fail(...)` ends a bool function. Names come from files
+ * and have any bytes: who prints an error shows it in the form of cli/terminal.h. */
 bool base_fail(struct base_error *err, enum base_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

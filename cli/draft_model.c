@@ -3,25 +3,33 @@
 #include "cli/system.h"
 #include <string.h>
 
-/* Checks that each id has the same text in both models. */
+/* Returns the text of a token; empty if it is unused, or only a row of the model's matrices. */
+static struct gguf_str text_of(const struct cli_model *m, uint32_t id)
+{
+    const struct text_tokenizer *t = m->tokenizer;
+    const bool exists =
+        id < text_vocab_size(t) && text_token_kind(t, (int32_t)id) != TEXT_TOKEN_UNUSED;
+    return exists ? text_token_raw(t, (int32_t)id) : (struct gguf_str){0};
+}
+
+/* Checks that each id has the same text in both models. Vocabularies of one family may have
+ * different numbers of unused tokens at their ends. */
 static bool check_vocabulary(const struct cli_model *draft, const struct cli_model *model,
                              struct base_error *err)
 {
     const uint32_t n = model_facts(model->model)->n_vocab;
     const uint32_t n_draft = model_facts(draft->model)->n_vocab;
-    if (n_draft != n)
-        return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                            "%s has a different vocabulary from the model: %u tokens, not %u",
-                            gguf_path(draft->file), n_draft, n);
-    for (uint32_t id = 0; id < n && id < text_vocab_size(model->tokenizer); id++) {
-        const struct gguf_str a = text_token_raw(model->tokenizer, (int32_t)id);
-        const struct gguf_str b = id < text_vocab_size(draft->tokenizer)
-                                      ? text_token_raw(draft->tokenizer, (int32_t)id)
-                                      : (struct gguf_str){0};
-        if (a.size != b.size || (a.size && memcmp(a.data, b.data, a.size) != 0))
+    for (uint32_t id = 0; id < n || id < n_draft; id++) {
+        const struct gguf_str a = id < n ? text_of(model, id) : (struct gguf_str){0};
+        const struct gguf_str b = id < n_draft ? text_of(draft, id) : (struct gguf_str){0};
+        if (a.size == b.size && (!a.size || memcmp(a.data, b.data, a.size) == 0)) continue;
+        if (n_draft != n && (id >= n || id >= n_draft))
             return base_fail_at(err, BASE_USAGE, "--draft", -1,
-                                "%s has a different vocabulary from the model: token %u differs",
-                                gguf_path(draft->file), id);
+                                "%s has a different vocabulary from the model: %u tokens, not %u",
+                                gguf_path(draft->file), n_draft, n);
+        return base_fail_at(err, BASE_USAGE, "--draft", -1,
+                            "%s has a different vocabulary from the model: token %u differs",
+                            gguf_path(draft->file), id);
     }
     return true;
 }
@@ -31,6 +39,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
 {
     struct cli_values v = *values;
     v.model = values->draft;
+    d->model.drafts = true;
     memset(&v.override_kv, 0, sizeof v.override_kv); /* these options apply to the main model */
     if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
@@ -52,6 +61,7 @@ bool cli_draft_open(struct cli_draft *d, const struct cli_values *values,
                             gguf_path(model->file));
     if (source == CLI_DRAFT_FILE && !open_model(d, values, model, err)) return false;
     const struct generate_draft_options o = {.n_ctx = model_session_n_ctx(model->session),
+                                             .n_vocab = model_session_n_vocab(model->session),
                                              .session = d->model.session,
                                              .mtp = has_mtp ? model->session : NULL,
                                              .always = source == CLI_DRAFT_NGRAM ||

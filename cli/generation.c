@@ -36,26 +36,47 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
                             struct base_error *err)
 {
     struct generate_options *o = &g->options;
+    struct constrain_remarks remarks = {0};
     o->max_tokens = v->n_predict < 0 ? UINT64_MAX : (uint64_t)v->n_predict;
     o->max_thought = v->reasoning_budget;
     o->ignore_eos = v->ignore_eos;
     o->show_special = show_special;
     o->all_logits = v->logprobs >= 0;
+    o->in_lines = v->json_indent >= 0;
+    o->indent = o->in_lines ? (uint32_t)v->json_indent : 0;
     if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
-        !cli_constraint_open(v, true, &g->constraint, err))
+        !cli_constraint_open(v, true, &g->constraint, &remarks, err))
         return false;
+    if (!g->no_notes) cli_schema_note(&remarks, "--json-schema");
     o->constraint = g->constraint;
     return cli_seed_pick(v->seed, &o->sample.seed, err);
 }
 
-bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
+static bool open_request(struct cli_generation *g, const struct cli_values *v,
                          const struct cli_model *m, struct base_error *err)
 {
     const struct generate_model model = {
         .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
     if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
-    return g->request && cli_draft_open(&g->draft, v, m, err);
+    return g->request != NULL;
+}
+
+bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
+                         const struct cli_model *m, struct base_error *err)
+{
+    return open_request(g, v, m, err) && cli_draft_open(&g->draft, v, m, err);
+}
+
+bool cli_generation_change(struct cli_generation *g, const struct cli_values *v,
+                           const struct cli_model *m, struct base_error *err)
+{
+    const struct cli_draft draft = g->draft;
+    const bool show_special = g->options.show_special;
+    g->draft = (struct cli_draft){0};
+    cli_generation_close(g);
+    g->draft = draft;
+    return cli_generation_prepare(g, v, show_special, err) && open_request(g, v, m, err);
 }
 
 void cli_generation_close(struct cli_generation *g)

@@ -20,6 +20,7 @@ struct cli_generation {
     const char *stop[CLI_LIST_MAX];
     struct constraint *constraint; /* NULL: no constraint */
     struct base_buffer marks;      /* text of options.marks */
+    bool no_notes;                 /* the caller's: no line about the schema is written */
 };
 
 /* Checks the options, compiles the constraint and draws the seed. Call it before the model is
@@ -30,6 +31,9 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
 /* Creates the request, on sequence 0 of an open session. */
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
                          const struct cli_model *model, struct base_error *err);
+/* Replaces the options and the request of an open generation; the draft remains. */
+bool cli_generation_change(struct cli_generation *g, const struct cli_values *values,
+                           const struct cli_model *model, struct base_error *err);
 /* Returns in *seed the seed of --seed; `given` -1: draws one. */
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);
 void cli_generation_close(struct cli_generation *g); /* may be all zeros */

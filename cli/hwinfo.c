@@ -39,6 +39,7 @@ static void read_cpu(struct cli_machine *m)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
     char line[LINE_SIZE];
+    m->features_known = file != NULL;
     while (file && fgets(line, sizeof line, file) && line[0] != '\n') {
         line[strcspn(line, "\n")] = '\0';
         char *value = strchr(line, ':');
@@ -52,44 +53,6 @@ static void read_cpu(struct cli_machine *m)
         break;
     }
     if (file) fclose(file);
-}
-
-static void read_memory(struct cli_machine *m)
-{
-    FILE *file = fopen("/proc/meminfo", "re");
-    char line[256];
-    unsigned long long kib;
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemTotal: %llu", &kib) == 1) m->memory_total = kib << 10;
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1) m->memory_free = kib << 10;
-    }
-    if (file) fclose(file);
-}
-
-static void take_limit(struct cli_machine *m, const char *path)
-{
-    char line[64], *end;
-    read_line(path, line, sizeof line);
-    const unsigned long long limit = strtoull(line, &end, 10);
-    /* In version 1 of control groups a number near the maximum means "no limit". */
-    if (end == line || *end != '\0' || limit >= 1ull << 60) return;
-    if (m->memory_limit == 0 || limit < m->memory_limit) m->memory_limit = limit;
-}
-
-/* Reads the limits of the control group at the mount itself, as in a container, and of the
- * process's own group (version 2). */
-static void read_limit(struct cli_machine *m)
-{
-    char line[1024], path[1200];
-    take_limit(m, "/sys/fs/cgroup/memory.max");
-    take_limit(m, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-    read_line("/proc/self/cgroup", line, sizeof line);
-    if (strncmp(line, "0::/", 4) != 0 || strstr(line, "..")) return;
-    for (char *group = line + 3; *group;) {
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
-        take_limit(m, path);
-        *strrchr(group, '/') = '\0';
-    }
 }
 
 /* Reads the word in brackets, as in "always [madvise] never". */
@@ -114,8 +77,7 @@ void cli_machine_read(struct cli_machine *m)
     m->quota = engine_threads_quota("");
     m->threads = engine_threads_default();
     read_cpu(m);
-    read_memory(m);
-    read_limit(m);
+    base_memory_read("", &m->memory);
     read_huge_pages(m);
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor,
               sizeof m->governor);

@@ -1,10 +1,11 @@
 /* cli/hwinfo.h: facts about this machine from the operating system, for `infer doctor`.
  *
- * It reads /proc and /sys for what the engine itself does not need. Any fact may be missing: a text
- * is then "", a number 0 (or -1 if 0 is a valid value). */
+ * It reads /proc and /sys for what the engine itself does not need. Any fact may be missing, and is
+ * then printed as not known: a text is "", a number 0 (or -1 if 0 is a valid value). */
 #ifndef CLI_HWINFO_H
 #define CLI_HWINFO_H
 
+#include "base/memory.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,14 +15,14 @@ struct cli_machine {
     char cpu[128];                        /* "AMD EPYC 9R14" */
     const char *feature[CLI_FEATURE_MAX]; /* features that kernels use, as the system names them */
     int n_features;                       /* their number */
+    bool features_known;                  /* /proc/cpuinfo could be read */
     int online, allowed, cores;           /* processors; in the affinity mask; cores among these */
-    int quota;                            /* number of processors by control groups; 0: no limit */
-    int threads;                          /* default number of threads */
-    uint64_t memory_total, memory_free;   /* bytes; free: available without swapping */
-    uint64_t memory_limit;                /* limit by the control groups in bytes; 0: none */
-    char huge_pages[16];                  /* "always", "madvise", "never" */
-    char governor[32];                    /* of processor 0 */
-    double load;                          /* runnable tasks, mean of a minute; -1: unknown */
+    int quota;   /* processors by control groups; 0: no limit; -1: unknown */
+    int threads; /* default number of threads */
+    struct base_memory memory;
+    char huge_pages[16]; /* "always", "madvise", "never" */
+    char governor[32];   /* of processor 0 */
+    double load;         /* runnable tasks, mean of a minute; -1: unknown */
 };
 
 void cli_machine_read(struct cli_machine *m);

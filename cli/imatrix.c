@@ -220,6 +220,19 @@ void cli_imatrix_free(struct cli_imatrix *m)
     *m = (struct cli_imatrix){0};
 }
 
+void cli_imatrix_names_add(struct cli_imatrix_names *names, struct gguf_str name)
+{
+    enum { SHOWN = 3 };
+    if (names->count++ > SHOWN) return;
+    const char *comma = names->used ? ", " : "";
+    const size_t room = sizeof names->text - names->used;
+    const int n = names->count > SHOWN
+                      ? snprintf(names->text + names->used, room, ", ...")
+                      : snprintf(names->text + names->used, room, "%s%.*s", comma,
+                                 (int)(name.size < 64 ? name.size : 64), name.data);
+    if (n > 0 && (size_t)n < room) names->used += (size_t)n;
+}
+
 /* ---- Writing ---- */
 
 static void announce(struct gguf_writer *w, struct gguf_str name, const char *end, uint64_t ne0,
@@ -233,11 +246,11 @@ static void announce(struct gguf_writer *w, struct gguf_str name, const char *en
 }
 
 void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,
-                          const char *data_set, uint32_t n_chunks, uint32_t chunk)
+                          const struct gguf_str *data_sets, uint64_t n_data_sets, uint32_t n_chunks,
+                          uint32_t chunk)
 {
-    const struct gguf_str sets[] = {{data_set, strlen(data_set)}};
     gguf_writer_str(w, "general.type", "imatrix", strlen("imatrix"));
-    gguf_writer_str_array(w, "imatrix.datasets", sets, 1);
+    gguf_writer_str_array(w, "imatrix.datasets", data_sets, n_data_sets);
     gguf_writer_u32(w, "imatrix.chunk_count", n_chunks);
     gguf_writer_u32(w, "imatrix.chunk_size", chunk);
     for (uint64_t i = 0; i < n; i++) {

@@ -35,6 +35,14 @@ void cli_imatrix_free(struct cli_imatrix *m);
 /* Returns the entry of a tensor; NULL if there is none. */
 const struct cli_imatrix_entry *cli_imatrix_find(const struct cli_imatrix *m, struct gguf_str name);
 
+/* The names of tensors for a message: the first ones, and their number. */
+struct cli_imatrix_names {
+    uint64_t count;
+    size_t used;
+    char text[256];
+};
+void cli_imatrix_names_add(struct cli_imatrix_names *names, struct gguf_str name);
+
 /* The sums of a tensor, for writing: sums of squares for n_counts matrices (or for all matrices
  * together, with one count), and the number of inputs of each. */
 struct cli_imatrix_sums {
@@ -47,7 +55,8 @@ struct cli_imatrix_sums {
 /* announce declares a matrix's keys and tensors in the order of the items; write writes them. The
  * caller claims and closes the writer's output. BASE_FAILED for sums that are not finite. */
 void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,
-                          const char *data_set, uint32_t n_chunks, uint32_t chunk);
+                          const struct gguf_str *data_sets, uint64_t n_data_sets, uint32_t n_chunks,
+                          uint32_t chunk);
 bool cli_imatrix_write(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,
                        struct base_error *err);
 

@@ -1,7 +1,7 @@
 /* cli/load.c: opens a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
-#include "cli/hwinfo.h"
+#include "base/memory.h"
 #include "cli/model_path.h"
 #include "cli/overrides.h"
 #include "cli/system.h"
@@ -49,7 +49,10 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
 
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
-    m->tokenizer = text_tokenizer_open(m->file, err);
+    struct base_error why = BASE_ERROR_INIT;
+    m->tokenizer = text_tokenizer_open(m->file, &why);
+    /* What the file is explains more than the key that it lacks. */
+    if (!m->tokenizer && (why.code != BASE_MODEL || model_kind_check(m->file, err))) *err = why;
     if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
     return m->tokenizer && base_goes_on(err);
 }
@@ -68,7 +71,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model && base_goes_on(err);
+    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) && base_goes_on(err);
 }
 
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)
@@ -121,9 +124,11 @@ static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
 {
     const struct model_facts *f = model_facts(m->model);
     if ((double)n_ctx > f->n_ctx_train * scaling(m->file, f->arch))
-        cli_note("the context of %u tokens is longer than the %u that the model was trained with; "
-                 "beyond them its text makes no sense",
-                 n_ctx, f->n_ctx_train);
+        cli_note("the context of %u tokens is longer than the %u that %s%s was trained with; "
+                 "beyond them its %s",
+                 n_ctx, f->n_ctx_train, m->drafts ? "the draft model " : "the model",
+                 m->drafts ? gguf_path(m->file) : "",
+                 m->drafts ? "guesses are mostly wrong" : "text makes no sense");
 }
 
 enum cli_draft_source cli_draft_source(const struct cli_values *values)
@@ -143,7 +148,7 @@ bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *val
     return f->has_mtp && (source == CLI_DRAFT_MTP || (source == CLI_DRAFT_AUTO && f->n_layer > 1));
 }
 
-bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err)
 {
     struct model_session_options o = model_session_options_default();
@@ -156,9 +161,17 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     o.type_k = k->id;
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
+    model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
-    if (m->session) note_long_context(m, n_ctx);
     return m->session != NULL;
+}
+
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+                            uint32_t n_ctx, struct base_error *err)
+{
+    if (!cli_model_plan_session(m, values, n_seq, n_ctx, err)) return false;
+    note_long_context(m, n_ctx);
+    return true;
 }
 
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
@@ -168,15 +181,11 @@ bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, 
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, 0);
     *n_slots = values->n_slots ? (uint32_t)values->n_slots : usual;
     if (!cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err)) return false;
-    struct cli_machine machine = {0};
-    cli_machine_read(&machine);
     const uint64_t bytes = model_session_cache_bytes(m->session);
-    const uint64_t room = machine.memory_free / 2;
-    if (values->n_slots || room == 0 || bytes <= room) return true;
+    const uint64_t room = base_memory_half(bytes);
+    if (values->n_slots || bytes <= room) return true;
     const uint64_t fit = room / (bytes / (*n_slots + n_more) + 1);
     *n_slots = fit > n_more + 1 ? (uint32_t)fit - n_more : 1;
-    model_session_free(m->session);
-    m->session = NULL;
     return cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err);
 }
 

@@ -14,6 +14,7 @@ struct cli_model {
     struct model *model;
     struct model_session *session;
     struct base_buffer name; /* general.name, or the file name */
+    bool drafts;             /* it is the model of --draft */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a
@@ -30,8 +31,13 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
  * standard error if n_ctx exceeds the training context and the file does not scale positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
+/* As cli_model_open_session, in place of an open session and without the warning: to compare sizes.
+ */
+bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+                            uint32_t n_ctx, struct base_error *err);
 /* Opens a session for many texts with --ctx-size: *n_slots sequences and n_more. *n_slots is that
- * of -np, otherwise `usual`, reduced to what fits into half of the free memory, at least one. */
+ * of -np, otherwise `usual`, reduced to what fits into half of the memory that this process may
+ * use (base/memory.h), at least one. */
 bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
                           uint32_t n_more, uint32_t *n_slots, struct base_error *err);
 enum cli_draft_source {

@@ -89,8 +89,7 @@ static bool run(int argc, char **argv, struct base_error *err)
 int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
-    cli_system_init();
-    if (run(argc, argv, &err)) return BASE_OK;
+    if (cli_system_init(&err) && run(argc, argv, &err)) return BASE_OK;
     /* No message after Ctrl-C, or for a result that is not a failure (diff). */
     if (err.code != BASE_INTERRUPTED && err.code != BASE_OK) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;

@@ -20,7 +20,7 @@ bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
         ok = gguf_writer_copy_data(w, in, t, err);
     }
     if (watched) dprintf(STDERR_FILENO, "\n");
-    return ok && gguf_check_unchanged(in, err) && gguf_writer_end(w, err);
+    return ok && gguf_check_unchanged(in, err);
 }
 
 bool cli_split_prefix(struct base_buffer *out, const char *name, struct base_error *err)

@@ -7,8 +7,8 @@
 #include "gguf/gguf.h"
 
 /* Copies the data of the tensors of part `part` (-1: of all parts) of `in`, in the order in which
- * they were declared to the writer, and ends the output. Shows the progress on a terminal. Fails
- * with BASE_INTERRUPTED, or BASE_MODEL if the file changed during the copy. */
+ * they were declared to the writer. Shows the progress on a terminal. Fails with BASE_INTERRUPTED,
+ * or BASE_MODEL if the file changed during the copy. */
 bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
                     struct base_error *err);
 

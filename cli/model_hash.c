@@ -77,11 +77,15 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = false;
     memset(out, 0, BASE_SHA256_HEX);
+    struct stat st;
     /* O_NONBLOCK, because opening a pipe of the entry's name must not wait. */
-    const int fd =
-        entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const int fd = entry_path(file, false, &path)
+                       ? open(path.data, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+                       : -1;
     if (fd >= 0) {
-        ok = read(fd, out, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1 && is_hash(out);
+        ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+             !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+             read(fd, out, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1 && is_hash(out);
         close(fd);
     }
     if (!ok) out[0] = '\0';
@@ -103,10 +107,8 @@ static void remember(const struct gguf_file *file, const char *hash)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     struct base_output out;
-    struct stat st;
-    if (!is_young(file) && entry_path(file, true, &path) &&
-        (stat(path.data, &st) != 0 || S_ISREG(st.st_mode))) {
-        const bool ok = base_output_open(&out, path.data, NULL) &&
+    if (!is_young(file) && entry_path(file, true, &path)) {
+        const bool ok = base_output_create(&out, path.data, 0644, NULL) &&
                         base_output_write(&out, hash, BASE_SHA256_HEX - 1, NULL);
         base_output_close(&out, ok, NULL);
     }

@@ -1,5 +1,6 @@
 /* cli/model_path.c: finds a model's file by name. See cli/model_path.h. */
 #include "cli/model_path.h"
+#include "cli/hub_name.h"
 #include "cli/system.h"
 #include <dirent.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
 static const char suffix[] = ".gguf";
+enum { PART_SIZE = 20 /* -00002-of-00003.gguf */ };
 
 bool cli_model_folder(struct base_buffer *path)
 {
@@ -24,25 +26,39 @@ bool cli_model_folder(struct base_buffer *path)
     return true;
 }
 
+/* Returns the end "-00002-of-00003.gguf" of a part's name, or NULL. */
+static const char *part_of(const char *name)
+{
+    const size_t n = strlen(name);
+    const char *part = n > PART_SIZE ? name + n - PART_SIZE : NULL;
+    return part && part[0] == '-' && strncmp(part + 6, "-of-", 4) == 0 ? part : NULL;
+}
+
 bool cli_model_is_listed(const char *name)
 {
     const size_t n = strlen(name), end = sizeof suffix - 1;
     if (n <= end || strcasecmp(name + n - end, suffix) != 0) return false;
-    const char *part = n > 20 ? name + n - 20 : NULL; /* -00002-of-00003.gguf */
-    return !part || part[0] != '-' || strncmp(part + 6, "-of-", 4) != 0 ||
-           strncmp(part, "-00001", 6) == 0;
+    const char *part = part_of(name);
+    return !part || strncmp(part, "-00001", 6) == 0;
+}
+
+size_t cli_model_name_size(const char *name)
+{
+    const char *part = part_of(name);
+    return part ? (size_t)(part - name) : strlen(name) - (sizeof suffix - 1);
 }
 
 /* ---- Names in the user's folder ---- */
 
-/* Returns how a name matches a file: 3: exactly; 2: without the suffix, or ignoring case; 1: as a
+/* Returns how a name matches a file: 3: exactly; 2: without the suffix and the number of a part, or
+ * ignoring case; 1: as a
  * prefix; 0: not at all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);
     if (!cli_model_is_listed(file) || strncasecmp(file, name, n) != 0) return 0;
     if (strcmp(file, name) == 0) return 3;
-    return file[n] == '\0' || strcasecmp(file + n, suffix) == 0 ? 2 : 1;
+    return file[n] == '\0' || n == cli_model_name_size(file) ? 2 : 1;
 }
 
 bool cli_model_find(const char *name, struct base_buffer *path, struct base_error *err)
@@ -85,10 +101,69 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+/* Appends the path of a model that was pulled by this name or address; false if the text is
+ * neither. Fails with BASE_MODEL if it is not in the folder. */
+static bool find_pulled(const char *text, struct base_buffer *path, struct base_error *err)
+{
+    struct base_buffer folder = BASE_BUFFER_INIT, name = BASE_BUFFER_INIT;
+    struct base_error none = BASE_ERROR_INIT;
+    struct cli_hub_name hub = {.quant = BASE_BUFFER_INIT};
+    const bool has_folder = cli_model_folder(&folder) && !folder.failed;
+    const bool is_address = has_folder && strstr(text, "://");
+    bool found = is_address && cli_hub_name_from_url(&hub, text, err) &&
+                 cli_origin_find(&hub, folder.data, NULL, false, path, err);
+    cli_hub_name_free(&hub);
+    const bool is_name = !found && has_folder && cli_hub_name_read(&hub, text, NULL, &none);
+    if (is_name && !err->code) {
+        found = cli_origin_find(&hub, folder.data, NULL, false, path, err);
+        cli_hub_name_show(&hub, &name);
+    }
+    /* DIR/FILE.gguf is a path, although it may be a name too. */
+    if (!found && !err->code &&
+        (is_address || (is_name && !cli_model_is_listed(hub.repository.data))))
+        base_fail_at(err, BASE_MODEL, text, -1,
+                     "there is no such file, and no model of that name has been pulled: `infer "
+                     "pull %s`",
+                     name.size ? name.data : text);
+    cli_hub_name_free(&hub);
+    base_buffer_free(&folder);
+    base_buffer_free(&name);
+    return found;
+}
+
+/* Appends the only model of the folder if there is no default one. */
+static bool find_only(struct base_buffer *path, struct base_error *err)
+{
+    struct base_buffer names = BASE_BUFFER_INIT;
+    struct dirent **entry;
+    size_t count = 0;
+    const int n = scandir(path->data, &entry, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (cli_model_is_listed(entry[i]->d_name))
+            base_buffer_add_format(&names, "%s%s", count++ ? ", " : "", entry[i]->d_name);
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    if (count == 1)
+        base_buffer_add_format(path, "/%s", names.data);
+    else if (count > 1)
+        base_fail(err, BASE_MODEL, "no model: give -m NAME or set INFER_MODEL; there are: %s",
+                  names.failed ? "" : names.data);
+    path->failed |= names.failed;
+    base_buffer_free(&names);
+    return count == 1;
+}
+
 bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_error *err)
 {
     const bool is_path = given && (strchr(given, '/') || is_file(given));
-    if (given && !*given) return base_fail(err, BASE_MODEL, "the name of the model is empty");
+    if (given && !*given)
+        return base_fail(err, BASE_MODEL,
+                         "the name of the model is empty: a variable is not set, or the command "
+                         "that was to print it failed");
+    if (is_path && !is_file(given) && find_pulled(given, path, err))
+        return cli_buffer_check(path, err);
+    if (err->code) return false;
     if (is_path || (!cli_model_folder(path) && given)) {
         base_buffer_add_text(path, given);
         return cli_buffer_check(path, err);
@@ -99,9 +174,16 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
                          "looked for, because neither HOME nor XDG_DATA_HOME is set");
     if (!cli_buffer_check(path, err)) return false;
     if (given) return cli_model_find(given, path, err) && cli_buffer_check(path, err);
+    const size_t size = path->size;
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (!cli_buffer_check(path, err)) return false;
     if (access(path->data, F_OK) == 0) return true;
+    path->size = size;
+    path->data[size] = '\0';
+    if (find_only(path, err)) return cli_buffer_check(path, err);
+    if (err->code) return false;
+    base_buffer_add_text(path, DEFAULT_MODEL);
+    if (!cli_buffer_check(path, err)) return false;
     base_fail(err, BASE_MODEL,
               "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
               "`infer-fetch-model` (in a checkout `make run` or scripts/fetch-model)");

@@ -14,9 +14,14 @@ bool cli_model_folder(struct base_buffer *path);
  * split model. */
 bool cli_model_is_listed(const char *name);
 
-/* Appends the path of -m, of $INFER_MODEL, or of the default model. A text that is not a file and
- * has no slash is the name of a model in the user's folder, or an unambiguous prefix of it. Fails
- * with BASE_MODEL and advice if there is none. */
+/* Returns the length of the short name of such a file: without the suffix and the number of a
+ * part. */
+size_t cli_model_name_size(const char *name);
+
+/* Appends the path of -m, of $INFER_MODEL, or of the default model: without the usual one it is the
+ * only one of the user's folder. A text that is not a file and has no slash is the name of a model
+ * in that folder, or an unambiguous prefix of it; with a slash it may be the name or address by
+ * which the model was pulled. Fails with BASE_MODEL and advice if there is none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
 /* The same for a model that is an argument; NULL: the default model. */

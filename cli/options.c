@@ -3,6 +3,7 @@
  * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
+#include "base/size.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -193,6 +194,20 @@ static bool parse_real(const struct cli_option *o, const char *text, float *out)
     return *end == '\0' && value >= o->low && value <= o->high;
 }
 
+bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err)
+{
+    enum { MEGABYTE = 1000 * 1000 };
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
+    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
+        !base_mul(n, unit, out))
+        return base_fail_at(err, BASE_USAGE, option, -1,
+                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
+    return true;
+}
+
 static bool parse_flag(const char *text, bool *out)
 {
     static const char *const yes[] = {"1", "true", "yes", "on"};
@@ -273,10 +288,11 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* Of two texts one would be ignored silently. */
-    if (p->origin[o - cli_option_table] == FROM_LINE &&
-        (o->at == offsetof(struct cli_values, file) ||
-         o->at == offsetof(struct cli_values, prompt)))
+    /* Of two texts or files one would be ignored silently. A second -m replaces that of an alias.
+     */
+    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind == CLI_TEXT &&
+        o->at != offsetof(struct cli_values, model) &&
+        (cli_option_takes_file(o) || o->at == offsetof(struct cli_values, prompt)))
         return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
     p->origin[o - cli_option_table] = FROM_LINE;
     if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
@@ -297,6 +313,7 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
 {
     const struct cli_command *c = &cli_command_table[p->command];
     bool options = true;
+    p->values->arguments = argv + first;
     for (int i = first; i < argc; i++) {
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0) {
@@ -307,7 +324,9 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
             if (!o) return fail_unknown(p->command, word, n, err);
             if (!set_from_line(p, o, argc, argv, &i, err)) return false;
         } else if (p->values->n_arguments < c->max_arguments) {
-            p->values->argument[p->values->n_arguments++] = word;
+            const size_t n = p->values->n_arguments++;
+            if (n < CLI_ARGUMENT_MAX) p->values->argument[n] = word;
+            argv[first + (int)n] = argv[i]; /* of a word that was read before */
         } else {
             return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                                 instead_of_argument(p->command, word), c->usage);

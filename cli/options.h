@@ -73,14 +73,15 @@ struct cli_values {
     const char *on_full;
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
-    const char *rope_scaling, *max_size;
+    const char *rope_scaling, *max_size, *fit;
     const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation, set, delete, rename;
+        tensor_type, override_kv, continuation, set, delete, rename, texts, combine;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
+    int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
+        max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
@@ -89,12 +90,14 @@ struct cli_values {
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
-    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool metadata, tensors, plot, profile, json_object, schema_open, schema_any_order, blas, pin,
+        no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 
-    const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order */
+    const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */
+    char *const *arguments;                 /* [n_arguments]: all, in the command line's array */
     size_t n_arguments;
 
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
@@ -198,11 +201,14 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 /* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
-/* Parses argv[first..argc) for a command. Fails with BASE_USAGE, with the option's name and a
- * remedy. With --help or --version among the options the environment is not read and no option is
- * required. */
+/* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails
+ * with BASE_USAGE, with the option's name and a remedy. With --help or --version among the options
+ * the environment is not read and no option is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
+
+/* Parses "500M" or "2G", in decimal units. Fails with BASE_USAGE and the option's name. */
+bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err);
 
 /* An option of one of many texts, whose value differs from that of the command. */
 struct cli_setting {

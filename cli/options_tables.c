@@ -99,7 +99,8 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    0, 0},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show the content of a GGUF file",
-                     "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
+                     "Prints what the model is and the memory that it needs; with -v also all\n"
+                     "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
                      0, 1},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
                       "convert a model's weights to another type",
@@ -107,13 +108,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                       "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
                       "Norms and other vectors are unchanged. If a type's block does not divide a\n"
                       "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
-                      "(--dry-run) only prints types and sizes.",
+                      "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
+                      "printed. --dry-run only prints types and sizes.",
                       2, 3},
     [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
                      "collect an importance matrix from a text, for quantize",
                      "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
                      "matrix of the model, with experts separately: the importance matrix of\n"
-                     "quantize --imatrix, as GGUF.",
+                     "quantize --imatrix, as GGUF. --combine adds up matrices of several texts.",
                      0, 0},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "test whether a grammar, schema or expression accepts a text",
@@ -124,9 +126,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
-                    "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
-                    "the model that is used without -m. --remove NAME removes a model of that folder\n"
-                    "(of a split one all parts) and prints the names of the files.",
+                    "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
+                    "headers only. * marks the model that is used without -m. --remove NAME removes\n"
+                    "a model of that folder (of a split one all parts) and prints the files' names.",
                     0, 3},
     [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
                    "list or clear the prefix cache on disk",
@@ -134,13 +136,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "model. With NAME only of models whose name contains it. With --clear removes\n"
                    "what it would list.",
                    0, 1},
-    [CLI_PULL] = {"pull", "infer pull USER/REPO[:QUANT] | URL [options]",
+    [CLI_PULL] = {"pull", "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
                   "fetch a model from the hub, or from an address",
                   "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
                   "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
                   "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
-                  "first file. An interrupted download continues at the next call. A token is\n"
-                  "read from HF_TOKEN, and sent only to the hub.",
+                  "first file. A file that is there needs no network. An interrupted download\n"
+                  "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
+                  "the hub's own tools, and sent only to the hub.",
                   1, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "report what limits speed on this machine",
@@ -154,18 +157,18 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
                    "the first part. Any part's name opens the model, also as IN.gguf.",
                    1, 2},
-    [CLI_MERGE] = {"merge", "infer merge FIRST-PART.gguf OUT.gguf [options]",
+    [CLI_MERGE] = {"merge", "infer merge PART.gguf.. OUT.gguf [options]",
                    "join the parts of a model into one file",
-                   "Writes the model of which FIRST-PART.gguf is a part as one file. Parts that are\n"
-                   "missing or not of one model are an error.",
-                   2, 2},
+                   "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
+                   "Parts that are missing or not of one model are an error.",
+                   1, 65536},
     [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
                   "change the metadata of a model file",
                   "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
                   "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
-                  "complete. TYPE is int, float, bool or str, as of --override-kv (a number\n"
-                  "keeps the key's kind), or u8 to f64; with [] after it VALUE is a JSON array. An\n"
-                  "edit after which the model could not be opened is an error.",
+                  "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
+                  "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
+                  "array. An edit after which the model could not be opened is an error.",
                   1, 1},
     [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
                   "show how two model files differ",
@@ -237,7 +240,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
-    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | CHUNKING,
+    {.name = "file", .alias = {"-f"}, .kind = CLI_LIST, .commands = IMATRIX, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .excludes = "ids", .help = "a text; repeatable: each is cut into chunks", .common = true, .at = AT(texts)},
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
@@ -283,6 +288,8 @@ const struct cli_option cli_option_table[] = {
      .at = AT(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
      .value = "SUM", .help = "SHA-256 that the file of an address must have", .common = true, .at = AT(sha256)},
+    {.name = "sha256", .kind = CLI_TEXT, .commands = VERIFY, .group = CLI_GROUP_INPUT,
+     .value = "SUM", .help = "SHA-256 that the file must have", .common = true, .at = AT(sha256)},
     {.name = "hub", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT, .value = "URL",
      .standard = "https://huggingface.co", .help = "address of the hub", .common = true, .at = AT(hub)},
     {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
@@ -431,6 +438,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "schema-open", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .needs = "json-schema",
      .help = "allow names that the schema does not mention", .at = AT(schema_open)},
+    {.name = "schema-any-order", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
+     .needs = "json-schema tool-choice",
+     .help = "properties in any order, not the schema's", .at = AT(schema_any_order)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
      .help = "a keyword that may be unenforced; repeatable",
@@ -438,6 +448,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "json-object", .kind = CLI_FLAG, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .excludes = "grammar json-schema regex choices", .help = "any JSON object",
      .at = AT(json_object)},
+    {.name = "json-indent", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
+     .value = "N", .standard = "-1", .low = -1, .high = 16, .needs = "json-schema json-object",
+     .help = "JSON in lines, N spaces a level; -1: compact", .at = AT(json_indent)},
     {.name = "regex", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "RE", .excludes = "grammar json-schema json-object choices",
      .help = "a regular expression for the whole text", .at = AT(regex)},
@@ -477,7 +490,7 @@ const struct cli_option cli_option_table[] = {
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
     {.name = "chunks", .kind = CLI_INTEGER, .commands = CHUNKING, .group = CLI_GROUP_MEASURE,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "at most N chunks; -1: all", .at = AT(chunks)},
+     .help = "at most N chunks; 0 or -1: all", .at = AT(chunks)},
     {.name = "stride", .alias = {"--ppl-stride"}, .kind = CLI_INTEGER, .commands = PERPLEXITY,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .excludes = "kl save-logits",
@@ -514,7 +527,7 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
     {.name = "set", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT,
-     .value = "KEY=TYPE:VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
+     .value = "KEY=[TYPE:]VALUE", .help = "a key's value; repeatable", .common = true, .at = AT(set)},
     {.name = "delete", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "KEY",
      .help = "remove a key; repeatable", .common = true, .at = AT(delete)},
     {.name = "rename", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "OLD=NEW",
@@ -524,6 +537,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_OUTPUT,
      .value = "FILE", .help = "a new file; a split model becomes one (-: stdout)", .writes = true,
      .common = true, .at = AT(output)},
+    {.name = "combine", .alias = {"--in-file"}, .kind = CLI_LIST, .commands = IMATRIX, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .excludes = "file ids model",
+     .help = "add up matrices, without a model; repeatable", .common = true, .at = AT(combine)},
     {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
      .help = "include the output matrix", .at = AT(process_output)},
     {.name = "as", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_OUTPUT, .value = "NAME",
@@ -558,8 +574,13 @@ const struct cli_option cli_option_table[] = {
      .help = "tensors in a part", .common = true, .at = AT(max_tensors)},
     {.name = "no-tensor-first-split", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
      .help = "only metadata in the first part", .at = AT(no_tensor_first)},
-    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT, .group = CLI_GROUP_OUTPUT,
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = SPLIT | MERGE, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print the parts", .common = true, .at = AT(dry_run)},
+    {.name = "fit", .kind = CLI_TEXT, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
+     .value = "N(M|G)", .excludes = "metadata tensors ctx-size",
+     .help = "--plan with the largest context that needs no more", .common = true, .at = AT(fit)},
+    {.name = "plan", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
+     .excludes = "metadata tensors", .help = "print only the memory that a run needs", .common = true, .at = AT(plan)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
@@ -620,19 +641,19 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "the bars as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
-    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE,
+    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
-    {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,
+    {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: all allowed processors", .common = true, .at = AT(threads)},
-    {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
+    {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached keys: f32, f16, q8_0, ...", .at = AT(cache_type_k)},
-    {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING,
+    {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
     {.name = "cache", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
@@ -703,6 +724,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = EVALUATING | QUANTIZE,
      .group = CLI_GROUP_GENERAL, .help = "print progress and speed to standard error",
      .common = true, .at = AT(verbose)},
+    {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = INSPECT,
+     .group = CLI_GROUP_GENERAL, .help = "all metadata and tensors", .common = true, .at = AT(verbose)},
     {.name = "help", .alias = {"-h"}, .kind = CLI_FLAG, .commands = ALL,
      .group = CLI_GROUP_GENERAL, .help = "-h: the main options; --help: all of them", .common = true, .at = AT(help)},
     {.name = "version", .kind = CLI_FLAG, .commands = ALL, .group = CLI_GROUP_GENERAL,

@@ -1,5 +1,6 @@
 /* cli/output_files.c: opens files for writing. See cli/output_files.h. */
 #include "cli/output_files.h"
+#include "base/interrupt.h"
 #include "cli/signals.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,13 @@ static const char *use_of(const struct stat *file, const struct cli_values *valu
     if (is_model(file, model)) return "model";
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (o->kind != CLI_TEXT || !cli_option_takes_file(o) || o->writes) continue;
-        const char *path = *(const char *const *)((const char *)values + o->at);
+        if (!cli_option_takes_file(o) || o->writes) continue;
+        const void *at = (const char *)values + o->at;
+        const char *path = o->kind == CLI_TEXT ? *(const char *const *)at : NULL;
         if (path && is_at(file, path)) return o->name;
+        const struct cli_list *list = o->kind == CLI_LIST ? at : NULL;
+        for (size_t k = 0; list && k < list->count; k++)
+            if (is_at(file, list->item[k])) return o->name;
     }
     const bool is_input = fstat(STDIN_FILENO, &input) == 0 && input.st_dev == file->st_dev &&
                           input.st_ino == file->st_ino;
@@ -63,7 +68,8 @@ bool cli_output_claim(struct base_output *o, const char *path, const struct cli_
                       const struct gguf_file *model, struct base_error *err)
 {
     base_output_init(o);
-    return cli_output_check(path, values, model, err) && guard(o, err);
+    return cli_output_check(path, values, model, err) && guard(o, err) &&
+           base_output_try(o, path, err);
 }
 
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
@@ -71,20 +77,25 @@ bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             struct base_error *err)
 {
     const int count = gguf_writer_part_count(w);
-    if (count == 0) return cli_output_claim(gguf_writer_output(w), path, values, model, err);
+    struct base_output *o = gguf_writer_output(w);
+    if (count == 0) return cli_output_claim(o, path, values, model, err);
+    if (!guard(o, err)) return false;
     for (int i = 0; i < count; i++) {
         char *part = gguf_part_path((struct gguf_str){path, strlen(path)}, i, count, err);
-        const bool ok = part && cli_output_check(part, values, model, err);
+        const bool ok = part && base_goes_on(err) && cli_output_check(part, values, model, err) &&
+                        base_output_try(o, part, err);
         free(part);
         if (!ok) return false;
     }
-    return guard(gguf_writer_output(w), err);
+    return true;
 }
 
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err)
 {
-    return cli_output_claim(o, path, values, model, err) && base_output_open(o, path, err);
+    base_output_init(o);
+    return cli_output_check(path, values, model, err) && guard(o, err) &&
+           base_output_open(o, path, err);
 }
 
 bool cli_output_close(struct base_output *o, bool ok, struct base_error *err)

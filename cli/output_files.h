@@ -13,7 +13,8 @@
  * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* The same for an output that its writer opens: checks and registers it, but does not open it. */
+/* The same for an output that its writer opens later: checks and registers it, and tries whether it
+ * can be opened, so that a wrong name is an error before the work. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
 /* The same for a model whose parts have all been declared to the writer; `path` as for

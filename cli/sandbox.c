@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -10,8 +11,10 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -39,6 +42,27 @@
 
 #ifdef ARCH
 
+/* ---- Open files ---- */
+
+enum { DESCRIPTORS = 4096 /* those that are tried without /proc */ };
+
+static void close_if_inherited(int fd)
+{
+    const int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
+    if (flags >= 0 && !(flags & FD_CLOEXEC)) close(fd);
+}
+
+/* Closes the descriptors, except for the standard streams, that the process had at its start: they
+ * are those without close-on-exec, which everything that the program opens has. */
+static void close_inherited(void)
+{
+    DIR *own = opendir("/proc/self/fd");
+    for (const struct dirent *e; own && (e = readdir(own)) != NULL;)
+        close_if_inherited(atoi(e->d_name));
+    for (int fd = 0; !own && fd < DESCRIPTORS; fd++) close_if_inherited(fd);
+    if (own) closedir(own);
+}
+
 /* ---- Landlock ---- */
 
 /* The kernel's interface (<linux/landlock.h>), for builds with older headers. */
@@ -53,13 +77,16 @@ enum { /* rights of files */
        MAKE_FILE = 1 << 8,
        REFER = 1 << 13,    /* version 2 */
        TRUNCATE = 1 << 14, /* version 3 */
+       WRITING = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_ANY | REFER | TRUNCATE
 };
 
 struct ruleset {
     uint64_t files;
     uint64_t tcp;    /* version 4: bind 1, connect 2 */
-    uint64_t scoped; /* version 6: abstract sockets 1 */
+    uint64_t scoped; /* version 6: abstract sockets 1, signals 2 */
 };
+enum { ABSTRACT_SOCKETS = 1, SIGNALS = 2 };
+enum { TCP_BIND = 1, TCP_CONNECT = 2 };
 
 struct rule {
     uint64_t allowed;
@@ -90,20 +117,16 @@ static void allow_folder_of(int rules, const char *file, uint64_t allowed)
     allow_folder(rules, slash ? path : ".", allowed);
 }
 
-/* Restricts writing to the folder of `file`, or to `folder`; NULL: none. */
-static void limit(const char *file, const char *folder, bool has_network)
+/* Restricts writing to the folder of `file`, or to `folder`, as far as `set` names rights. */
+static void limit(const char *file, const char *folder, struct ruleset set)
 {
     const int version = cli_sandbox_facts().landlock;
     if (version == 0) return;
-    const struct ruleset set = {
-        .files = EXECUTE | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_ANY |
-                 (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0),
-        .tcp = 3,
-        .scoped = 1,
-    };
-    const size_t size = has_network || version < 4 ? offsetof(struct ruleset, tcp)
-                        : version < 6              ? offsetof(struct ruleset, scoped)
-                                                   : sizeof set;
+    if (version < 2) set.files &= ~(uint64_t)REFER;
+    if (version < 3) set.files &= ~(uint64_t)TRUNCATE;
+    const size_t size = version < 4                    ? offsetof(struct ruleset, tcp)
+                        : version < CLI_SANDBOX_SCOPED ? offsetof(struct ruleset, scoped)
+                                                       : sizeof set;
     const int rules = (int)syscall(LANDLOCK_CREATE, &set, size, 0);
     if (rules < 0) return;
     const uint64_t allowed = set.files & (WRITE_FILE | REMOVE_FILE | MAKE_FILE | TRUNCATE);
@@ -115,12 +138,19 @@ static void limit(const char *file, const char *folder, bool has_network)
 
 void cli_sandbox_limit(const char *file)
 {
-    limit(file, NULL, false);
+    limit(file, NULL,
+          (struct ruleset){EXECUTE | WRITING, TCP_BIND | TCP_CONNECT, ABSTRACT_SOCKETS | SIGNALS});
 }
 
 void cli_sandbox_limit_to(const char *folder)
 {
-    limit(NULL, folder, true);
+    close_inherited();
+    limit(NULL, folder, (struct ruleset){EXECUTE | WRITING, 0, ABSTRACT_SOCKETS | SIGNALS});
+}
+
+void cli_sandbox_limit_programs(void)
+{
+    limit(NULL, NULL, (struct ruleset){EXECUTE, TCP_BIND | TCP_CONNECT, ABSTRACT_SOCKETS});
 }
 
 /* ---- seccomp ---- */
@@ -140,7 +170,6 @@ static const int always[] = {
     SYS_fstat,
     SYS_newfstatat,
     SYS_statx,
-    SYS_fcntl,
     SYS_dup,
     SYS_ftruncate,
     SYS_fsync,
@@ -158,11 +187,8 @@ static const int always[] = {
     /* threads and signals of the process */
     SYS_futex,
     SYS_set_robust_list,
-    SYS_get_robust_list,
     SYS_rseq,
     SYS_sched_yield,
-    SYS_sched_getaffinity,
-    SYS_sched_setaffinity,
     SYS_getcpu,
     SYS_rt_sigaction,
     SYS_rt_sigprocmask,
@@ -212,34 +238,62 @@ static const int renaming[] = {
 };
 
 static const int files[] = {
-    SYS_openat, SYS_readlinkat, SYS_faccessat, SYS_getcwd, SYS_mkdirat, SYS_fchmod, SYS_fchown,
+    SYS_openat, SYS_readlinkat, SYS_faccessat, SYS_getcwd, SYS_mkdirat, SYS_umask,
 #ifdef __x86_64__
     SYS_open,   SYS_readlink,   SYS_access,    SYS_mkdir,  SYS_stat,    SYS_lstat,
 #endif
 };
 
-/* Calls that are allowed for some values of the low half of one argument. Others could insert input
- * into the terminal (ioctl) or change the rights of the process (prctl). */
-struct argument {
-    int call, index;
-    uint32_t value;
+/* Calls that are allowed for some values of arguments, of which the kernel uses the low half only.
+ * Other values would insert input into the terminal (ioctl), change the rights of the process
+ * (prctl), let the kernel send signals to other processes (fcntl), or act on these (the others). */
+enum {
+    NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                 CLONE_NEWPID | CLONE_NEWNET
 };
+struct condition {
+    int index;
+    uint32_t mask, value; /* (argument & mask) == value */
+};
+struct call_rule {
+    int call;
+    struct condition condition[2]; /* mask 0: always true */
+};
+#define IS(index, value)                                                                           \
+    {                                                                                              \
+        index, ~UINT32_C(0), value                                                                 \
+    }
+#define HAS(index, bits)                                                                           \
+    {                                                                                              \
+        index, bits, bits                                                                          \
+    }
+#define HAS_NOT(index, bits)                                                                       \
+    {                                                                                              \
+        index, bits, 0                                                                             \
+    }
 
-static const struct argument some[] = {
-    {SYS_ioctl, 1, TCGETS},
-    {SYS_ioctl, 1, TCSETS},
-    {SYS_ioctl, 1, TCSETSW},
-    {SYS_ioctl, 1, TCSETSF},
-    {SYS_ioctl, 1, TCGETS2},
-    {SYS_ioctl, 1, TCSETS2},
-    {SYS_ioctl, 1, TCSETSW2},
-    {SYS_ioctl, 1, TCSETSF2},
-    {SYS_ioctl, 1, TIOCGWINSZ},
-    {SYS_ioctl, 1, FIONREAD},
-    {SYS_prctl, 0, PR_SET_NAME},
-    {SYS_prctl, 0, 0x53564d41}, /* PR_SET_VMA: names for memory regions */
-    {SYS_prlimit64, 0, 0},      /* the limits of the process itself */
-    {SYS_kill, 0, 0},           /* the process group itself, for Ctrl-Z */
+static const struct call_rule some[] = {
+    {SYS_ioctl, {IS(1, TCGETS)}},
+    {SYS_ioctl, {IS(1, TCSETS)}},
+    {SYS_ioctl, {IS(1, TCSETSW)}},
+    {SYS_ioctl, {IS(1, TCSETSF)}},
+    {SYS_ioctl, {IS(1, TCGETS2)}},
+    {SYS_ioctl, {IS(1, TCSETS2)}},
+    {SYS_ioctl, {IS(1, TCSETSW2)}},
+    {SYS_ioctl, {IS(1, TCSETSF2)}},
+    {SYS_ioctl, {IS(1, TIOCGWINSZ)}},
+    {SYS_ioctl, {IS(1, FIONREAD)}},
+    {SYS_fcntl, {IS(1, F_GETFD)}},
+    {SYS_fcntl, {IS(1, F_SETFD)}},
+    {SYS_fcntl, {IS(1, F_GETFL)}},
+    {SYS_fcntl, {IS(1, F_SETFL), HAS_NOT(2, O_ASYNC)}},
+    {SYS_fcntl, {IS(1, F_DUPFD_CLOEXEC)}},
+    {SYS_prctl, {IS(0, PR_SET_NAME)}},
+    {SYS_prctl, {IS(0, 0x53564d41)}}, /* PR_SET_VMA: names for memory regions */
+    {SYS_prlimit64, {IS(0, 0)}},      /* the limits of the process itself */
+    {SYS_sched_setaffinity, {IS(0, 0)}},
+    {SYS_sched_getaffinity, {IS(0, 0)}},
+    {SYS_clone, {HAS(0, CLONE_THREAD), HAS_NOT(0, NAMESPACES)}},
 };
 
 enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on equal on all architectures */
@@ -272,27 +326,17 @@ static void allow(struct filter *f, const int *call, size_t n)
     }
 }
 
-/* Allows a call if one argument matches. The accumulator contains the number of the call before and
- * after. `test`: BPF_JEQ, or BPF_JSET for any of the bits. */
-static void allow_if(struct filter *f, struct argument a, unsigned short test)
+/* The accumulator contains the number of the call before and after. */
+static void allow_if(struct filter *f, struct call_rule r)
 {
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)a.call, 0, 4);
-    load(f, offsetof(struct seccomp_data, args[a.index])); /* little-endian: the low half */
-    add(f, BPF_JMP | test | BPF_K, a.value, 0, 1);
-    end(f, SECCOMP_RET_ALLOW);
-    load(f, offsetof(struct seccomp_data, nr));
-}
-
-/* Allows setting the times of an open file, without a path: both halves of the second argument are
- * 0. */
-static void allow_times(struct filter *f)
-{
-    const size_t path = offsetof(struct seccomp_data, args[1]);
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_utimensat, 0, 6);
-    load(f, path);
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
-    load(f, path + sizeof(uint32_t));
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    enum { N = sizeof r.condition / sizeof *r.condition, LINES = 3 /* of a condition */ };
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r.call, 0, LINES * N + 2);
+    for (int i = 0; i < N; i++) {
+        const struct condition c = r.condition[i];
+        load(f, offsetof(struct seccomp_data, args[c.index])); /* little-endian: the low half */
+        add(f, BPF_ALU | BPF_AND | BPF_K, c.mask, 0, 0);
+        add(f, BPF_JMP | BPF_JEQ | BPF_K, c.value, 0, (uint8_t)(LINES * (N - 1 - i) + 1));
+    }
     end(f, SECCOMP_RET_ALLOW);
     load(f, offsetof(struct seccomp_data, nr));
 }
@@ -308,11 +352,12 @@ static void build(struct filter *f, unsigned allowed)
     allow(f, always, sizeof always / sizeof *always);
     if (allowed & CLI_SANDBOX_RENAME) allow(f, renaming, sizeof renaming / sizeof *renaming);
     if (allowed == CLI_SANDBOX_FILES) allow(f, files, sizeof files / sizeof *files);
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++) allow_if(f, some[i], BPF_JEQ);
-    if (allowed & CLI_SANDBOX_RENAME) allow_times(f);
-    allow_if(f, (struct argument){SYS_kill, 0, pid}, BPF_JEQ);
-    allow_if(f, (struct argument){SYS_tgkill, 0, pid}, BPF_JEQ);
-    allow_if(f, (struct argument){SYS_clone, 0, CLONE_THREAD}, BPF_JSET);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) allow_if(f, some[i]);
+    allow_if(f, (struct call_rule){SYS_kill, {IS(0, pid)}});
+    allow_if(f, (struct call_rule){SYS_tgkill, {IS(0, pid)}});
+    /* Ctrl-Z while a line is edited stops the job. */
+    if (allowed == CLI_SANDBOX_FILES)
+        allow_if(f, (struct call_rule){SYS_kill, {IS(0, 0), IS(1, SIGTSTP)}});
     /* With ENOSYS a library falls back from a new call to an older one: clone3, openat2. */
     add(f, BPF_JMP | BPF_JGE | BPF_K, FIRST_NEW, 0, 1);
     end(f, SECCOMP_RET_ERRNO | ENOSYS);
@@ -324,6 +369,7 @@ void cli_sandbox_close(unsigned allowed)
     struct filter f;
     build(&f, allowed);
     const struct sock_fprog program = {f.n, f.line};
+    close_inherited();
     tzset(); /* reads a file, for templates with the time */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
@@ -348,6 +394,8 @@ void cli_sandbox_limit_to(const char *folder)
 {
     (void)folder;
 }
+
+void cli_sandbox_limit_programs(void) {}
 
 void cli_sandbox_close(unsigned allowed)
 {

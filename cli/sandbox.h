@@ -27,8 +27,15 @@ void cli_sandbox_limit(const char *file);
 /* The same for a command that uses the network and writes below one folder: TCP remains allowed. */
 void cli_sandbox_limit_to(const char *folder);
 
-/* `allowed`: 0, or one of the values above. */
+/* For a command whose user names files while it runs: no program, no TCP port, no access to the
+ * memory of other processes; files are not restricted. */
+void cli_sandbox_limit_programs(void);
+
+/* Also closes all descriptors that the process inherited, except for the standard streams.
+ * `allowed`: 0, or one of the values above. */
 void cli_sandbox_close(unsigned allowed);
+
+enum { CLI_SANDBOX_SCOPED = 6 /* version of Landlock from which signals have a scope */ };
 
 struct cli_sandbox_facts {
     int landlock; /* its version; 0: none */

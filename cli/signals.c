@@ -3,9 +3,11 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
@@ -16,6 +18,7 @@ static struct {
     int ending;                    /* a thread has begun to end the process */
     int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
+    const struct termios *terminal; /* modes to restore; NULL: none */
 } signal_state;
 
 /* ---- Handlers ---- */
@@ -28,13 +31,20 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends the process with the signal's own status: the signal is blocked until the handler returns,
- * and its default action then ends the process. */
+/* Ends the process with the signal's own status. For process 1 of a container the kernel ignores
+ * the default action: it ends with the status that a shell shows for the signal. */
 static void on_end(int number)
 {
+    sigset_t own;
+    const struct termios *modes = __atomic_load_n(&signal_state.terminal, __ATOMIC_SEQ_CST);
+    if (modes) tcsetattr(STDIN_FILENO, TCSANOW, modes);
     remove_guarded();
     signal(number, SIG_DFL);
+    sigemptyset(&own);
+    sigaddset(&own, number); /* blocked while its handler runs */
+    pthread_sigmask(SIG_UNBLOCK, &own, NULL);
     raise(number);
+    _exit(128 + number);
 }
 
 static void on_interrupt(int number)
@@ -104,10 +114,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     /* Several threads may be here at once: only the first one prints. */
     while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
-    if (!find_model((uintptr_t)info->si_addr, name)) {
-        on_end(number);
-        return;
-    }
+    if (!find_model((uintptr_t)info->si_addr, name)) on_end(number);
     remove_guarded();
     size_t size = sizeof begin - 1;
     memcpy(line, begin, size);
@@ -148,6 +155,11 @@ void cli_interrupt_reset(void)
 {
     base_interrupt_clear();
     signal_state.patient = 1;
+}
+
+void cli_signals_terminal(const struct termios *modes)
+{
+    __atomic_store_n(&signal_state.terminal, modes, __ATOMIC_SEQ_CST);
 }
 
 bool cli_signals_guard(struct base_output *o)

@@ -16,6 +16,11 @@ void cli_signals_init(void);
 /* Handles a Ctrl-C: clears the flag; from now on Ctrl-C does not end the process. */
 void cli_interrupt_reset(void);
 
+/* Makes signals that end the process restore these modes of the terminal on standard input, until
+ * it is called with NULL. */
+struct termios;
+void cli_signals_terminal(const struct termios *modes);
+
 /* Makes signals that end the process remove this output's file, until it is released. Call it
  * before the output is opened; the output must not move. Returns false if there are too many
  * outputs. */

@@ -5,14 +5,41 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-void cli_system_init(void)
+/* Stacks: the least with which all commands were tried, and that of most systems. */
+enum { STACK_MIN = 512 << 10, STACK_USUAL = 8 << 20 };
+
+/* The kernel compares with the limit when the stack grows; new threads have the limit that was set
+ * when the program began, unless it is set for them. */
+static bool raise_stack(struct base_error *err)
+{
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_MIN) return true;
+    const unsigned long long was = limit.rlim_cur >> 10;
+    limit.rlim_cur = STACK_USUAL;
+    if (limit.rlim_max < limit.rlim_cur) limit.rlim_cur = limit.rlim_max;
+    if (limit.rlim_max < STACK_MIN) limit.rlim_cur = limit.rlim_max = STACK_USUAL; /* root may */
+    if (setrlimit(RLIMIT_STACK, &limit) != 0)
+        return base_fail(err, BASE_NO_MEMORY,
+                         "the stack is limited to %llu kB (ulimit -s): %d kB are needed", was,
+                         STACK_MIN >> 10);
+    if (pthread_attr_init(&attributes) != 0) return true;
+    if (pthread_attr_setstacksize(&attributes, limit.rlim_cur) == 0)
+        pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+    return true;
+}
+
+bool cli_system_init(struct base_error *err)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -21,6 +48,7 @@ void cli_system_init(void)
         (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     }
     cli_signals_init();
+    return raise_stack(err);
 }
 
 /* ---- Writing ---- */
@@ -78,7 +106,7 @@ static size_t show_in(char *out, size_t room, const char *text, bool lines)
 
 void cli_note(const char *format, ...)
 {
-    char text[1024] = "infer: ", line[2048];
+    char text[1024] = "infer: ", line[4 * sizeof text]; /* "\\xff" for a byte */
     const size_t start = strlen(text);
     va_list args;
     va_start(args, format);

@@ -10,8 +10,9 @@
 #include <stddef.h>
 
 /* Opens those of the descriptors 0 to 2 that are closed, so that the model file does not get one of
- * them, and sets up signals. */
-void cli_system_init(void);
+ * them, sets up signals, and raises a limit of the stack that is too low. Fails with BASE_NO_MEMORY
+ * if that is not allowed. */
+bool cli_system_init(struct base_error *err);
 
 /* Writes all bytes, unbuffered; BASE_FAILED if that fails. A terminal gets text in the form of
  * cli/terminal.h, because results contain text of files and models. */

@@ -2,6 +2,7 @@
 #include "engine/roofline.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/memory.h"
 #include "base/unroll.h"
 #include "engine/backend.h"
 #include <stdlib.h>
@@ -19,7 +20,8 @@ enum {
     CHAINS = 12,             /* independent accumulators: enough to hide the latency */
     CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
 };
-#define BUFFER_BYTES ((size_t)256 << 20)
+#define BUFFER_BYTES     ((size_t)256 << 20)
+#define MIN_BUFFER_BYTES ((size_t)16 << 20)
 
 /* Runs `work` PASSES times and returns the best rate; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
@@ -98,7 +100,10 @@ static void read_all(const struct engine_worker *w, void *user)
 
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
 {
-    struct read_job job = {.bytes = BUFFER_BYTES, .read = {read_scalar, read_scalar}};
+    const size_t half =
+        (size_t)base_memory_half(BUFFER_BYTES) / ENGINE_HUGE_PAGE * ENGINE_HUGE_PAGE;
+    struct read_job job = {.bytes = half > MIN_BUFFER_BYTES ? half : MIN_BUFFER_BYTES,
+                           .read = {read_scalar, read_scalar}};
     double best = 0;
     uint64_t *data = aligned_alloc(ENGINE_HUGE_PAGE, job.bytes);
     job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);

@@ -6,12 +6,11 @@
  * inside a barrier. A second thread per core gains nothing, because one thread saturates the
  * multiply units. */
 #include "engine/threads.h"
+#include "base/cgroup.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PATH_ROOM = 4096, TEXT_ROOM = 512 };
 
 void engine_cpus_allowed(struct engine_cpus *set)
 {
@@ -52,29 +51,17 @@ bool engine_cpus_parse(const char *text, struct engine_cpus *set)
     return false;
 }
 
-/* Reads the first line of root + path into text[TEXT_ROOM]. */
-static bool read_line(const char *root, const char *path, char *text)
-{
-    char name[PATH_ROOM];
-    if (snprintf(name, sizeof(name), "%s%s", root, path) >= (int)sizeof(name)) return false;
-    FILE *file = fopen(name, "re");
-    if (!file) return false;
-    const bool ok = fgets(text, TEXT_ROOM, file) != NULL;
-    fclose(file);
-    return ok;
-}
-
 int engine_threads_cores(const char *root, const struct engine_cpus *allowed)
 {
     int n_cores = 0;
     for (int cpu = 0; cpu < ENGINE_CPUS_MAX; ++cpu) {
         if (!engine_cpus_has(allowed, cpu)) continue;
-        char path[128], text[TEXT_ROOM];
+        char path[128], text[BASE_SYSTEM_LINE];
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
                  cpu);
         struct engine_cpus siblings;
         bool first = true; /* first allowed processor of this core */
-        if (read_line(root, path, text) && engine_cpus_parse(text, &siblings)) {
+        if (base_system_line(root, path, "", text) && engine_cpus_parse(text, &siblings)) {
             for (int other = 0; other < cpu && first; ++other) {
                 first = !(engine_cpus_has(&siblings, other) && engine_cpus_has(allowed, other));
             }
@@ -97,88 +84,30 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-/* The limit of one version 2 group: cpu.max contains "QUOTA PERIOD" or "max PERIOD". */
-static int limit_v2(const char *root, const char *dir)
+/* Takes the limit of a group. Version 2: cpu.max contains "QUOTA PERIOD" or "max PERIOD"; version
+ * 1: two files, where a quota of -1 means "no limit". */
+static void visit_group(void *user, const char *root, const char *folder, int version)
 {
-    char path[PATH_ROOM], text[TEXT_ROOM];
+    char text[BASE_SYSTEM_LINE];
     long long quota, period;
-    if (snprintf(path, sizeof(path), "%s/cpu.max", dir) >= (int)sizeof(path)) return INT_MAX;
-    if (!read_line(root, path, text)) return INT_MAX;
-    return sscanf(text, "%lld %lld", &quota, &period) == 2 ? whole_cpus(quota, period) : INT_MAX;
-}
-
-/* The limit of one version 1 group, from two files; a quota of -1 means "no limit". */
-static int limit_v1(const char *root, const char *dir)
-{
-    char path[PATH_ROOM], text[TEXT_ROOM];
-    if (snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir) >= (int)sizeof(path)) {
-        return INT_MAX;
+    int *n = user;
+    if (version == 2) {
+        if (base_system_line(root, folder, "/cpu.max", text) &&
+            sscanf(text, "%lld %lld", &quota, &period) == 2)
+            *n = min_int(*n, whole_cpus(quota, period));
+        return;
     }
-    if (!read_line(root, path, text)) return INT_MAX;
-    const long long quota = strtoll(text, NULL, 10);
-    snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
-    if (!read_line(root, path, text)) return INT_MAX;
-    return whole_cpus(quota, strtoll(text, NULL, 10));
-}
-
-/* The tightest limit of mount + group and of every group above it. Inside a container the
- * directories of the group's path may not exist; then the mount itself is the container's group. */
-static int limit_chain(const char *root, const char *mount, const char *group,
-                       int (*limit)(const char *root, const char *dir))
-{
-    char dir[PATH_ROOM];
-    if (strstr(group, "..")) group = "/";
-    const int mount_len = snprintf(dir, sizeof(dir), "%s%s", mount, group);
-    if (mount_len >= (int)sizeof(dir)) return INT_MAX;
-    int n = INT_MAX;
-    for (size_t len = strlen(dir); len >= strlen(mount);) {
-        dir[len] = '\0';
-        n = min_int(n, limit(root, dir));
-        if (len == strlen(mount)) break;
-        while (dir[--len] != '/') {
-        }
-    }
-    return n;
-}
-
-/* True when `name` is one of the comma-separated words of list. */
-static bool list_has(const char *list, const char *name)
-{
-    const size_t len = strlen(name);
-    for (const char *p = list; *p;) {
-        const size_t word = strcspn(p, ",");
-        if (word == len && strncmp(p, name, len) == 0) return true;
-        p += word + (p[word] == ',');
-    }
-    return false;
+    if (!base_system_line(root, folder, "/cpu.cfs_quota_us", text)) return;
+    quota = strtoll(text, NULL, 10);
+    if (!base_system_line(root, folder, "/cpu.cfs_period_us", text)) return;
+    *n = min_int(*n, whole_cpus(quota, strtoll(text, NULL, 10)));
 }
 
 int engine_threads_quota(const char *root)
 {
-    char name[PATH_ROOM], line[PATH_ROOM];
-    if (snprintf(name, sizeof(name), "%s/proc/self/cgroup", root) >= (int)sizeof(name)) return 0;
-    FILE *file = fopen(name, "re");
-    if (!file) return 0;
     int n = INT_MAX;
-    while (fgets(line, sizeof(line), file)) {
-        /* "ID:CONTROLLERS:/GROUP", with ID 0 and no controllers for version 2 */
-        line[strcspn(line, "\n")] = '\0';
-        char *list = strchr(line, ':');
-        char *group = list ? strchr(list + 1, ':') : NULL;
-        if (!group || group[1] != '/') continue;
-        *group++ = '\0';
-        ++list;
-        if (*list == '\0') {
-            n = min_int(n, limit_chain(root, "/sys/fs/cgroup", group, limit_v2));
-        } else if (list_has(list, "cpu")) {
-            char mount[PATH_ROOM + 32];
-            snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", list);
-            n = min_int(n, limit_chain(root, mount, group, limit_v1));
-            n = min_int(n, limit_chain(root, "/sys/fs/cgroup/cpu", group, limit_v1));
-        }
-    }
-    fclose(file);
-    return n == INT_MAX ? 0 : n;
+    const bool known = base_cgroup_visit(root, "cpu", visit_group, &n);
+    return n < INT_MAX ? n : known ? 0 : -1;
 }
 
 int engine_threads_count(const char *root, const struct engine_cpus *allowed)

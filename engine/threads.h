@@ -40,7 +40,8 @@ bool engine_cpus_parse(const char *text, struct engine_cpus *set);
 int engine_threads_cores(const char *root, const struct engine_cpus *allowed);
 
 /* The tightest CPU quota of this process's control groups (v1 and v2, with all ancestors) in whole
- * processors, rounded down but at least 1; 0 when there is none. */
+ * processors, rounded down but at least 1; 0 when there is none, -1 when no control group is
+ * visible. */
 int engine_threads_quota(const char *root);
 
 /* min(count of allowed, quota, cores), at least 1. */

@@ -79,8 +79,9 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     }
     if (ok && evaluated) {
         struct sample_options greedy = sample_options_default();
+        const uint32_t own = model_session_n_vocab(evaluated), n = options->n_vocab;
         greedy.temp = 0;
-        d->sampler = sample_new(&greedy, model_session_n_vocab(evaluated), 1, err);
+        d->sampler = sample_new(&greedy, n && n < own ? n : own, 1, err);
         ok = d->sampler;
     }
     if (ok) return d;
@@ -240,6 +241,16 @@ static int32_t likeliest(struct generate_draft *d, const float *logits)
     return id < 0 ? 0 : id;
 }
 
+/* Returns whether the smaller model has all tokens of the text. */
+static bool has_tokens(const struct generate_draft *d, const int32_t *ids, size_t n)
+{
+    const uint32_t n_vocab = model_session_n_vocab(d->options.session);
+    if (n_vocab >= d->options.n_vocab) return true;
+    for (size_t i = 0; i < n; i++)
+        if ((uint32_t)ids[i] >= n_vocab) return false;
+    return true;
+}
+
 static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
                       int32_t *guess, struct base_error *err)
 {
@@ -325,6 +336,7 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
         if (*n_guess || !d->options.mtp) return true;
     }
     d->evaluates = true;
+    if (d->options.session && !has_tokens(d, ids, n)) return true;
     *n_guess = pick_for_model(d, n_new, most);
     if (d->options.session) return ask_model(d, ids, n, *n_guess, guess, err);
     return *n_guess == 0 || draft_by_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);

@@ -15,8 +15,10 @@ enum { GENERATE_DRAFT_MAX = 16 }; /* draft tokens per step */
 
 struct generate_draft_options {
     uint32_t n_ctx;                /* that of the session that evaluates the text */
-    struct model_session *session; /* sequence 0 of a smaller model with the same vocabulary and
-                                    * n_ctx; NULL: drafts are looked up in the text */
+    uint32_t n_vocab;              /* likewise; 0: that of `session` is the same */
+    struct model_session *session; /* sequence 0 of a smaller model with the same n_ctx, and the
+                                    * same vocabulary but for unused tokens at its end; NULL:
+                                    * drafts are looked up in the text */
     struct model_session *mtp; /* the session that evaluates the text, if it has an MTP layer and
                                 * `session` is NULL: it drafts where the text has no match */
     bool always; /* draft in every possible step, only by the MTP layer if there is one; otherwise

@@ -37,7 +37,8 @@ extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 struct generate_options {
     struct sample_options sample; /* the request sets its token_bytes and end_id */
     uint64_t max_tokens;          /* limit for each text; UINT64_MAX: the context alone limits it */
-    const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
+    const char *const *stop;      /* [n_stop] texts that end the output before them; none empty.
+                                   * A control token with such a text ends it too, if not shown */
     size_t n_stop;
     const struct constraint *constraint; /* restricts the answer; NULL: none */
     const char *marks;   /* control tokens whose text occurs here may represent it under the
@@ -46,6 +47,8 @@ struct generate_options {
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
     bool all_logits;     /* pieces have logits even if no choice depends on them */
+    bool in_lines;       /* the answer is JSON, and its pieces have line breaks and indents: */
+    uint32_t indent;     /* spaces for each level */
 };
 
 /* Objects that requests share; all must outlive the requests. */
@@ -57,12 +60,21 @@ struct generate_model {
 };
 
 /* The marks around a model's reasoning before its answer. A constraint restricts only the answer.
- * Reasoning ends with the closing mark. The request writes that mark itself after max_thought
- * tokens and, under a constraint, if the model would end the text or if fewer tokens would be left
- * than are reserved for the answer: a quarter of the tokens that may come, or those of the shortest
- * answer if that is more. */
+ * Reasoning ends with the closing mark; if that begins with a control or user-defined token, only
+ * that token begins it. The request writes the mark itself after max_thought tokens and, under a
+ * constraint, if the model would end the text or if fewer tokens would be left than are reserved
+ * for the answer: a quarter of the tokens that may come, or those of the shortest answer if that is
+ * more.
+ *
+ *     open  reasoning  close turn answer  {"constrained": ...}
+ *     answer  {"constrained": ...}                     without reasoning
+ *
+ * Under a constraint the request writes `turn` and `answer`, and without reasoning `answer`: the
+ * model chooses the token in which `open` and `answer` first differ. With `marks` of struct
+ * generate_options the constraint contains its own header, and `answer` is not written. */
 struct generate_thought_marks {
     const char *open, *close;
+    const char *turn, *answer; /* NULL or "": none */
     bool opened; /* the prompt ends with the opening mark; otherwise the text may begin with it */
 };
 
@@ -86,6 +98,8 @@ struct generate_piece {
     uint64_t index;      /* of the token, from 0 */
     const char *text;    /* text to show: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
+    uint64_t end;        /* offset after the token's own bytes in the text, of which later pieces
+                          * may show some */
     const float *logits; /* [n_vocab]: the token was chosen by these; NULL: none, or no token */
 };
 

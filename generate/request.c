@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
+#include "generate/json_lines.h"
 #include "generate/stop.h"
 #include "generate/thought.h"
 #include <stdlib.h>
@@ -33,10 +34,14 @@ struct generate_request {
     int32_t *held; /* [n_ctx + 1] */
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
-    uint64_t n_decoded, n_shown;      /* in bytes of the text */
+    struct base_buffer lines;         /* that text in lines, if the options say so */
+    struct generate_json_lines in_lines;
+    uint64_t n_decoded, n_shown; /* in bytes of the text */
+    uint64_t n_laid;             /* bytes that lines add to the text that was shown */
     uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not reached */
     struct generate_outcome outcome;
     bool over, has_read; /* has_read: the prompt has been evaluated */
+    bool is_stop_token;  /* a control token ended the text; the text before it is complete */
     double start;
 };
 
@@ -88,8 +93,9 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     const struct generate_options *o = r->options;
     base_buffer_reserve(&r->piece, BUFFER_SIZE);
     base_buffer_reserve(&r->output, BUFFER_SIZE);
+    if (o->in_lines) base_buffer_reserve(&r->lines, BUFFER_SIZE);
     r->held = calloc((size_t)r->n_ctx + 1, sizeof *r->held);
-    if (!list_ends(r) || !r->held || r->piece.failed || r->output.failed)
+    if (!list_ends(r) || !r->held || r->piece.failed || r->output.failed || r->lines.failed)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
     if (!make_sampler(r, o->sample.seed, err)) return false;
     r->stop = generate_stop_new(o->stop, o->n_stop, err);
@@ -132,6 +138,7 @@ void generate_request_free(struct generate_request *r)
     sample_free(r->sampler);
     base_buffer_free(&r->piece);
     base_buffer_free(&r->output);
+    base_buffer_free(&r->lines);
     free(r->end_id);
     free(r->held);
     free(r);
@@ -171,6 +178,15 @@ static void stop_with(struct generate_request *r, enum generate_ending ending)
     r->over = true;
 }
 
+/* Returns whether the latest token is of reasoning or of a header, which is no part of an answer.
+ */
+static bool is_before_answer(const struct generate_request *r)
+{
+    const struct generate_thought *t = &r->thought;
+    return t->phase == GENERATE_THINKING || t->phase == GENERATE_CLOSING ||
+           (t->phase == GENERATE_OPENING && t->start.count);
+}
+
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *p,
                             struct base_error *err)
 {
@@ -180,23 +196,27 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
         return base_fail(err, BASE_TOO_LONG, "the prompt has %zu tokens and the context holds %u",
                          p->n, r->n_ctx);
     r->outcome = (struct generate_outcome){.n_prompt = p->n, .ending = GENERATE_END_LIMIT};
-    r->over = r->has_read = false;
-    r->n_decoded = r->n_shown = 0;
+    r->over = r->has_read = r->is_stop_token = false;
+    r->n_decoded = r->n_shown = r->n_laid = 0;
     generate_stop_reset(r->stop);
     base_buffer_clear(&r->piece);
     base_buffer_clear(&r->output);
     if (!make_sampler(r, p->seed, err) ||
         (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
         return false;
+    r->in_lines = (struct generate_json_lines){.indent = o->indent};
+    if (o->in_lines && p->n_begun)
+        generate_json_lines_add(&r->in_lines, p->begun, p->n_begun, &r->lines);
     if (r->driver && p->n_begun && !generate_driver_read(r->driver, p->begun, p->n_begun, err))
         return false;
     text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
     keep_common(r, p);
     for (size_t i = 0; i < p->n; i++) sample_accept(r->sampler, p->ids[i]);
     r->sampler_is_new = false;
-    if (!generate_thought_begin(&r->thought, p->thought, o->max_thought, tokens_left(r), err))
+    if (!generate_thought_begin(&r->thought, p->thought, o->marks, o->max_thought, tokens_left(r),
+                                err))
         return false;
-    r->answer_at = r->thought.phase == GENERATE_THINKING ? UINT64_MAX : 0;
+    r->answer_at = is_before_answer(r) ? UINT64_MAX : 0;
     if (o->max_tokens == 0)
         stop_with(r, GENERATE_END_LIMIT);
     else if (r->driver && generate_driver_is_over(r->driver))
@@ -280,7 +300,7 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
 {
     struct generate_thought *t = &r->thought;
     const uint64_t left = tokens_left(r);
-    const int32_t extra = generate_thought_offer(t, left, id);
+    const int32_t extra = generate_thought_offer(t, logits, left, id);
     if (*id < 0 && r->driver && t->phase != GENERATE_THINKING) {
         if (!generate_driver_choose(r->driver, r->sampler, logits, left, extra, id, err))
             return false;
@@ -304,6 +324,35 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
+/* Ends the text at a control token that is a stop text, although the token has no text here. */
+static void find_stop_token(struct generate_request *r, int32_t id)
+{
+    const struct generate_options *o = r->options;
+    const struct gguf_str raw = text_token_raw(r->model.tokenizer, id);
+    const enum text_token_kind kind = text_token_kind(r->model.tokenizer, id);
+    if (o->show_special || (kind != TEXT_TOKEN_CONTROL && kind != TEXT_TOKEN_UNKNOWN)) return;
+    for (size_t i = 0; i < o->n_stop && !r->over; i++)
+        if (strlen(o->stop[i]) == raw.size && memcmp(o->stop[i], raw.data, raw.size) == 0) {
+            stop_with(r, GENERATE_END_STOP);
+            r->outcome.stop_text = o->stop[i];
+            r->is_stop_token = true;
+        }
+}
+
+/* Writes the answer in a piece's text in lines; the answer begins after `before` bytes. */
+static bool lay_out(struct generate_request *r, struct generate_piece *piece, uint64_t before,
+                    struct base_error *err)
+{
+    const size_t same = before < piece->size ? (size_t)before : piece->size;
+    base_buffer_clear(&r->lines);
+    base_buffer_add(&r->lines, piece->text, same);
+    generate_json_lines_add(&r->in_lines, piece->text + same, piece->size - same, &r->lines);
+    r->n_laid += r->lines.size - piece->size;
+    piece->text = r->lines.size ? r->lines.data : "";
+    piece->size = r->lines.size;
+    return !r->lines.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+}
+
 /* Returns the text as a piece; passes the answer's part to the constraint if a stop text may cut
  * it. */
 static bool make_piece(struct generate_request *r, struct generate_piece *piece,
@@ -316,6 +365,7 @@ static bool make_piece(struct generate_request *r, struct generate_piece *piece,
     piece->size = out->size;
     const uint64_t before = r->answer_at > r->n_shown ? r->answer_at - r->n_shown : 0;
     r->n_shown += out->size;
+    if (r->options->in_lines && !lay_out(r, piece, before, err)) return false;
     if (!r->driver || r->options->n_stop == 0 || before >= out->size) return true;
     return generate_driver_show(r->driver, out->data + before, out->size - before, err);
 }
@@ -324,21 +374,19 @@ static bool make_piece(struct generate_request *r, struct generate_piece *piece,
 static bool begin_answer(struct generate_request *r, struct base_error *err)
 {
     r->answer_at = r->n_decoded;
+    r->in_lines = (struct generate_json_lines){.indent = r->options->indent};
     return !r->driver || generate_driver_begin(r->driver, true, err);
 }
 
 /* Continues after a token that belongs to the text. */
-static bool continue_text(struct generate_request *r, int32_t id, enum generate_phase before,
-                          struct base_error *err)
+static bool continue_text(struct generate_request *r, int32_t id, struct base_error *err)
 {
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
     if (feed_stop(r)) return true;
-    if (phase == GENERATE_THINKING) r->answer_at = UINT64_MAX;
-    if (phase == GENERATE_ANSWERING && before != phase && before != GENERATE_OPENING &&
-        !begin_answer(r, err))
-        return false;
+    if (is_before_answer(r)) r->answer_at = UINT64_MAX;
+    if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
         stop_with(r, GENERATE_END_CONSTRAINT);
     else if (r->outcome.n_generated == r->options->max_tokens)
@@ -351,7 +399,6 @@ static bool continue_text(struct generate_request *r, int32_t id, enum generate_
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err)
 {
-    const enum generate_phase before = r->thought.phase;
     int32_t id;
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
@@ -373,9 +420,12 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     r->held[r->n_held++] = id;
     if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
         stop_with(r, GENERATE_END_EOS); /* otherwise the token may close the reasoning */
-    else if (!continue_text(r, id, before, err))
-        return false;
-    return make_piece(r, piece, err);
+    else
+        find_stop_token(r, id);
+    if (!r->over && !continue_text(r, id, err)) return false;
+    if (!make_piece(r, piece, err)) return false;
+    piece->end = r->n_decoded + r->n_laid;
+    return true;
 }
 
 bool generate_request_is_forced(const struct generate_request *r)
@@ -404,7 +454,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
     r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
-    if (r->outcome.ending != GENERATE_END_STOP) {
+    if (r->outcome.ending != GENERATE_END_STOP || r->is_stop_token) {
         text_decoder_end(&r->decoder, &r->piece);
         if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);
     }

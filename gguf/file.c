@@ -36,6 +36,7 @@ struct gguf_file {
 /* A value that gguf_override sets. */
 struct gguf_given {
     struct gguf_kv kv; /* key and value point into `bytes` */
+    bool used;         /* a look-up has found it, or the file has the key */
     struct gguf_given *next;
     char bytes[];
 };
@@ -191,6 +192,23 @@ static bool check_part(const struct gguf_part *part, int number, int count, stru
     return true;
 }
 
+/* Checks that a part has the split.id of the first, or that neither has one: `infer split` and
+ * other commands write it, and a mixture of old and new parts has the names and counts of a model.
+ */
+static bool check_id(const struct gguf_part *first, const struct gguf_part *part, int number,
+                     struct base_error *err)
+{
+    static const char key[] = "split.id";
+    const struct gguf_str name = {.data = key, .size = sizeof key - 1};
+    const struct gguf_kv *a = gguf_index_find(&first->keys, name);
+    const struct gguf_kv *b = gguf_index_find(&part->keys, name);
+    if (a && b ? gguf_kv_equal(a, b) : a == b) return true;
+    return base_fail_at(err, BASE_MODEL, key, b ? (int64_t)b->offset : -1,
+                        "part %d is not of the same split as the first part: a split was not "
+                        "completed, or files were mixed; split the model again",
+                        number + 1);
+}
+
 /* True if a file with a part's name has no split keys, or split.count is 1. */
 static bool is_whole(const struct gguf_part *part)
 {
@@ -261,7 +279,8 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
     part->may_lack_data = file->header_only;
     return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
            (!file->header_only || extend_part(part, number, err)) &&
-           check_part(part, number, count, err) && move_tensors(file, part, err);
+           check_part(part, number, count, err) && check_id(&file->part[0], part, number, err) &&
+           move_tensors(file, part, err);
 }
 
 /* Checks that need all parts. */
@@ -534,9 +553,11 @@ const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key
 
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key)
 {
-    for (const struct gguf_given *g = file->given; g; g = g->next)
-        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size))
+    for (struct gguf_given *g = file->given; g; g = g->next)
+        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size)) {
+            g->used = true;
             return &g->kv;
+        }
     return gguf_index_find(&file->part[0].keys, key);
 }
 
@@ -557,9 +578,18 @@ bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind k
                              .given = true};
     memcpy(g->bytes, key.data, key.size);
     if (size) memcpy(g->bytes + key.size, bytes, size);
+    g->used = gguf_index_find(&file->part[0].keys, key) != NULL;
     g->next = file->given;
     file->given = g;
     return true;
+}
+
+const struct gguf_kv *gguf_override_at(const struct gguf_file *file, uint64_t index, bool *used)
+{
+    const struct gguf_given *g = file->given;
+    while (g && index-- > 0) g = g->next;
+    *used = g && g->used;
+    return g ? &g->kv : NULL;
 }
 
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,

@@ -62,8 +62,8 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf (any part's number) opens all
- * N parts, unless it is a complete model by its metadata. NULL and BASE_MODEL (or BASE_NO_MEMORY)
- * on failure. */
+ * N parts, unless it is a complete model by its metadata. Parts whose split.id differs (or that
+ * only some have) are of different models. NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* As gguf_open, for a file that may be truncated: missing tensor data reads as zeros. The header of
  * every part must be complete. */
@@ -142,6 +142,10 @@ bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *o
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
                    const void *bytes, uint64_t size, struct base_error *err);
 
+/* Returns the override at `index`; NULL from their number on. *used: the file has its key, or a
+ * look-up has found it. Not while other threads look keys up. */
+const struct gguf_kv *gguf_override_at(const struct gguf_file *file, uint64_t index, bool *used);
+
 /* Array items, index < kv->count; the caller must check kv->item before. Strings take O(1): opening
  * indexes every string array. */
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
@@ -202,8 +206,9 @@ struct gguf_file *gguf_writer_preview(struct gguf_writer *w, struct base_error *
 
 /* Opens `path` and writes the metadata and the tensor directory; as with every base/output.h, the
  * file has its final name only after gguf_writer_end. For a split model `path` is the prefix of
- * gguf_part_path, and the first part has all metadata. The writer adds split.no, split.count and
- * split.tensors.count to every part; the caller must not declare them. */
+ * gguf_part_path, and the first part has all metadata. The writer adds split.no, split.count,
+ * split.tensors.count and split.id (a checksum of all parts) to every part; the caller must not
+ * declare them. Parts that lack a common id are not opened as one model. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* the data of a tensor may take several calls */

@@ -84,6 +84,7 @@ static const struct {
     {"tjgg", "this is the old GGJT format from before GGUF: convert the model again"},
     {"fmgg", "this is the old GGMF format from before GGUF: convert the model again"},
     {"lmgg", "this is the old GGML format from before GGUF: convert the model again"},
+    {"algg", "this is a LoRA adapter in the format from before GGUF, not a model"},
     {"FUGG", "this GGUF file is big-endian; only little-endian files are supported"},
 };
 

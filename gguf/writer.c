@@ -4,12 +4,14 @@
 #include "gguf/gguf.h"
 
 #include "base/buffer.h"
+#include "base/checksum.h"
 #include "base/interrupt.h"
 #include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +27,8 @@ enum { OUTPUT_ROOM = 1 << 21 };
 enum {
     COPY_STEP = 64 << 20, /* bytes between two checks for Ctrl-C */
     COPY_UNIT = 4096,     /* file systems share ranges that begin and end at multiples of this */
-    SPLIT_KEYS = 3
+    SPLIT_KEYS = 4,
+    ID_SIZE = 16 /* hexadecimal digits of split.id */
 };
 
 /* Both structs begin with the name, for gguf/index.h; it is set when the list is complete. */
@@ -56,6 +59,8 @@ struct gguf_writer {
     uint32_t part_count; /* 0: not split */
     uint32_t part;       /* the part being written, from 0 */
     char *path;          /* path of the file; for a split model the prefix of all paths */
+    uint64_t id;         /* checksum of all parts as they were written, with an id of zeros */
+    uint64_t *id_at;     /* [part_count]: offset of split.id in the part */
     const struct gguf_file *source; /* the file whose part source_part is open for copying */
     int source_part, source_fd;
 
@@ -99,6 +104,7 @@ void gguf_writer_free(struct gguf_writer *w)
     if (w->source_fd >= 0) close(w->source_fd);
     free(w->path);
     free(w->output);
+    free(w->id_at);
     for (uint64_t i = 0; i < w->entry_count; i++) free_entry(&w->entry[i]);
     free(w->entry);
     free(w->tensor);
@@ -424,15 +430,37 @@ static void add_u16_key(struct base_buffer *head, const char *key, uint32_t valu
     base_buffer_add(head, &bytes, sizeof bytes);
 }
 
-/* Adds the keys in the order, and with the types, that other programs expect. */
+/* Adds the keys in the order, and with the types, that other programs expect; then split.id, whose
+ * value set_ids writes: parts with different ids are not of one model. */
 static void add_split_keys(const struct gguf_writer *w, struct base_buffer *head)
 {
-    static const char tensors[] = "split.tensors.count";
+    static const char tensors[] = "split.tensors.count", id[] = "split.id";
     add_u16_key(head, "split.no", w->part);
     add_str(head, tensors, sizeof tensors - 1);
     add_u32(head, GGUF_I32);
     add_u32(head, (uint32_t)w->tensor_count);
     add_u16_key(head, "split.count", w->part_count);
+    add_str(head, id, sizeof id - 1);
+    add_u32(head, GGUF_STRING);
+    add_u64(head, ID_SIZE);
+    if (w->id_at) w->id_at[w->part] = head->size;
+    for (int i = 0; i < ID_SIZE; i++) base_buffer_add(head, "0", 1);
+}
+
+/* Adds bytes of a part to the checksum of all parts. */
+static void add_to_id(struct gguf_writer *w, const void *bytes, uint64_t size)
+{
+    if (w->part_count) w->id = base_checksum(bytes, size, w->id);
+}
+
+/* Writes split.id to all parts. */
+static bool set_ids(struct gguf_writer *w)
+{
+    char id[ID_SIZE + 1];
+    snprintf(id, sizeof id, "%016" PRIx64, w->id);
+    for (uint32_t i = 0; i < w->part_count; i++)
+        if (!base_output_patch(&w->file, i, w->id_at[i], id, ID_SIZE, &w->error)) return false;
+    return true;
 }
 
 static bool check_split(struct gguf_writer *w)
@@ -528,8 +556,10 @@ static bool open_output(struct gguf_writer *w)
     if (!w->part_count) return base_output_open(&w->file, w->path, &w->error);
     char *path = gguf_part_path((struct gguf_str){w->path, strlen(w->path)}, (int)w->part,
                                 (int)w->part_count, &w->error);
-    const bool ok = path && (w->part == 0 ? base_output_open(&w->file, path, &w->error)
-                                          : base_output_next(&w->file, path, &w->error));
+    bool ok = path && (w->part == 0 ? base_output_open(&w->file, path, &w->error)
+                                    : base_output_next(&w->file, path, &w->error));
+    if (ok && !w->file.unfinished)
+        ok = base_fail(&w->error, BASE_FAILED, "%s: a part must be a regular file", path);
     free(path);
     return ok;
 }
@@ -542,8 +572,9 @@ static bool open_part(struct gguf_writer *w)
     uint64_t count = 0, data_size;
     while (w->current + count < w->tensor_count && w->tensor[w->current + count].part == w->part)
         count++;
-    const bool done = build_head(w, w->current, count, &head, &data_size) && open_output(w) &&
-                      put(w, head.data, head.size) &&
+    const bool built = build_head(w, w->current, count, &head, &data_size);
+    if (built) add_to_id(w, head.data, head.size);
+    const bool done = built && open_output(w) && put(w, head.data, head.size) &&
                       ((count == 0 && !w->part_count) || put_padding(w, head.size));
     base_buffer_free(&head);
     return done;
@@ -596,7 +627,8 @@ bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_erro
     if (w->error.code != BASE_OK) return copy_error(w, err);
     w->path = strdup(path);
     w->output = malloc(OUTPUT_ROOM);
-    if (!w->path || !w->output) fail_memory(w);
+    w->id_at = calloc(w->part_count + 1, sizeof *w->id_at);
+    if (!w->path || !w->output || !w->id_at) fail_memory(w);
     const bool done = finish_declarations(w) && open_part(w) && reach_part(w);
     return done || copy_error(w, err);
 }
@@ -628,6 +660,7 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                      "more than the declared %" PRIu64 " bytes of data", t->size);
         return copy_error(w, err);
     }
+    add_to_id(w, bytes, size);
     if (!put(w, bytes, size) || !count_data(w, size)) return copy_error(w, err);
     return true;
 }
@@ -696,6 +729,10 @@ bool gguf_writer_copy_data(struct gguf_writer *w, const struct gguf_file *file,
         base_fail(&w->error, BASE_FAILED, "other tensor data than was declared");
         return copy_error(w, err);
     }
+    for (uint64_t at = 0; w->part_count && at < t->size && base_goes_on(&w->error);
+         at += OUTPUT_ROOM)
+        add_to_id(w, (const char *)t->data + at,
+                  t->size - at < OUTPUT_ROOM ? t->size - at : OUTPUT_ROOM);
     if (!copy_shared(w, file, t, &done)) return copy_error(w, err);
     while (done < t->size) {
         const uint64_t left = t->size - done, step = left < OUTPUT_ROOM ? left : OUTPUT_ROOM;
@@ -715,6 +752,6 @@ bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
                      "only %" PRIu64 " of its %" PRIu64 " bytes were written", w->current_done,
                      t->size);
     }
-    const bool done = w->error.code == BASE_OK && flush(w);
+    const bool done = w->error.code == BASE_OK && flush(w) && set_ids(w);
     return base_output_close(&w->file, done, &w->error) || copy_error(w, err);
 }

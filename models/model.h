@@ -45,6 +45,10 @@ struct model_facts { /* what callers may read of a model */
 struct model *model_open(const struct gguf_file *file, struct engine *engine,
                          struct base_error *err);
 void model_close(struct model *m); /* accepts NULL */
+/* Returns whether the file may contain a language model. Otherwise fails with BASE_MODEL and what
+ * the file is: an adapter, an encoder for images, an importance matrix, a vocabulary. model_open
+ * calls it. */
+bool model_kind_check(const struct gguf_file *file, struct base_error *err);
 const struct model_facts *model_facts(const struct model *m);
 
 struct model_session_options {

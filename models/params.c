@@ -58,7 +58,8 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
 static bool read_arch(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     struct gguf_str name = {NULL, 0};
-    if (!gguf_get_str(file, "general.architecture", &name, err)) return false;
+    if (!model_kind_check(file, err) || !gguf_get_str(file, "general.architecture", &name, err))
+        return false;
     if (!name.data)
         return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
     p->arch = model_arch_find(name, &p->name);

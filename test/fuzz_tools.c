@@ -21,6 +21,8 @@ static void use_reply(const char *text, size_t size, const json_t *tools)
         "think> [THINK] <|channel|> <|channel> >>>all <tool_call> <function= <|tool_call|> "
         "<|tool_call> [TOOL_CALLS] <|python_tag|> <｜tool▁calls▁begin｜> ｜DSML｜ "
         "<|tool_calls_section_begin|> <|START_ACTION|> <minimax:tool_call> <|tool_call_start|> "
+        " to=self<|message|> <|open|> ]<]minimax[>[ <function name=\" <tool_calls{}> "
+        "<|action_start|> "
         "[func_name1( {\"name\": function name, \"parameters\"";
     struct base_error err = BASE_ERROR_INIT;
     struct text_reply_part part;

@@ -20,7 +20,7 @@ static void first_error_sticks(void **state)
     base_error_set_file(&err, "other.gguf");
     assert_int_equal(err.code, BASE_MODEL);
     assert_string_equal(base_error_format(&err, line, sizeof line),
-                        "m.gguf: blk.0??[31m: bad type (at byte 12)");
+                        "m.gguf: blk.0\n\x1b[31m: bad type (at byte 12)");
     assert_false(base_fail(NULL, BASE_FAILED, "no one listens"));
 }
 

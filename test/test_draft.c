@@ -145,7 +145,8 @@ static void compare_turns(struct fixture *f, const struct generate_options *o,
                           const struct generate_draft_options *guesses, uint64_t seed,
                           const char *what)
 {
-    static const struct generate_thought_marks marks = {"<t>", "</t>", true};
+    static const struct generate_thought_marks marks = {
+        .open = "<t>", .close = "</t>", .opened = true};
     struct base_error err = BASE_ERROR_INIT;
     struct sample_random random;
     struct text plain = {0}, guessed = {0};

@@ -9,8 +9,9 @@
 
 enum { N_CTX = 128, MOST = 64 };
 
-static const struct generate_thought_marks marks = {"<t>", "</t>", false};
-static const struct generate_thought_marks opened = {"<t>", "</t>", true};
+static const struct generate_thought_marks marks = {.open = "<t>", .close = "</t>"};
+static const struct generate_thought_marks opened = {
+    .open = "<t>", .close = "</t>", .opened = true};
 
 /* A collected text. */
 struct text {
@@ -283,7 +284,8 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
 /* The model opens the thought itself, enforced by biases. */
 static void a_thought_that_the_model_opens_is_a_thought(void **state)
 {
-    static const struct generate_thought_marks special = {"<|im_start|>", "<|endoftext|>", false};
+    static const struct generate_thought_marks special = {.open = "<|im_start|>",
+                                                          .close = "<|endoftext|>"};
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
     struct text text = {0};

@@ -4,6 +4,7 @@
 #include "test/support.h"
 
 #include "test/support_files.h"
+#include "test/support_vocab.h"
 #include "text/chat/reply.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -177,6 +178,70 @@ static const struct reply_case cases[] = {
     {"lfm2", "<|tool_call_start|>", "",
      "<|tool_call_start|>[find(q=\"x\", n=[1, 'a'])]<|tool_call_end|>Done.",
      "C find({\"q\":\"x\",\"n\":[1,\"a\"]})\nT Done.\n", true},
+    {"muse", " to=self<|message|> <atem:function_calls>", "<|start|>assistant",
+     " to=self<|message|>a<|eom|><|start|>assistant to=find<|message|><atem:function_calls>\n"
+     "<atem:invoke name=\"find\">\n<atem:parameter name=\"q\">x</atem:parameter>\n"
+     "</atem:invoke>\n</atem:function_calls><|eom|><|start|>assistant to=user<|message|>b<|eot|>",
+     "R a\nC find({\"q\":\"x\"})\nT b\n", true},
+    {"kimi k3", "<|open|>", "<|open|>message role=\"assistant\"<|sep|><|open|>think<|sep|>",
+     "a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|><|open|>tools<|sep|>"
+     "<|open|>call tool=\"find\" index=\"1\"<|sep|><|open|>argument key=\"a &quot;&amp;\" "
+     "type=\"string\"<|sep|>1<|close|>argument<|sep|><|open|>argument key=\"n\" type=\"number\""
+     "<|sep|>1<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool=\"find\" "
+     "index=\"2\"<|sep|><|open|>json type=\"object\"<|sep|>{\"q\":\"x\"}<|close|>json<|sep|>"
+     "<|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|><|end_of_msg|>",
+     "R a\nT b\nC find({\"a \\\"&\":\"1\",\"n\":1})\nC find({\"q\":\"x\"})\n", true},
+    {"minimax m3", "<mm:think> ]<]minimax[>[", "<mm:think>",
+     "a</mm:think>b]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"find\">\n"
+     "]<]minimax[>[<q>7]<]minimax[>[</q>\n]<]minimax[>[<n>7]<]minimax[>[</n>\n]<]minimax[>[<l>"
+     "]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[<item>]<]minimax[>[<k>v"
+     "]<]minimax[>[</k>]<]minimax[>[</item>]<]minimax[>[</l>\n]<]minimax[>[</invoke>\n"
+     "]<]minimax[>[</tool_call>",
+     "R a\nT b\nC find({\"q\":\"7\",\"n\":7,\"l\":[1,{\"k\":\"v\"}]})\n", true},
+    {"minicpm 5", "<function name=\"", "",
+     "<function name=\"find\"><param name=\"q\"><![CDATA[a</param>\nb]]></param><param name=\"n\">"
+     "3</param></function>\n<function name=\"find\"></function>",
+     "C find({\"q\":\"a</param>\\nb\",\"n\":3})\nC find({})\n", true},
+    {"hy3", "<think{}> <tool_calls{}>", "<think:opensource>",
+     "a</think:opensource>b<tool_calls:opensource>\n<tool_call:opensource>find"
+     "<tool_sep:opensource>\n<arg_key:opensource>q</arg_key:opensource>\n<arg_value:opensource>1"
+     "</arg_value:opensource>\n</tool_call:opensource>\n<tool_call:opensource>find"
+     "<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+     "R a\nT b\nC find({\"q\":\"1\"})\nC find({})\n", true},
+    {"gigachat", "<|function_call|>", "",
+     "a<|function_call|>{\"name\": \"find\", \"arguments\": {\"q\": \"x\"}}",
+     "T a\nC find({\"q\":\"x\"})\n", true},
+    {"internlm 2", "<|action_start|>", "",
+     "<|action_start|><|plugin|>\n{\"name\": \"find\", \"parameters\": {}}<|action_end|>\n",
+     "C find({})\n", true},
+    {"apriel", "[BEGIN FINAL RESPONSE] <tool_calls>", "Here are my reasoning steps:\n",
+     "a\n[BEGIN FINAL RESPONSE]\nb\n[END FINAL RESPONSE]<tool_calls>[{\"name\": \"find\", "
+     "\"arguments\": {}}]</tool_calls>",
+     "R a\nT b\n\nC find({})\n", true},
+    {"granite 3.3", "<think> <response>", "", "<think>a</think><response>b</response>",
+     "R a\nT b\n", false},
+    {"a call closes reasoning", "<think></think><tool_call>", "",
+     "<think>a\n<tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call>\n",
+     "R a\nC find({})\n", true},
+    {"two calls close reasoning", "<think></think><tool_call>", "",
+     "<think>a <tool_call>b<tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call>"
+     "<tool_call>{\"name\": \"find\", \"arguments\": {\"n\": 1}}</tool_call>",
+     "R a <tool_call>b\nC find({})\nC find({\"n\":1})\n", true},
+    {"a call within reasoning", "<think></think><tool_call>", "",
+     "<think>a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c</think>b",
+     "R a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c\nT b\n", true},
+    {"reasoning goes on after a call", "<think></think><tool_call>", "",
+     "<think>a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c",
+     "R a <tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call> c\n", true},
+    {"no mark between two calls", "<tool_call>", "",
+     "<tool_call>{\"name\": \"find\", \"arguments\": {\"q\": "
+     "\"<tool_call>\"}}<tool_call>{\"name\": "
+     "\"find\", \"arguments\": {}}</tool_call>",
+     "C find({\"q\":\"<tool_call>\"})\nC find({})\n", true},
+    {"harmony, a missing end", "<|channel|>", "<|start|>assistant",
+     "<|channel|>analysis<|message|>a<|channel|>final<|message|>b", "R a\nT b\n", false},
+    {"command r7b, a missing end", "<|START_THINKING|> <|START_RESPONSE|> <|END_RESPONSE|>", "",
+     "<|START_THINKING|>a<|START_RESPONSE|>b<|END_RESPONSE|>", "R a\nT b\n", false},
     {"olmo 3", "<function_calls>", "", "<function_calls>\nfind(q=\"x\")\nfind()\n</function_calls>",
      "C find({\"q\":\"x\"})\nC find({})\n", true},
 };
@@ -263,6 +328,58 @@ static void replies_cut_anywhere_give_the_same_parts(void **state)
         for (size_t step = 1; step < 8; step++) check(&cases[i], tools, step, step);
     }
     json_decref(tools);
+}
+
+/* A vocabulary whose token is a mark: only that token is the mark, in pieces of any size. */
+static void add_vocabulary(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<think>", "</think>", "<tool_call>", "</tool_call>", "a"};
+    static const int32_t kinds[] = {TEXT_TOKEN_CONTROL, TEXT_TOKEN_USER, TEXT_TOKEN_CONTROL,
+                                    TEXT_TOKEN_CONTROL, TEXT_TOKEN_NORMAL};
+    support_put_text(w, "tokenizer.ggml.model", "gpt2");
+    support_put_text(w, "tokenizer.ggml.pre", "gpt-2");
+    support_put_tokens(w, texts, kinds, 5);
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", NULL, 0);
+}
+
+static void only_the_token_is_the_mark(void **state)
+{
+    (void)state;
+    /* Digits are tokens, letters are letters. */
+    static const char script[] = "0so </think> <tool_call>1yes <think></think>2"
+                                 "{\"name\": \"find\", \"arguments\": {\"q\": \"</tool_call>\"}}3";
+    static const char want[] = "R so </think> <tool_call>\nT yes <think></think>\n"
+                               "C find({\"q\":\"</tool_call>\"})";
+    struct support_vocab v = support_vocab_make(add_vocabulary);
+    struct base_error err = BASE_ERROR_INIT;
+    assert_non_null(v.tokenizer);
+    for (size_t step = 1; step < 12; step++) {
+        struct base_buffer reply = BASE_BUFFER_INIT;
+        struct found f = {0};
+        const struct text_reply_options options = {.tokenizer = v.tokenizer};
+        struct text_reply *r = text_reply_new(&options, &err);
+        assert_non_null(r);
+        for (const char *c = script; *c; c++) {
+            const bool is_token = *c >= '0' && *c <= '3';
+            const struct gguf_str token = text_token_raw(v.tokenizer, *c - '0');
+            base_buffer_add(&reply, is_token ? token.data : c, is_token ? token.size : 1);
+            text_reply_token(r, is_token ? *c - '0' : 4, reply.size);
+        }
+        for (size_t at = 0; at < reply.size; at += step) {
+            const size_t n = reply.size - at < step ? reply.size - at : step;
+            assert_true(text_reply_feed(r, reply.data + at, n, &err));
+            note(&f, r);
+        }
+        assert_true(text_reply_end(r, &err));
+        note(&f, r);
+        assert_string_equal(f.parts.data, want);
+        assert_int_equal(f.bytes.size, reply.size);
+        text_reply_free(r);
+        base_buffer_free(&reply);
+        base_buffer_free(&f.parts);
+        base_buffer_free(&f.bytes);
+    }
+    support_vocab_free(&v);
 }
 
 /* Allocations of jansson until one fails. */
@@ -388,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_cut_anywhere_give_the_same_parts),
+        cmocka_unit_test(only_the_token_is_the_mark),
         cmocka_unit_test(memory_that_runs_out_makes_no_text_of_a_call),
         cmocka_unit_test(text_comes_out_as_soon_as_it_is_no_mark),
         cmocka_unit_test(endless_calls_and_marks_become_text),

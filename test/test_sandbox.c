@@ -7,8 +7,11 @@
 #include "test/support_folder.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +33,8 @@ struct place {
     char inside[128];  /* a writable folder */
     char outside[128]; /* a folder that is not writable */
     int terminal;
+    int input;     /* a file of this user, opened for reading */
+    int inherited; /* a descriptor of the parent, of a pipe */
 };
 
 static char *path_of(const char *folder, const char *name)
@@ -180,6 +186,109 @@ static long rename_inside(const struct place *p)
     return rename(path_of(p->inside, "old"), path_of(p->inside, "moved"));
 }
 
+/* ---- Calls on open files and on other processes ---- */
+
+static long own_signals(const struct place *p)
+{
+    return fcntl(p->input, F_SETOWN, getppid());
+}
+static long own_signals_by_ex(const struct place *p)
+{
+    const int owner[2] = {1 /* F_OWNER_PID */, getppid()};
+    return fcntl(p->input, 15 /* F_SETOWN_EX */, owner);
+}
+static long choose_the_signal(const struct place *p)
+{
+    return fcntl(p->input, 10 /* F_SETSIG */, SIGKILL);
+}
+static long send_signals_for_input(const struct place *p)
+{
+    return fcntl(p->terminal, F_SETFL, O_ASYNC | O_NONBLOCK);
+}
+static long send_signals_by_ioctl(const struct place *p)
+{
+    int on = 1;
+    return ioctl(p->terminal, FIOASYNC, &on);
+}
+static long lease_a_file(const struct place *p)
+{
+    return fcntl(p->input, 1024 /* F_SETLEASE */, F_RDLCK);
+}
+static long change_rights_of_an_input(const struct place *p)
+{
+    return fchmod(p->input, 04755);
+}
+static long change_owner_of_an_input(const struct place *p)
+{
+    return fchown(p->input, getuid(), getgid());
+}
+static long change_times_of_an_input(const struct place *p)
+{
+    const struct timespec times[2] = {{1, 0}, {1, 0}};
+    return futimens(p->input, times);
+}
+static long touch_an_input(const struct place *p)
+{
+    return futimens(p->input, NULL);
+}
+static long add_an_attribute(const struct place *p)
+{
+    return syscall(SYS_fsetxattr, p->input, "user.x", "x", 1, 0);
+}
+static long write_to_an_inherited_file(const struct place *p)
+{
+    const long got = write(p->inherited, "x", 1);
+    if (got < 0 && errno == EBADF) errno = EPERM; /* it is closed */
+    return got;
+}
+static long pin_another_process(const struct place *p)
+{
+    char cpus[128];
+    (void)p;
+    memset(cpus, 255, sizeof cpus);
+    return syscall(SYS_sched_setaffinity, getppid(), sizeof cpus, cpus);
+}
+static long slow_another_process(const struct place *p)
+{
+    (void)p;
+    return setpriority(PRIO_PROCESS, (id_t)getppid(), 19);
+}
+static long read_another_process(const struct place *p)
+{
+    char byte;
+    const struct iovec to = {&byte, 1}, from = {&byte, 1};
+    (void)p;
+    return syscall(SYS_process_vm_readv, getppid(), &to, 1L, &from, 1L, 0L);
+}
+static long kill_by_a_handle(const struct place *p)
+{
+    (void)p;
+    return syscall(434 /* pidfd_open */, getppid(), 0);
+}
+static long kill_all(const struct place *p)
+{
+    (void)p;
+    return kill(-1, SIGUSR1);
+}
+static long kill_the_group(const struct place *p)
+{
+    (void)p;
+    return kill(0, SIGUSR1);
+}
+static long enter_a_namespace(const struct place *p)
+{
+    (void)p;
+    return unshare(CLONE_NEWUSER);
+}
+/* Only Landlock prevents it where files can be opened. */
+static long open_memory_of_another_process(const struct place *p)
+{
+    char path[64];
+    (void)p;
+    snprintf(path, sizeof path, "/proc/%d/mem", getppid());
+    return open(path, O_RDWR);
+}
+
 struct trial {
     const char *name;
     long (*run)(const struct place *p);
@@ -208,6 +317,25 @@ static const struct trial never[] = {
     TRIAL(make_another_name),
     TRIAL(set_times),
     TRIAL(set_times_by_a_round_address),
+    TRIAL(own_signals),
+    TRIAL(own_signals_by_ex),
+    TRIAL(choose_the_signal),
+    TRIAL(send_signals_for_input),
+    TRIAL(send_signals_by_ioctl),
+    TRIAL(lease_a_file),
+    TRIAL(change_rights_of_an_input),
+    TRIAL(change_owner_of_an_input),
+    TRIAL(change_times_of_an_input),
+    TRIAL(touch_an_input),
+    TRIAL(add_an_attribute),
+    TRIAL(write_to_an_inherited_file),
+    TRIAL(pin_another_process),
+    TRIAL(slow_another_process),
+    TRIAL(read_another_process),
+    TRIAL(kill_by_a_handle),
+    TRIAL(kill_all),
+    TRIAL(kill_the_group),
+    TRIAL(enter_a_namespace),
 };
 static const struct trial no_file[] = {
     TRIAL(open_to_read),  TRIAL(open_to_write), TRIAL(make_a_file),
@@ -219,6 +347,7 @@ static const struct trial no_other_name[] = {
     TRIAL(remove_outside),
 };
 static const struct trial no_name[] = {TRIAL(rename_inside)};
+static const struct trial no_memory[] = {TRIAL(open_memory_of_another_process)};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- One process ---- */
@@ -227,7 +356,7 @@ struct job {
     struct place place;
     const char *writes;
     unsigned allowed;
-    bool closes;
+    bool hides_landlock;
     pthread_barrier_t closed;
 };
 
@@ -250,6 +379,7 @@ static void refuses(const struct job *j, const char *thread)
     if (j->allowed == 0) try_all(j, no_name, COUNT(no_name), thread);
     if (j->allowed == 0 || (j->writes && cli_sandbox_facts().landlock))
         try_all(j, no_other_name, COUNT(no_other_name), thread);
+    if (cli_sandbox_facts().landlock) try_all(j, no_memory, COUNT(no_memory), thread);
 }
 
 static void *worker(void *user)
@@ -281,7 +411,25 @@ static void works(const struct job *j, int log)
     signal(SIGUSR2, SIG_IGN);
     if (raise(SIGUSR2) != 0 || kill(getpid(), SIGUSR2) != 0) _exit(7);
     if (j->place.terminal >= 0 && !isatty(j->place.terminal)) _exit(8);
-    if ((j->allowed & CLI_SANDBOX_RENAME) && futimens(log, NULL) != 0) _exit(12);
+    /* An entry of the cache gets the time of its use. */
+    if (ftruncate(log, st.st_size + 1) != 0) _exit(12);
+    if (fcntl(log, F_SETFL, O_NONBLOCK) != 0 || fcntl(log, F_GETFD) != FD_CLOEXEC) _exit(13);
+}
+
+/* From here on the kernel behaves as one without Landlock. */
+static void hide_landlock(void)
+{
+    struct sock_filter line[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 444 /* landlock_create_ruleset */, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {COUNT(line), line};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 ||
+        cli_sandbox_facts().landlock != 0)
+        _exit(14);
 }
 
 static void child(struct job *j)
@@ -290,9 +438,13 @@ static void child(struct job *j)
     struct base_error err = BASE_ERROR_INIT;
     const bool writes = j->writes != NULL;
     pthread_t t;
-    const int log = open(path_of(j->place.inside, "log"), O_WRONLY | O_CREAT, 0600);
+    const int log = open(path_of(j->place.inside, "log"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (j->hides_landlock) hide_landlock();
     /* The output is opened after the first step, as commands do. */
-    if (j->allowed != CLI_SANDBOX_FILES) cli_sandbox_limit(j->writes);
+    if (j->allowed != CLI_SANDBOX_FILES)
+        cli_sandbox_limit(j->writes);
+    else
+        cli_sandbox_limit_programs();
     if (pthread_create(&t, NULL, worker, j) != 0) _exit(9);
     if (writes && !base_output_open(&out, j->writes, &err)) _exit(10);
     cli_sandbox_close(j->allowed);
@@ -306,9 +458,10 @@ static void child(struct job *j)
     _exit(0);
 }
 
-static void in_a_sandbox(unsigned allowed, const char *output)
+static void in_a_sandbox_of(unsigned allowed, const char *output, bool hides_landlock)
 {
-    struct job j = {.allowed = allowed, .place.terminal = -1};
+    struct job j = {.allowed = allowed, .place.terminal = -1, .hides_landlock = hides_landlock};
+    int ends[2];
     char file[256];
     if (!cli_sandbox_facts().seccomp) skip();
     const char *const folders[] = {support_folder_path("inside", j.place.inside),
@@ -319,7 +472,10 @@ static void in_a_sandbox(unsigned allowed, const char *output)
     }
     snprintf(file, sizeof file, "%s/%s", j.place.inside, output ? output : "");
     if (output) j.writes = file;
-    j.place.terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    j.place.terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    j.place.input = open(path_of(j.place.outside, "old"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pipe(ends), 0);
+    j.place.inherited = ends[1];
     pthread_barrier_init(&j.closed, NULL, 2);
     signal(SIGUSR1, SIG_IGN);
     const pid_t pid = fork();
@@ -337,6 +493,15 @@ static void in_a_sandbox(unsigned allowed, const char *output)
         close(fd);
     }
     if (j.place.terminal >= 0) close(j.place.terminal);
+    close(j.place.input);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void in_a_sandbox(unsigned allowed, const char *output)
+{
+    in_a_sandbox_of(allowed, output, false);
+    in_a_sandbox_of(allowed, output, true);
 }
 
 static void nothing_can_be_opened_started_or_reached(void **state)
@@ -363,6 +528,7 @@ static void with_files_no_program_is_started(void **state)
 static int below_one_folder(const struct place *p, const struct sockaddr_in *here)
 {
     char *const none[] = {NULL};
+    if (write(p->inherited, "x", 1) >= 0 || errno != EBADF) return 12;
     const int s = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(s, (const struct sockaddr *)here, sizeof *here) != 0) return 1;
     if (open(path_of(p->inside, "new"), O_WRONLY | O_CREAT, 0600) < 0) return 2;
@@ -376,6 +542,8 @@ static int below_one_folder(const struct place *p, const struct sockaddr_in *her
     if (mkdir(path_of(p->inside, "folder"), 0700) == 0 || errno != EACCES) return 9;
     if (symlink("old", path_of(p->inside, "link")) == 0 || errno != EACCES) return 10;
     if (execve("/bin/true", none, none) == 0 || errno != EACCES) return 11;
+    if (cli_sandbox_facts().landlock < CLI_SANDBOX_SCOPED) return 0;
+    if (kill(getppid(), SIGUSR1) == 0 || errno != EPERM) return 13;
     return 0;
 }
 
@@ -392,7 +560,11 @@ static void a_fetching_command_writes_below_its_folder(void **state)
         assert_true(mkdir(folders[i], 0700) == 0 || errno == EEXIST);
         support_write_file(path_of(folders[i], "old"), "old", 3);
     }
-    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    p.inherited = ends[1];
+    signal(SIGUSR1, SIG_IGN);
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(s, (struct sockaddr *)&here, size), 0);
     assert_int_equal(listen(s, 1), 0);
     assert_int_equal(getsockname(s, (struct sockaddr *)&here, &size), 0);
@@ -406,6 +578,8 @@ static void a_fetching_command_writes_below_its_folder(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     close(s);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static double seconds(void)

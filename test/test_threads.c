@@ -1,5 +1,6 @@
 /* test/test_threads.c: processor lists, physical cores and CPU quotas, read from simulated machines
  * under a temporary directory. */
+#include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/threads.h"
 #include "test/support.h"
@@ -117,7 +118,8 @@ static void a_core_is_counted_once(void **state)
     remove_tree(root);
 }
 
-/* Each row is a machine: the process's groups, then files. 0 is "no quota". */
+/* Each row is a machine: the process's groups, then files. 0 is "no quota",
+ * -1 no visible group. */
 static void quotas_of_control_groups_bound_the_count(void **state)
 {
     (void)state;
@@ -126,8 +128,9 @@ static void quotas_of_control_groups_bound_the_count(void **state)
         const char *groups;
         const char *file[6]; /* path, text, path, text, ... */
     } cases[] = {
-        {0, NULL, {NULL}},
-        {0, "0::/\n", {NULL}},
+        {-1, NULL, {NULL}},
+        {2, NULL, {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}},
+        {-1, "0::/\n", {NULL}},
         {0, "0::/\n", {"/sys/fs/cgroup/cpu.max", "max 100000\n"}},
         {2, "0::/\n", {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}},
         {2, "0::/\n", {"/sys/fs/cgroup/cpu.max", "299999 100000\n"}},
@@ -152,11 +155,11 @@ static void quotas_of_control_groups_bound_the_count(void **state)
          "4:cpuacct,cpu:/docker/1234\n",
          {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "600000\n", "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
           "100000\n"}},
-        {0,
+        {-1,
          "4:cpuset,cpuacct:/\n",
          {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "600000\n", "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
           "100000\n"}},
-        {0, "no colon\n:\n::\n", {NULL}},
+        {-1, "no colon\n:\n::\n", {NULL}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         char root[PATH_ROOM];
@@ -166,6 +169,86 @@ static void quotas_of_control_groups_bound_the_count(void **state)
             put(root, cases[i].file[f], cases[i].file[f + 1]);
         }
         assert_int_equal(engine_threads_quota(root), cases[i].quota);
+        remove_tree(root);
+    }
+}
+
+/* Each row is a machine with 1000 kB in total and 600 kB free, if `meminfo`. */
+static void memory_is_the_smallest_of_what_is_left(void **state)
+{
+    (void)state;
+    enum { KB = 1024, UNKNOWN = -1, NO_LIMIT = -2 };
+    static const struct {
+        bool meminfo;
+        int room, limit; /* kB */
+        const char *groups;
+        const char *file[10]; /* path, text, path, text, ... */
+    } cases[] = {
+        {true, 600, NO_LIMIT, NULL, {NULL}},
+        {false, UNKNOWN, NO_LIMIT, NULL, {NULL}},
+        {true, 600, NO_LIMIT, "0::/\n", {"/sys/fs/cgroup/memory.max", "max\n"}},
+        {true, 200, 200, "0::/\n", {"/sys/fs/cgroup/memory.max", "204800\n"}},
+        {false, 200, 200, NULL, {"/sys/fs/cgroup/memory.max", "204800\n"}},
+        {true,
+         150,
+         200,
+         "0::/\n",
+         {"/sys/fs/cgroup/memory.max", "204800\n", "/sys/fs/cgroup/memory.current", "51200\n"}},
+        {true,
+         0,
+         200,
+         "0::/\n",
+         {"/sys/fs/cgroup/memory.max", "204800\n", "/sys/fs/cgroup/memory.current", "999999\n"}},
+        {true,
+         180,
+         200,
+         "0::/\n", /* page cache is free memory */
+         {"/sys/fs/cgroup/memory.max", "204800\n", "/sys/fs/cgroup/memory.current", "102400\n",
+          "/sys/fs/cgroup/memory.stat", "anon 20480\ninactive_file 61440\nactive_file 20480\n"}},
+        {true,
+         100,
+         100,
+         "0::/a/b\n", /* the group above is tighter; the one at the top is not */
+         {"/sys/fs/cgroup/a/b/memory.max", "204800\n", "/sys/fs/cgroup/a/memory.max", "102400\n",
+          "/sys/fs/cgroup/memory.max", "409600\n"}},
+        {true,
+         50,
+         200,
+         "0::/a/b\n", /* the tighter limit is not the one that leaves least */
+         {"/sys/fs/cgroup/a/b/memory.max", "204800\n", "/sys/fs/cgroup/a/memory.max", "307200\n",
+          "/sys/fs/cgroup/a/memory.current", "256000\n"}},
+        {true, 100, 100, "0::/\n", {"/sys/fs/cgroup/memory.high", "102400\n"}},
+        {true, 300, 300, "0::/not/here\n", {"/sys/fs/cgroup/memory.max", "307200\n"}},
+        {true,
+         600,
+         NO_LIMIT,
+         "4:memory:/\n",
+         {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"}},
+        {true,
+         250,
+         300,
+         "5:cpu:/x\n4:memory:/docker/1\n",
+         {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "307200\n",
+          "/sys/fs/cgroup/memory/memory.usage_in_bytes", "102400\n",
+          "/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 51200\n"}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char root[PATH_ROOM];
+        struct base_memory m;
+        uint64_t room = 0;
+        make_root(root);
+        if (cases[i].meminfo)
+            put(root, "/proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 600 kB\n");
+        if (cases[i].groups) put(root, "/proc/self/cgroup", cases[i].groups);
+        for (int f = 0; f < 10 && cases[i].file[f]; f += 2)
+            put(root, cases[i].file[f], cases[i].file[f + 1]);
+        base_memory_read(root, &m);
+        assert_int_equal(base_memory_room(&m, &room), cases[i].room != UNKNOWN);
+        if (cases[i].room != UNKNOWN) assert_int_equal(room, (uint64_t)cases[i].room * KB);
+        assert_int_equal(m.limit,
+                         cases[i].limit == NO_LIMIT ? UINT64_MAX : (uint64_t)cases[i].limit * KB);
+        assert_int_equal(m.known, cases[i].meminfo);
+        assert_int_equal(m.total, cases[i].meminfo ? 1000 * KB : 0);
         remove_tree(root);
     }
 }
@@ -215,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_processors_are_read),
         cmocka_unit_test(a_core_is_counted_once),
+        cmocka_unit_test(memory_is_the_smallest_of_what_is_left),
         cmocka_unit_test(quotas_of_control_groups_bound_the_count),
         cmocka_unit_test(the_count_is_the_smallest_bound),
         cmocka_unit_test(an_engine_takes_the_count_by_itself),

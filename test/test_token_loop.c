@@ -25,7 +25,8 @@ static void count(const struct support_generate *s, const struct generate_option
                   const char *what)
 {
     static const int32_t prompt[] = {65, 66, 67};
-    static const struct generate_thought_marks marks = {"<|im_start|>", "<|im_end|>", false};
+    static const struct generate_thought_marks marks = {.open = "<|im_start|>",
+                                                        .close = "<|im_end|>"};
     struct base_error err = BASE_ERROR_INIT;
     struct generate_request *r = support_request(s, o, 0);
     const struct generate_prompt p = {

@@ -10,7 +10,7 @@
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
     "    [finer=Q6_K] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] [keys='KEY=VALUE ...']\n"
-    "    [beside='TENSOR ...']\n"
+    "    [beside='TENSOR ...'] [experts_as=one|reversed]\n"
     "    [seed layers embd heads kv_heads head_dim ff vocab ctx window experts experts_used rows\n"
     "    tied fused biases]=NUMBER\n"
     "arch and preset come first: they set everything else.\n";
@@ -49,6 +49,8 @@ static bool set_text(struct support_model *m, const char *name, const char *valu
         m->beside = value;
     } else if (strcmp(name, "finer") == 0) {
         return (m->finer = quant_type_by_name(value)) != NULL;
+    } else if (strcmp(name, "experts_as") == 0) {
+        m->experts = strcmp(value, "one") == 0 ? SUPPORT_ONE_BY_ONE : SUPPORT_REVERSED;
     } else if (strcmp(name, "tokens") == 0) {
         m->tokens = strcmp(value, "spm") == 0    ? SUPPORT_TOKENS_SPM
                     : strcmp(value, "none") == 0 ? SUPPORT_TOKENS_NONE

@@ -205,6 +205,18 @@ uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct mod
 
 /* ---- Writing ---- */
 
+bool cli_cache_mark(int fd)
+{
+    return pwrite(fd, magic, sizeof magic, 0) == sizeof magic;
+}
+
+bool cli_cache_is_marked(int fd)
+{
+    char begin[sizeof magic];
+    return pread(fd, begin, sizeof begin, 0) == sizeof begin &&
+           memcmp(begin, magic, sizeof magic) == 0;
+}
+
 static bool count(void *user, const void *bytes, uint64_t n, struct base_error *err)
 {
     uint64_t *size = user;

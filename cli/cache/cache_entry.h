@@ -40,6 +40,11 @@ bool cli_cache_size(uint64_t n_name, uint64_t n_ids, uint64_t state_size, uint64
 uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct model_session *s,
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err);
 
+/* Marks an empty file as an entry whose content follows. */
+bool cli_cache_mark(int fd);
+/* Returns whether the file has that mark: this program has written it. */
+bool cli_cache_is_marked(int fd);
+
 /* What identifies an entry. The name is truncated to CLI_CACHE_NAME_MAX. */
 struct cli_cache_text {
     const char *key; /* [BASE_SHA256_HEX - 1] */
@@ -51,8 +56,8 @@ struct cli_cache_text {
 /* Computes the number of bytes that model_seq_save writes. */
 bool cli_cache_state_size(struct model_session *s, uint32_t seq, uint64_t *size,
                           struct base_error *err);
-/* Writes the sequence, of state_size bytes, to an empty file. Fails with BASE_FAILED for a system
- * error, BASE_INTERRUPTED or BASE_NO_MEMORY. */
+/* Writes the sequence, of state_size bytes, to an empty or marked file. Fails with BASE_FAILED for
+ * a system error, BASE_INTERRUPTED or BASE_NO_MEMORY. */
 bool cli_cache_write(int fd, const struct cli_cache_text *text, struct model_session *s,
                      uint32_t seq, uint64_t state_size, struct base_error *err);
 

@@ -1,5 +1,6 @@
 /* cli/cache/cache_folder.c: the folder of the prefix cache. See cli/cache/cache_folder.h. */
 #include "cli/cache/cache_folder.h"
+#include "cli/cache/cache_entry.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,7 @@ static int64_t time_of(const struct stat *st)
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* Removes an incomplete file unless a process has locked it. */
+/* Removes an incomplete entry unless a process has locked it. */
 static void remove_left_over(int folder, const char *name)
 {
     const size_t n = strlen(name);
@@ -89,7 +90,8 @@ static void remove_left_over(int folder, const char *name)
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_own(&st) &&
-        st.st_mtim.tv_sec < time(NULL) - OLD_SECONDS && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        st.st_mtim.tv_sec < time(NULL) - OLD_SECONDS && cli_cache_is_marked(fd) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
         unlinkat(folder, name, 0);
     close(fd);
 }
@@ -120,7 +122,7 @@ static void add_file(struct cli_cache_folder *f, const char *name)
 static bool list(struct cli_cache_folder *f, struct base_error *err)
 {
     f->file = calloc(CLI_CACHE_FILES_MAX, sizeof *f->file);
-    const int copy = f->file ? dup(f->fd) : -1;
+    const int copy = f->file ? fcntl(f->fd, F_DUPFD_CLOEXEC, 0) : -1;
     DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
     if (!d && copy >= 0) close(copy);
     if (!d) return base_fail(err, BASE_NO_MEMORY, "not enough memory to list it");
@@ -155,19 +157,25 @@ int cli_cache_file_open(const struct cli_cache_folder *f, const struct cli_cache
 {
     struct stat st;
     if (!*file->name) return -1;
-    const int fd = openat(f->fd, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    const int flags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    int fd = openat(f->fd, file->name, O_RDWR | flags); /* for the time of its use */
+    if (fd < 0) fd = openat(f->fd, file->name, O_RDONLY | flags);
     if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_own(&st))) return fd;
     close(fd);
     return -1;
 }
 
-void cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file)
+bool cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file)
 {
-    if (!*file->name) return;
-    unlinkat(f->fd, file->name, 0); /* another process may have removed it already */
+    const int fd = cli_cache_file_open(f, file);
+    const bool is_entry = fd >= 0 && cli_cache_is_marked(fd);
+    if (!*file->name) return false;
+    if (is_entry) unlinkat(f->fd, file->name, 0); /* another process may have removed it already */
+    if (fd >= 0) close(fd);
     f->n_left--;
     f->bytes -= file->size;
     file->name[0] = '\0';
+    return is_entry;
 }
 
 void cli_cache_folder_make_room(struct cli_cache_folder *f, uint64_t size, uint64_t limit)

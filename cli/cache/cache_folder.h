@@ -19,7 +19,7 @@ enum {
 };
 
 struct cli_cache_file {
-    char name[CLI_CACHE_FILE_NAME]; /* "": the file was removed */
+    char name[CLI_CACHE_FILE_NAME]; /* "": it was taken from the list */
     uint64_t size;
     int64_t used_ns; /* time of the last use, since 1970 */
 };
@@ -29,7 +29,7 @@ struct cli_cache_folder {
     struct base_buffer path;
     struct cli_cache_file *file; /* [count], the most recently used first */
     size_t count;
-    size_t n_left;  /* number of files that are not removed */
+    size_t n_left;  /* number of files in the list */
     uint64_t bytes; /* of these files */
 };
 
@@ -40,9 +40,12 @@ bool cli_cache_folder_open(struct cli_cache_folder *f, const char *given, bool m
                            struct base_error *err);
 void cli_cache_folder_close(struct cli_cache_folder *f);
 
-/* Opens a file of the list for reading; -1 if it was removed, or if others can write to it. */
+/* Opens a file of the list, for writing too if that is possible; -1 if it was taken from it, or if
+ * others can write to it. */
 int cli_cache_file_open(const struct cli_cache_folder *f, const struct cli_cache_file *file);
-void cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file);
+/* Takes a file from the list, and removes it if this program has written it. Returns whether it
+ * did. */
+bool cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file);
 /* Removes the least recently used files until `size` more bytes fit the limit and at most
  * CLI_CACHE_FILES_KEPT files are left. */
 void cli_cache_folder_make_room(struct cli_cache_folder *f, uint64_t size, uint64_t limit);

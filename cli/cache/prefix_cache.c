@@ -8,11 +8,11 @@
 #include "cli/cache/cache_key.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -60,11 +60,12 @@ static bool open_outputs(struct cli_prefix_cache *c, unsigned n, struct base_err
         struct base_output *o = &c->out[c->n_out];
         base_output_init(o);
         if (!cli_signals_guard(o)) return true; /* fewer files are enough */
-        if (!base_output_open(o, c->file.data, err)) {
+        if (!base_output_create(o, c->file.data, 0600, err) || !cli_cache_mark(o->fd)) {
+            base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
+            base_output_close(o, false, NULL);
             cli_signals_release(o);
             return false;
         }
-        (void)fchmod(o->fd, 0600);
         (void)flock(o->fd, LOCK_EX | LOCK_NB);
     }
     return true;
@@ -85,7 +86,7 @@ struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsign
     c->limit = (uint64_t)values->cache_size * MEBIBYTE;
     bool ok = cli_cache_folder_open(&c->folder, values->cache, true, &missing, &err);
     if (ok) {
-        base_buffer_add_format(&c->file, "%s/new", c->folder.path.data);
+        base_buffer_add_format(&c->file, "%s/prefix", c->folder.path.data);
         ok = cli_buffer_check(&c->file, &err);
     }
     if (ok) {
@@ -226,7 +227,8 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
             e->fd, &e->head, session, seq, (uint32_t)held + LEAST, (uint32_t)e->common, &err);
         if (got > 0) {
             best = got;
-            futimens(e->fd, NULL); /* records the use of the entry */
+            /* Records the use of the entry: its time changes, its size does not. */
+            (void)!ftruncate(e->fd, (off_t)e->head.size);
         } else if (err.code == BASE_INTERRUPTED) {
             return 0;
         } else if (err.code) {

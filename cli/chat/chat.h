@@ -12,8 +12,20 @@
 #include "cli/generation.h"
 #include "cli/out/progress.h"
 
+enum { CLI_CHAT_SETTINGS = 64 };
+
+/* Options that /set changed. */
+struct cli_chat_settings {
+    const struct cli_values *given; /* by the command line */
+    struct cli_values values;       /* with the settings */
+    struct cli_setting setting[CLI_CHAT_SETTINGS];
+    char *text[CLI_CHAT_SETTINGS]; /* of the settings */
+    size_t n;
+};
+
 struct cli_chat {
-    const struct cli_values *values;
+    const struct cli_values *values; /* those of the command line, or of the settings */
+    struct cli_chat_settings settings;
     bool interactive; /* the input is a terminal: an error does not end the session */
     bool colour;
     struct cli_model model;
@@ -33,6 +45,7 @@ struct cli_chat {
     struct cli_wrap wrap;
     struct base_buffer piece;
     bool dim;       /* style of the text that `wrap` holds back */
+    bool no_wrap;   /* /set nowordwrap */
     char last_byte; /* 0: no output yet */
 };
 
@@ -51,6 +64,12 @@ void cli_chat_store(struct cli_chat *c);
 
 /* Call this after any change of the conversation other than a new message at its end. */
 void cli_chat_changed(struct cli_chat *c);
+
+/* /set and /show, with the text after the word. A change applies from the next answer on; then the
+ * conversation is read again. */
+bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *err);
+bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *err);
+void cli_chat_settings_free(struct cli_chat_settings *s);
 
 enum cli_chat_next { CLI_CHAT_LISTEN, CLI_CHAT_ANSWER, CLI_CHAT_LEAVE };
 

@@ -102,6 +102,20 @@ static bool regenerate(struct cli_chat *c, const char *argument, enum cli_chat_n
     return true;
 }
 
+static bool set(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                struct base_error *err)
+{
+    (void)next;
+    return cli_chat_set(c, argument, err);
+}
+
+static bool show(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err)
+{
+    (void)next;
+    return cli_chat_show(c, argument, err);
+}
+
 static bool leave(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                   struct base_error *err)
 {
@@ -116,13 +130,19 @@ static const struct command commands[] = {
     {"/help", NULL, false, "this list", help},
     {"/clear", NULL, false, "forget the conversation but its system message", clear},
     {"/undo", NULL, false, "take back the last message and its answer", undo},
-    {"/regen", NULL, false, "answer the last message again", regenerate},
+    {"/regen", NULL, false, "answer the last message again; so does /retry", regenerate},
+    {"/retry", NULL, false, NULL, regenerate},
     {"/system", "TEXT", false, "set the system message; - removes it, nothing shows it",
      set_system},
     {"/save", "FILE", true, "write the conversation as JSON, as --messages reads it", save},
     {"/load", "FILE", true, "go on with a conversation from a file", load},
-    {"/exit", NULL, false, "end; so do /bye and Ctrl-D", leave},
+    {"/set", "WHAT", false, "change an option, as in /set parameter temperature 0; /set lists them",
+     set},
+    {"/show", "WHAT", false, "info, parameters, system or template", show},
+    {"/exit", NULL, false, "end; so do /bye, /quit and Ctrl-D", leave},
     {"/bye", NULL, false, NULL, leave},
+    {"/quit", NULL, false, NULL, leave},
+    {"/?", NULL, false, NULL, help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -6,8 +6,10 @@
 #include "cli/chat/chat_line.h"
 #include "base/utf8.h"
 #include "cli/chat/chat_history.h"
+#include "cli/signals.h"
 #include "cli/system.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -25,8 +28,10 @@ struct cli_lines {
     FILE *in, *out, *report;
     const wchar_t *prompt;
     bool colour, keep;
-    bool marks_pastes;       /* the terminal can mark pasted text */
-    bool interrupted;        /* Ctrl-C was typed while a line was edited */
+    bool marks_pastes;    /* the terminal can mark pasted text */
+    bool interrupted;     /* Ctrl-C was typed while a line was edited */
+    struct termios modes; /* of the terminal, outside of editing */
+    bool has_modes;
     char bytes[16384];       /* plain lines: read and not used yet */
     size_t n_bytes, at_byte; /* number of bytes, and index of the next one */
 };
@@ -49,6 +54,14 @@ static wchar_t *give_prompt(EditLine *edit)
 static void on_resume(int number)
 {
     (void)number;
+}
+
+void cli_lines_hide_typing(struct cli_lines *l, bool hide)
+{
+    struct termios hidden = l->modes;
+    if (!l->edit || !l->has_modes) return;
+    hidden.c_lflag &= ~(tcflag_t)(ECHO | ICANON);
+    tcsetattr(STDIN_FILENO, TCSANOW, hide ? &hidden : &l->modes);
 }
 
 static void listen_for_resume(void)
@@ -179,7 +192,7 @@ static void set_locale(void)
 
 static FILE *open_stream(int fd, const char *mode)
 {
-    const int copy = dup(fd);
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     FILE *stream = copy >= 0 ? fdopen(copy, mode) : NULL;
     if (!stream && copy >= 0) close(copy);
     return stream;
@@ -208,6 +221,8 @@ static bool open_editor(struct cli_lines *l)
     l->marks_pastes = term && *term && strcmp(term, "dumb") != 0;
     if (l->history) el_wset(l->edit, EL_HIST, history_w, cli_history_list(l->history));
     listen_for_resume();
+    l->has_modes = tcgetattr(STDIN_FILENO, &l->modes) == 0;
+    if (l->has_modes) cli_signals_terminal(&l->modes);
     return true;
 }
 
@@ -392,6 +407,7 @@ void cli_lines_close(struct cli_lines *l)
 {
     if (!l) return;
     if (l->edit) el_end(l->edit);
+    cli_signals_terminal(NULL);
     cli_history_close(l->history);
     FILE *const streams[] = {l->in, l->out, l->report};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)

@@ -15,6 +15,10 @@ struct cli_lines; /* opaque */
 struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err);
 void cli_lines_close(struct cli_lines *l); /* accepts NULL */
 
+/* While an answer is written: what is typed is not shown, and becomes the beginning of the next
+ * line. */
+void cli_lines_hide_typing(struct cli_lines *l, bool hide);
+
 enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LINE_FAILED };
 
 /* Replaces `out` by the next message: one line without its end (LF or CR LF), or several: a line

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const cli_chat_part_name[] = {[TEXT_REPLY_TEXT] = "answer",
+                                          [TEXT_REPLY_REASONING] = "reasoning",
+                                          [TEXT_REPLY_CALL] = "call",
+                                          [TEXT_REPLY_MARK] = "mark"};
+
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
@@ -89,12 +94,36 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
                          struct base_error *err)
 {
     struct text_reply_part part;
+    if (piece->id >= 0) text_reply_token(r->parts, piece->id, r->n_begun + piece->end);
     if (!text_reply_feed(r->parts, piece->text, piece->size, err)) return false;
+    r->latest = text_reply_open_part(r->parts);
     while (text_reply_next(r->parts, &part)) {
+        r->latest = part.kind;
         hide_control(r, piece, &part);
         if (!take_part(r, &part, err)) return false;
     }
     return true;
+}
+
+/* Declares the tokens of the answer's beginning, which are the last ones of the prompt. */
+static void declare_begun(struct cli_chat_reply *r, const struct generate_prompt *prompt)
+{
+    struct base_buffer bytes = BASE_BUFFER_INIT;
+    size_t end = r->n_begun, first = prompt->n;
+    while (first > 0) {
+        base_buffer_clear(&bytes);
+        text_token_bytes(r->tokenizer, prompt->ids[first - 1], true, &bytes);
+        if (bytes.size > end) break;
+        end -= bytes.size;
+        first--;
+    }
+    for (; first < prompt->n; first++) {
+        base_buffer_clear(&bytes);
+        text_token_bytes(r->tokenizer, prompt->ids[first], true, &bytes);
+        end += bytes.size;
+        text_reply_token(r->parts, prompt->ids[first], end);
+    }
+    base_buffer_free(&bytes);
 }
 
 /* Reduces `begun` to the answer part of the answer's beginning: the text after its last reasoning
@@ -122,11 +151,14 @@ bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt
     struct text_reply_marks found;
     size_t answer_at = 0;
     r->show = NULL;
+    r->n_begun = begun->size;
+    if (begun->size) declare_begun(r, prompt);
     const bool ok = begun->size == 0 || read_begun(r, begun, &answer_at, err);
     r->show = show;
     const bool thinks = text_reply_thought_marks(r->parts, &found);
     if (thinks && (found.opened || begun->size == 0)) {
-        *marks = (struct generate_thought_marks){found.open, found.close, found.opened};
+        *marks = (struct generate_thought_marks){found.open, found.close, found.turn, found.answer,
+                                                 found.opened};
         prompt->thought = marks;
     } else if (begun->size) {
         prompt->begun = begun->data + answer_at;

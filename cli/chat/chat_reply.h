@@ -11,6 +11,9 @@
 #include "generate/generate.h"
 #include "text/chat/reply.h"
 
+/* "answer", "reasoning", "call", "mark" */
+extern const char *const cli_chat_part_name[];
+
 enum cli_reasoning { CLI_REASONING_HIDE, CLI_REASONING_SHOW, CLI_REASONING_ONLY };
 enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
                                       enum cli_reasoning by_default);
@@ -22,7 +25,9 @@ typedef bool cli_chat_show_fn(void *user, const char *bytes, size_t size, bool d
 struct cli_chat_reply {
     const struct text_tokenizer *tokenizer;
     struct text_reply *parts;
+    size_t n_begun; /* bytes of the answer's beginning in the prompt */
     struct base_buffer content, reasoning;
+    enum text_reply_kind latest; /* part to which the latest piece belongs */
     json_t *calls;
     enum cli_reasoning mode;
     cli_chat_show_fn *show; /* NULL: no output */

@@ -6,6 +6,7 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/json/json_number.h"
 #include <string.h>
 
 enum { CTX_DEFAULT = 8192 };
@@ -51,6 +52,7 @@ void cli_chat_close(struct cli_chat *c)
     base_buffer_free(&c->piece);
     cli_prefix_close(c->cache);
     cli_model_close(&c->model);
+    cli_chat_settings_free(&c->settings);
     json_decref(c->messages);
 }
 
@@ -165,7 +167,7 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
     const struct generate_outcome *o = &c->outcome;
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "{\"message\":");
-    cli_json_add(&out, message);
+    text_json_write(&out, message, false);
     base_buffer_add_format(&out,
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
                            "\"stop\":\"%s\",\"seed\":%llu}\n",
@@ -266,7 +268,7 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     const bool strict = strcmp(c->values->on_full, "error") == 0;
     if (!make_room(c, err)) return false;
     c->last_byte = 0;
-    cli_wrap_begin(&c->wrap);
+    cli_wrap_begin(&c->wrap, !c->no_wrap);
     c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
                                                                            : CLI_REASONING_HIDE);
     c->reply.show = c->values->json ? NULL : show;

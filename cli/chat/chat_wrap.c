@@ -8,20 +8,28 @@
 
 enum { MIN_WIDTH = 20, TAB_WIDTH = 8 };
 
-void cli_wrap_begin(struct cli_wrap *w)
+/* Returns the columns of the terminal; 0: not known, or too few. */
+static size_t read_width(void)
 {
     struct winsize size;
     const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= MIN_WIDTH;
+    return known ? size.ws_col : 0;
+}
+
+void cli_wrap_begin(struct cli_wrap *w, bool wraps)
+{
     base_buffer_clear(&w->word);
-    w->width = known ? size.ws_col : 0;
+    w->width = wraps ? read_width() : 0;
     w->column = w->spaces = w->word_width = 0;
     w->inside = false;
 }
 
 void cli_wrap_flush(struct cli_wrap *w, struct base_buffer *out)
 {
-    const size_t end = w->column + w->spaces + w->word_width;
     if (w->width == 0) return;
+    const size_t width = read_width();
+    if (width) w->width = width;
+    const size_t end = w->column + w->spaces + w->word_width;
     if (w->word_width > 0 && w->column > 0 && end > w->width && !w->inside) {
         base_buffer_add_text(out, "\n");
         w->column = 0;

@@ -17,8 +17,9 @@ struct cli_wrap {
     bool inside; /* the word's beginning has been shown: it is longer than a line */
 };
 
-/* Call this at the beginning of a line; it reads the terminal's width. */
-void cli_wrap_begin(struct cli_wrap *w);
+/* Call this at the beginning of an answer; `wraps` false: the text is shown as it is. The width is
+ * that of the terminal, also after a change of its size. */
+void cli_wrap_begin(struct cli_wrap *w, bool wraps);
 /* Adds a piece of complete characters; appends the text that can be shown to `out`. */
 void cli_wrap_add(struct cli_wrap *w, const char *bytes, size_t size, struct base_buffer *out);
 /* Appends the text that is held back. */

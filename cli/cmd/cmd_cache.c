@@ -84,21 +84,26 @@ struct total {
 };
 
 static struct total handle_rows(const struct cli_values *v, struct cli_cache_folder *folder,
-                                struct base_buffer *out)
+                                struct base_buffer *out, struct base_error *err)
 {
     struct total t = {0};
     if (v->json && !v->clear) base_buffer_add_text(out, "[");
     for (size_t i = 0; i < folder->count; i++) {
         struct row r;
         read_row(folder, &folder->file[i], &r);
+        if (r.error.code == BASE_NO_MEMORY) { /* which says nothing about the entry */
+            *err = r.error;
+            break;
+        }
         if (is_meant(v, &r)) {
             if (!v->clear && v->json)
                 add_json(&r, t.n == 0, out);
             else if (!v->clear)
                 add_text(&r, out);
-            t.n++;
-            t.bytes += r.file->size;
-            if (v->clear) cli_cache_file_remove(folder, r.file);
+            const uint64_t size = r.file->size;
+            const bool counts = !v->clear || cli_cache_file_remove(folder, r.file);
+            t.n += counts;
+            t.bytes += counts ? size : 0;
         }
         cli_cache_head_free(&r.head);
     }
@@ -115,16 +120,16 @@ bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
     bool missing, ok = true;
     if (cli_cache_folder_open(&folder, values->cache ? values->cache : "auto", false, &missing,
                               &failed)) {
-        base_buffer_add_format(&inside, "%s/new", folder.path.data);
+        base_buffer_add_format(&inside, "%s/prefix", folder.path.data);
         if (!inside.failed) cli_sandbox_limit(inside.data);
-        t = handle_rows(values, &folder, &out);
+        t = handle_rows(values, &folder, &out, err);
     } else if (missing) {
         base_buffer_add_text(&out, values->json && !values->clear ? "[]\n" : "");
     } else {
         *err = failed;
         ok = false;
     }
-    ok = ok && cli_write_buffer(&out, err);
+    ok = ok && err->code == BASE_OK && cli_write_buffer(&out, err);
     if (ok && (values->clear || !values->json))
         cli_note("%s: %zu %s, %.1f MB%s", folder.path.data, t.n, t.n == 1 ? "entry" : "entries",
                  (double)t.bytes / 1e6, values->clear ? " removed" : "");

@@ -85,9 +85,11 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     bool ok = true, leave = false, is_text;
     while (ok && !leave) {
         const enum cli_line_result result = cli_lines_next(lines, &text, &is_text, err);
-        if (result == CLI_LINE_READ && text.size)
+        if (result == CLI_LINE_READ && text.size) {
+            cli_lines_hide_typing(lines, true);
             ok = take(c, &text, is_text, &leave, err);
-        else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
+            cli_lines_hide_typing(lines, false);
+        } else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
             ok = base_fail(err, BASE_INTERRUPTED, "interrupted");
         else if (result == CLI_LINE_FAILED)
             ok = false;
@@ -101,12 +103,18 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
 {
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
+    c.settings.given = values;
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
     /* Only commands that the user types may name files. */
     const bool obeys = c.interactive || values->commands;
     c.cache = cli_prefix_open(values, 2);
-    if (!obeys && !values->no_sandbox) cli_sandbox_limit(cli_prefix_file(c.cache));
+    if (!values->no_sandbox) {
+        if (obeys)
+            cli_sandbox_limit_programs();
+        else
+            cli_sandbox_limit(cli_prefix_file(c.cache));
+    }
     bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);

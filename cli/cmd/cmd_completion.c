@@ -2,7 +2,8 @@
  * from the tables of commands and options.
  *
  * Each script is self-contained: it runs no program while the user types and uses only functions of
- * the shell. */
+ * the shell. Names of models are the short ones of the files in the user's folder, as `infer
+ * models` shows them. */
 #include "cli/commands.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
@@ -27,10 +28,18 @@ static void add_argument_words(struct base_buffer *out, const char *takes)
         base_buffer_add_format(out, "%s%s", i ? " " : "", cli_quantize_type_name(i));
 }
 
+/* Returns whether the option takes the name of a model. */
+static bool takes_model(const struct cli_option *o)
+{
+    return o->at == offsetof(struct cli_values, model) ||
+           o->at == offsetof(struct cli_values, draft);
+}
+
 /* Returns whether words can complete an option's value. */
 static bool has_words(const struct cli_option *o)
 {
-    return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template);
+    return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template) ||
+           takes_model(o);
 }
 
 static void add_value_words(struct base_buffer *out, const struct cli_option *o)
@@ -72,6 +81,19 @@ static void add_quoted(struct base_buffer *out, const char *text, const char *es
 
 static const char bash_head[] =
     "# bash completion for infer; made by `infer completion bash`\n"
+    "_infer_model_names() {\n"
+    "    local file name names=''\n"
+    "    for file in \"${XDG_DATA_HOME:-$HOME/.local/share}\"/infer/models/*.gguf; do\n"
+    "        name=${file##*/} name=${name%.gguf}\n"
+    "        case $name in\n"
+    "        \\*|*[[:space:]]*) continue ;;\n"
+    "        *-00001-of-[0-9][0-9][0-9][0-9][0-9]) name=${name%-00001-of-*} ;;\n"
+    "        *-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]) continue ;;\n"
+    "        esac\n"
+    "        names+=\" $name\"\n"
+    "    done\n"
+    "    values+=$names\n"
+    "}\n"
     "_infer() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
     "    local command=run at=1 n=0 i options taking files values='' kind='' arguments=()\n"
@@ -137,7 +159,7 @@ static void bash_values(struct base_buffer *out, enum cli_command_id command)
             base_buffer_add_format(out, "|%s", o->alias[a]);
         base_buffer_add_text(out, ") values='");
         add_value_words(out, o);
-        base_buffer_add_text(out, "' ;;\n");
+        base_buffer_add_text(out, takes_model(o) ? "'; _infer_model_names ;;\n" : "' ;;\n");
     }
     base_buffer_add_text(out, "        esac\n");
 }
@@ -234,10 +256,15 @@ static void zsh_option(struct base_buffer *out, const struct cli_option *o)
 static void zsh_value(struct base_buffer *out, const struct cli_option *o)
 {
     if (!cli_option_takes_file(o) || !has_words(o)) return;
-    base_buffer_add_format(
-        out, "_infer_value_%s() {\n    _alternative 'files:file:_files' 'names:name:(", o->name);
-    add_value_words(out, o);
-    base_buffer_add_text(out, ")'\n}\n");
+    base_buffer_add_format(out, "_infer_value_%s() {\n    _alternative 'files:file:_files'",
+                           o->name);
+    if (o->at != offsetof(struct cli_values, model)) {
+        base_buffer_add_text(out, " 'names:name:(");
+        add_value_words(out, o);
+        base_buffer_add_text(out, ")'");
+    }
+    if (takes_model(o)) base_buffer_add_text(out, " 'models:model:_infer_model_names'");
+    base_buffer_add_text(out, "\n}\n");
 }
 
 static void zsh_command(struct base_buffer *out, enum cli_command_id command)
@@ -266,7 +293,15 @@ static void add_zsh(struct base_buffer *out)
         add_quoted(out, cli_command_table[i].effect, ":\\");
         base_buffer_add_text(out, "'\n");
     }
-    base_buffer_add_text(out, "    )\n    _describe command commands\n}\n");
+    base_buffer_add_text(
+        out, "    )\n    _describe command commands\n}\n"
+             "_infer_model_names() {\n"
+             "    local -a names\n"
+             "    names=(${XDG_DATA_HOME:-$HOME/.local/share}/infer/models/*.gguf(N:t:r))\n"
+             "    names=(${names:#*-0000[2-9]-of-?????})\n"
+             "    names=(${names:#*-000[1-9]?-of-?????})\n"
+             "    names=(${names%-00001-of-?????})\n"
+             "    compadd -a names\n}\n");
     for (size_t i = 0; i < cli_option_count; i++) zsh_value(out, &cli_option_table[i]);
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) zsh_command(out, (enum cli_command_id)i);
     base_buffer_add_text(out, "_infer() {\n"
@@ -303,7 +338,7 @@ static void fish_option(struct base_buffer *out, const struct cli_option *o)
     if (has_words(o)) {
         base_buffer_add_text(out, " -a '");
         add_value_words(out, o);
-        base_buffer_add_text(out, "'");
+        base_buffer_add_text(out, takes_model(o) ? " (__infer_model_names)'" : "'");
     }
     base_buffer_add_text(out, " -d '");
     for (const char *c = o->help; *c; c++) { /* fish interprets \' and \\ inside single quotes */
@@ -348,11 +383,21 @@ static void add_fish(struct base_buffer *out)
                               "    set -l command run\n"
                               "    if set -q words[2]; and contains -- $words[2] ");
     add_command_names(out, " ");
-    base_buffer_add_text(out, "\n        set command $words[2]\n    end\n"
-                              "    contains -- $command $argv\nend\n"
-                              "function __infer_first\n"
-                              "    test (count (commandline -opc)) -eq 1\nend\n"
-                              "complete -c infer -f\n");
+    base_buffer_add_text(out,
+                         "\n        set command $words[2]\n    end\n"
+                         "    contains -- $command $argv\nend\n"
+                         "function __infer_model_names\n"
+                         "    set -l data $XDG_DATA_HOME\n"
+                         "    test -n \"$data\"; or set data $HOME/.local/share\n"
+                         "    for file in $data/infer/models/*.gguf\n"
+                         "        string match -qr -- '-\\d{5}-of-\\d{5}\\.gguf$' $file; and not "
+                         "string match -qr -- '-00001-of-' $file; and continue\n"
+                         "        string replace -r '(-00001-of-\\d{5})?\\.gguf$' '' (string "
+                         "replace -r '.*/' '' $file)\n"
+                         "    end\nend\n"
+                         "function __infer_first\n"
+                         "    test (count (commandline -opc)) -eq 1\nend\n"
+                         "complete -c infer -f\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
         base_buffer_add_format(out, "complete -c infer -n __infer_first -a %s -d '",
                                cli_command_table[i].name);

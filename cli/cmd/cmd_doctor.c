@@ -7,6 +7,7 @@
 #include "cli/model_path.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "engine/matmul/blas.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -42,6 +43,10 @@ static void explain_level(struct doctor *d)
     }
     if (best == CPU_LEVEL_COUNT - 1) {
         base_buffer_add_text(why, "the highest there is");
+        return;
+    }
+    if (!d->machine.features_known) {
+        base_buffer_add_text(why, "what the processor lacks for more is not known");
         return;
     }
     bool any = false;
@@ -144,14 +149,14 @@ static void advise_threads(struct doctor *d)
 static void advise_model(struct doctor *d)
 {
     const struct cli_machine *m = &d->machine;
-    uint64_t room = m->memory_free;
-    if (m->memory_limit && m->memory_limit < room) room = m->memory_limit;
+    uint64_t room;
     if (d->model_error.code) {
         char text[512];
-        base_buffer_add_text(line(d), base_error_format(&d->model_error, text, sizeof text));
+        base_error_format(&d->model_error, text, sizeof text);
+        cli_show(line(d), text, strlen(text), false);
         return;
     }
-    if (room && d->model_bytes + d->model_bytes / 8 > room)
+    if (base_memory_room(&m->memory, &room) && d->model_bytes + d->model_bytes / 8 > room)
         base_buffer_add_text(line(d), "the model hardly fits the free memory: a smaller "
                                       "quantization avoids reading it from disk again and again");
     if (d->bandwidth > 0 && d->model_bytes > 0)
@@ -173,38 +178,46 @@ static void text_processor(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
     row(out, "processor");
-    base_buffer_add_format(out, "%s\n", m->cpu[0] ? m->cpu : "not told");
+    base_buffer_add_format(out, "%s\n", m->cpu[0] ? m->cpu : "not known");
     row(out, "features");
     for (int i = 0; i < m->n_features; i++)
         base_buffer_add_format(out, "%s%s", i ? " " : "", m->feature[i]);
-    base_buffer_add_text(out, m->n_features ? "\n" : "none that kernels use\n");
+    base_buffer_add_text(out, m->n_features       ? "\n"
+                              : m->features_known ? "none that kernels use\n"
+                                                  : "not known\n");
     row(out, "level");
     base_buffer_add_format(out, "%s: %s\n", cpu_level_name(d->engine->options.level),
                            d->why.size ? d->why.data : "");
     row(out, "threads");
     base_buffer_add_format(out, "%d; %d processors online, %d allowed, %d physical cores",
                            d->engine->options.n_threads, m->online, m->allowed, m->cores);
-    if (m->quota)
+    if (m->quota > 0)
         base_buffer_add_format(out, ", CPU quota %d\n", m->quota);
     else
-        base_buffer_add_text(out, ", no CPU quota\n");
+        base_buffer_add_text(out, m->quota == 0 ? ", no CPU quota\n" : ", CPU quota not known\n");
     row(out, "clock");
-    base_buffer_add_format(out, "governor %s\n", m->governor[0] ? m->governor : "not visible");
+    base_buffer_add_format(out, "governor %s\n", m->governor[0] ? m->governor : "not known");
 }
 
 static void text_memory(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
     row(out, "memory");
-    base_buffer_add_format(out, "%.1f GB free of %.1f GB", (double)m->memory_free / 1e9,
-                           (double)m->memory_total / 1e9);
-    if (m->memory_limit)
-        base_buffer_add_format(out, ", limit %.1f GB", (double)m->memory_limit / 1e9);
+    if (m->memory.known)
+        base_buffer_add_format(out, "%.1f GB free of %.1f GB", (double)m->memory.free / 1e9,
+                               (double)m->memory.total / 1e9);
+    else
+        base_buffer_add_text(out, "free memory not known");
+    if (m->memory.limit != UINT64_MAX)
+        base_buffer_add_format(out, ", limit %.1f GB, of which %.1f GB are free",
+                               (double)m->memory.limit / 1e9, (double)m->memory.left / 1e9);
+    else if (!m->memory.limits_known)
+        base_buffer_add_text(out, ", limits not known");
     base_buffer_add_text(out, "\n");
     row(out, "huge pages");
     base_buffer_add_format(out,
                            "%s (weights are read where the file is mapped: it matters little)\n",
-                           m->huge_pages[0] ? m->huge_pages : "not visible");
+                           m->huge_pages[0] ? m->huge_pages : "not known");
     row(out, "model");
     if (d->model_error.code)
         base_buffer_add_text(out, "none that can be used\n");
@@ -220,8 +233,11 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
     else
         base_buffer_add_text(out, "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)
-        base_buffer_add_format(out, "; Landlock %d: outputs in their folder\n",
-                               d->sandbox.landlock);
+        base_buffer_add_format(out, "; Landlock %d: outputs in their folder%s\n",
+                               d->sandbox.landlock,
+                               d->sandbox.landlock < CLI_SANDBOX_SCOPED
+                                   ? ", signals without a scope (from version 6 on)"
+                                   : "");
     else
         base_buffer_add_text(out, "; no Landlock\n");
     row(out, "bandwidth");
@@ -241,17 +257,23 @@ static void json_text(struct base_buffer *out, const char *name, const char *tex
     base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
 }
 
+static void json_bytes(struct base_buffer *out, const char *name, bool known, uint64_t bytes)
+{
+    base_buffer_add_format(out, known ? "\"%s\":%llu," : "\"%s\":null,", name,
+                           (unsigned long long)bytes);
+}
+
 static void add_json(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
     char why[600];
     base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
     json_text(out, "name", m->cpu);
-    base_buffer_add_text(out, ",\"features\":[");
+    base_buffer_add_text(out, m->features_known ? ",\"features\":[" : ",\"features\":null");
     for (int i = 0; i < m->n_features; i++)
         base_buffer_add_format(out, "%s\"%s\"", i ? "," : "", m->feature[i]);
-    base_buffer_add_format(out, "],\"level\":\"%s\",\"best_level\":\"%s\",",
-                           cpu_level_name(d->engine->options.level),
+    base_buffer_add_format(out, "%s,\"level\":\"%s\",\"best_level\":\"%s\",",
+                           m->features_known ? "]" : "", cpu_level_name(d->engine->options.level),
                            cpu_level_name(cpu_level_best()));
     json_text(out, "why", d->why.data);
     base_buffer_add_text(out, ",");
@@ -261,25 +283,29 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
                            "\"allowed\":%d,\"cores\":%d,\"quota\":",
                            d->engine->options.n_threads, m->threads, m->online, m->allowed,
                            m->cores);
-    base_buffer_add_format(out, m->quota ? "%d" : "null", m->quota);
-    base_buffer_add_format(out, ",\"load\":%.2f},\n\"memory\":{\"total\":%llu,\"free\":%llu,",
-                           m->load < 0 ? 0.0 : m->load, (unsigned long long)m->memory_total,
-                           (unsigned long long)m->memory_free);
-    base_buffer_add_format(out, m->memory_limit ? "\"limit\":%llu," : "\"limit\":null,",
-                           (unsigned long long)m->memory_limit);
+    base_buffer_add_format(out, m->quota > 0 ? "%d" : "null", m->quota);
+    base_buffer_add_format(out, m->load < 0 ? ",\"load\":null}" : ",\"load\":%.2f}", m->load);
+    base_buffer_add_text(out, ",\n\"memory\":{");
+    json_bytes(out, "total", m->memory.known, m->memory.total);
+    json_bytes(out, "free", m->memory.known, m->memory.free);
+    json_bytes(out, "limit", m->memory.limit != UINT64_MAX, m->memory.limit);
+    json_bytes(out, "left", m->memory.limit != UINT64_MAX, m->memory.left);
     json_text(out, "huge_pages", m->huge_pages);
     base_buffer_add_text(out, "},\n\"model\":{");
     base_error_format_here(&d->model_error, why, sizeof why);
     json_text(out, "path", d->model.data);
     base_buffer_add_text(out, ",");
+    json_bytes(out, "weight_bytes", !d->model_error.code, d->model_bytes);
     json_text(out, "error", d->model_error.code ? why : NULL);
+    base_buffer_add_text(out, "},\n\"measured\":{");
+    base_buffer_add_format(
+        out, d->bandwidth > 0 ? "\"bytes_per_second\":%.0f," : "\"bytes_per_second\":null,",
+        d->bandwidth);
     base_buffer_add_format(out,
-                           ",\"weight_bytes\":%llu},\n\"measured\":{\"bytes_per_second\":%.0f,"
                            "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,"
                            "\"sandbox\":{\"seccomp\":%s,\"landlock\":%d},\n\"advice\":[",
-                           (unsigned long long)d->model_bytes, d->bandwidth, d->int8,
-                           d->has_blas ? "true" : "false", d->sandbox.seccomp ? "true" : "false",
-                           d->sandbox.landlock);
+                           d->int8, d->has_blas ? "true" : "false",
+                           d->sandbox.seccomp ? "true" : "false", d->sandbox.landlock);
     for (size_t i = 0; i < d->n_advice; i++) {
         if (i) base_buffer_add_text(out, ",");
         base_buffer_add_json(out, d->advice[i].data, d->advice[i].size);

@@ -15,8 +15,13 @@
 #include "cli/system.h"
 #include "text/jinja/jinja.h"
 #include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TEMPLATE_KEY "tokenizer.chat_template"
 
@@ -34,6 +39,7 @@ struct edit {
     size_t n_rename;
     struct base_buffer template;
     bool in_place, first_part; /* in_place: replaces the file itself; first_part: writes only it */
+    int lock;                  /* in_place: the file, locked; -1: not open */
 };
 
 static bool is_named(struct gguf_str key, const char *name)
@@ -152,6 +158,64 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     return true;
 }
 
+static bool is_same(struct gguf_str a, struct gguf_str b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* Returns whether --set or --template gives the key a value. */
+static bool is_set(const struct edit *e, struct gguf_str key)
+{
+    for (size_t i = 0; i < e->n_set; i++)
+        if (is_same(e->set[i].kv.key, key)) return true;
+    return e->values->template && is_named(key, TEMPLATE_KEY);
+}
+
+static bool fail_collision(const char *option, struct gguf_str name, const char *what,
+                           struct base_error *err)
+{
+    return base_fail_at(err, BASE_USAGE, option, -1, "'%.*s' %s", (int)name.size, name.data, what);
+}
+
+static bool check_rename(const struct edit *e, size_t i, struct base_error *err)
+{
+    static const char option[] = "--rename";
+    const struct rename *r = &e->rename[i];
+    for (size_t k = 0; k < i; k++) {
+        const struct rename *other = &e->rename[k];
+        if (other->is_key != r->is_key) continue;
+        if (is_same(other->old, r->old))
+            return fail_collision(option, r->old, "is renamed twice", err);
+        if (is_same(other->new, r->new))
+            return fail_collision(option, r->new, "would be the name of two", err);
+    }
+    if (!r->is_key) return true;
+    if (is_deleted(e, r->old)) return fail_collision(option, r->old, "is deleted too", err);
+    if (is_set(e, r->old)) return fail_collision(option, r->old, "is set too", err);
+    return !is_set(e, r->new) || fail_collision(option, r->new, "is set too", err);
+}
+
+/* Fails if two edits concern one name, so that one of them would have no effect. A key may be
+ * deleted and set, or deleted and the new name of another one. */
+static bool check_collisions(const struct edit *e, struct base_error *err)
+{
+    const struct cli_list *deleted = &e->values->delete;
+    for (size_t i = 0; i < deleted->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(deleted->item[i], deleted->item[k]) == 0)
+                return base_fail_at(err, BASE_USAGE, "--delete", -1, "'%s' is deleted twice",
+                                    deleted->item[i]);
+    for (size_t i = 0; i < e->n_set; i++) {
+        const struct gguf_str key = e->set[i].kv.key;
+        bool twice = e->values->template && is_named(key, TEMPLATE_KEY);
+        for (size_t k = 0; k < i; k++) twice |= is_same(key, e->set[k].kv.key);
+        if (twice) return fail_collision("--set", key, "is set twice", err);
+    }
+    for (size_t i = 0; i < e->n_rename; i++)
+        if (!check_rename(e, i, err)) return false;
+    return true;
+}
+
 static bool read_edits(struct edit *e, struct base_error *err)
 {
     const struct cli_values *v = e->values;
@@ -161,7 +225,57 @@ static bool read_edits(struct edit *e, struct base_error *err)
     if (!check_deletes(e, err) || !read_sets(e, err) || !read_template(e, err)) return false;
     for (size_t i = 0; i < v->rename.count; i++)
         if (!read_rename(e, v->rename.item[i], err)) return false;
+    return check_collisions(e, err);
+}
+
+/* ---- The input ---- */
+
+/* Returns whether the path is still that of the file that was read. */
+static bool is_there(const struct gguf_file *file, struct stat *st)
+{
+    const struct gguf_part_facts part = gguf_part_facts(file, 0);
+    return stat(gguf_path(file), st) == 0 && st->st_dev == part.device && st->st_ino == part.inode;
+}
+
+/* Locks the file that will be replaced; waits while another process edits it. File systems without
+ * locks are not locked. */
+static bool lock(struct edit *e, struct base_error *err)
+{
+    e->lock = open(gguf_path(e->in), O_RDONLY | O_CLOEXEC);
+    if (e->lock < 0 || flock(e->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    cli_note("%s: waits for another process that edits it", gguf_path(e->in));
+    while (flock(e->lock, LOCK_EX) != 0 && errno == EINTR)
+        if (!base_goes_on(err)) return false;
     return true;
+}
+
+static void close_input(struct edit *e)
+{
+    gguf_close(e->in);
+    if (e->lock >= 0) close(e->lock);
+    e->in = NULL;
+    e->lock = -1;
+}
+
+/* Opens the model. One that is edited in place is locked; if it was replaced before that, the new
+ * file is opened. */
+static bool open_input(struct edit *e, const char *path, struct base_error *err)
+{
+    struct stat st;
+    for (;;) {
+        e->in = gguf_open(path, err);
+        if (!e->in) base_error_set_file(err, path);
+        if (!e->in || !e->in_place) return e->in != NULL;
+        if (!lock(e, err)) return false;
+        if (is_there(e->in, &st)) break;
+        close_input(e);
+    }
+    if (st.st_nlink == 1) return true;
+    base_fail(err, BASE_USAGE,
+              "has %llu names (hard links), and only this one would be changed: give -o",
+              (unsigned long long)st.st_nlink);
+    base_error_set_file(err, path);
+    return false;
 }
 
 /* ---- The file ---- */
@@ -225,6 +339,15 @@ static bool check_result(const struct edit *e, struct base_error *err)
     return ok;
 }
 
+static bool check_there(const struct edit *e, struct base_error *err)
+{
+    struct stat st;
+    if (is_there(e->in, &st)) return true;
+    base_fail(err, BASE_MODEL, "was replaced by another file while it was edited");
+    base_error_set_file(err, gguf_path(e->in));
+    return false;
+}
+
 static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_error *err)
 {
     const struct cli_values *v = e->values;
@@ -235,24 +358,24 @@ static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_
         return false;
     if (!gguf_writer_begin(w, out, err)) return false;
     if (!v->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    return cli_model_copy(w, e->in, e->first_part ? 0 : -1, err);
+    return cli_model_copy(w, e->in, e->first_part ? 0 : -1, err) &&
+           (!e->in_place || check_there(e, err)) && gguf_writer_end(w, err);
 }
 
 bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
 {
-    struct edit e = {.values = values, .in_place = !values->output};
+    struct edit e = {.values = values, .in_place = !values->output, .lock = -1};
     const char *in = values->argument[0];
     if (!values->no_sandbox) cli_sandbox_limit(values->output ? values->output : in);
-    e.in = gguf_open(in, err);
-    if (!e.in) base_error_set_file(err, in);
-    e.first_part = e.in && e.in_place && gguf_part_count(e.in) > 1;
+    bool ok = open_input(&e, in, err);
+    e.first_part = ok && e.in_place && gguf_part_count(e.in) > 1;
     struct gguf_writer *w = NULL;
-    bool ok = e.in && read_edits(&e, err) && check_result(&e, err) &&
-              (w = declare(&e, e.first_part ? 0 : -1, err)) && write_file(&e, w, err);
+    ok = ok && read_edits(&e, err) && check_result(&e, err) &&
+         (w = declare(&e, e.first_part ? 0 : -1, err)) && write_file(&e, w, err);
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);
     for (size_t i = 0; i < e.n_set; i++) cli_edit_value_free(&e.set[i]);
     base_buffer_free(&e.template);
-    gguf_close(e.in);
+    close_input(&e);
     return ok;
 }

@@ -4,6 +4,7 @@
  * An observer of the engine's products adds up the squares of the inputs of each weight matrix.
  * Each worker has a range of columns and adds the rows in order, so the sums do not depend on the
  * number of threads. */
+#include "cli/cmd/imatrix_combine.h"
 #include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/input.h"
@@ -12,6 +13,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/tensor.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,28 +70,51 @@ static uint64_t matrix_of(const struct collected *c, const char *at)
     return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
 }
 
-static void add_experts(struct collected *c, const struct engine_product_inputs *in, int64_t first,
-                        int64_t end)
+/* Returns the item of expert `id` of a stack. In old files each expert is a tensor,
+ * "ffn_up.E.weight": the stack is bound in the file, where the address leads to the expert's
+ * tensor, or as a copy, whose name is that of the first expert. */
+static struct collected *expert_at(const struct imatrix *m, const struct engine_tensor *w,
+                                   int32_t id, uint64_t *matrix)
+{
+    static const char first[] = ".0.weight";
+    const char *at = w->data + id * w->nb[2];
+    struct collected *c = item_at(m, at);
+    const size_t size = strlen(w->name), end = sizeof first - 1;
+    *matrix = c ? matrix_of(c, at) : 0;
+    if (c || size <= end || strcmp(w->name + size - end, first) != 0) return c;
+    char name[ENGINE_NAME_SIZE + 16];
+    snprintf(name, sizeof name, "%.*s.%d.weight", (int)(size - end), w->name, id);
+    const struct gguf_tensor *expert = gguf_tensor_find(m->model.file, name);
+    return expert ? item_at(m, expert->data) : NULL;
+}
+
+static void add_experts(const struct imatrix *m, const struct engine_product_inputs *in,
+                        int64_t first, int64_t end)
 {
     const struct engine_tensor *x = in->x, *ids = in->ids;
     for (int64_t t = 0; t < ids->ne[1]; t++) {
         const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
         for (int64_t u = 0; u < ids->ne[0]; u++) {
-            if (id[u] < 0 || id[u] >= in->w->ne[2]) continue;
-            add_row(c, matrix_of(c, in->w->data + id[u] * in->w->nb[2]),
-                    x->data + u % x->ne[1] * x->nb[1] + t * x->nb[2], first, end);
+            uint64_t matrix;
+            struct collected *c =
+                id[u] >= 0 && id[u] < in->w->ne[2] ? expert_at(m, in->w, id[u], &matrix) : NULL;
+            if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
+            if (first == 0) c->by_expert = true;
+            add_row(c, matrix, x->data + u % x->ne[1] * x->nb[1] + t * x->nb[2], first, end);
         }
     }
 }
 
-static void add_batches(struct collected *c, const struct engine_product_inputs *in, int64_t first,
-                        int64_t end)
+static void add_batches(const struct imatrix *m, const struct engine_product_inputs *in,
+                        int64_t first, int64_t end)
 {
     const struct engine_tensor *x = in->x, *w = in->w;
     const int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3];
     for (int64_t i3 = 0; i3 < x->ne[3]; i3++)
         for (int64_t i2 = 0; i2 < x->ne[2]; i2++) {
             const char *at = w->data + i2 / per2 * w->nb[2] + i3 / per3 * w->nb[3];
+            struct collected *c = item_at(m, at);
+            if (!c || w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             for (int64_t i1 = 0; i1 < x->ne[1]; i1++)
                 add_row(c, matrix_of(c, at),
                         x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3], first, end);
@@ -100,16 +125,13 @@ static void see_product(void *user, const struct engine_worker *worker,
                         const struct engine_product_inputs *in)
 {
     const struct imatrix *m = user;
-    struct collected *c = item_at(m, in->w->data);
-    if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) return;
     const int64_t first = in->w->ne[0] * worker->ith / worker->nth;
     const int64_t end = in->w->ne[0] * (worker->ith + 1) / worker->nth;
     if (first == end) return;
-    if (first == 0 && in->ids) c->by_expert = true;
     if (in->ids)
-        add_experts(c, in, first, end);
+        add_experts(m, in, first, end);
     else
-        add_batches(c, in, first, end);
+        add_batches(m, in, first, end);
 }
 
 static int by_address(const void *a, const void *b)
@@ -198,6 +220,23 @@ static bool was_used(const struct collected *c)
     return false;
 }
 
+static struct gguf_str text_name(const char *name)
+{
+    return (struct gguf_str){name ? name : "-", strlen(name ? name : "-")};
+}
+
+/* Names the matrices without inputs: of layers that only draft tokens, of experts that no token was
+ * routed to. quantize has no weights of errors for them. */
+static void note_unused(const struct imatrix *m)
+{
+    struct cli_imatrix_names names = {0};
+    for (uint64_t i = 0; i < m->n_items; i++)
+        if (!was_used(&m->item[i])) cli_imatrix_names_add(&names, m->item[i].tensor->name);
+    if (names.count)
+        cli_note("%llu of %llu matrices had no inputs and get no entry: %s",
+                 (unsigned long long)names.count, (unsigned long long)m->n_items, names.text);
+}
+
 /* Writes the sums. The output is open since before the text was evaluated; the sums are declared
  * here. */
 static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
@@ -208,8 +247,10 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
     for (uint64_t i = 0; i < m->n_items; i++)
         if (was_used(&m->item[i])) items[n++] = sums_of(&m->item[i]);
     qsort(items, n, sizeof *items, by_name);
-    const char *text = m->values->file ? m->values->file : m->values->ids ? m->values->ids : "-";
-    cli_imatrix_announce(w, items, n, text, (uint32_t)m->n_chunks, m->chunk);
+    struct gguf_str sets[CLI_LIST_MAX] = {text_name(m->values->ids)};
+    const size_t n_texts = m->values->texts.count;
+    for (size_t i = 0; i < n_texts; i++) sets[i] = text_name(m->values->texts.item[i]);
+    cli_imatrix_announce(w, items, n, sets, n_texts ? n_texts : 1, (uint32_t)m->n_chunks, m->chunk);
     const bool ok = gguf_writer_begin(w, m->values->output, err) &&
                     cli_imatrix_write(w, items, n, err) && gguf_writer_end(w, err);
     free(items);
@@ -217,6 +258,45 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
 }
 
 /* ---- The command ---- */
+
+/* Appends the ids of a text, and the number of its chunks: whole ones only, but for the only text.
+ */
+static bool read_text(struct imatrix *m, struct base_error *err)
+{
+    struct cli_values v = *m->values;
+    const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
+    v.file = v.texts.count ? v.texts.item[0] : NULL;
+    if (!cli_chunks_read(&v, m->model.tokenizer, n_vocab, &m->ids, err) ||
+        !cli_chunks_cut(&v, &m->ids, &m->chunk, &m->n_chunks, err))
+        return false;
+    cli_chunks_begin(&v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    return true;
+}
+
+/* Reads several texts. Each is cut into chunks by itself; --chunks limits their sum. */
+static bool read_texts(struct imatrix *m, struct base_error *err)
+{
+    struct cli_values v = *m->values;
+    const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
+    for (size_t i = 0; i < m->values->texts.count; i++) {
+        struct text_ids ids = TEXT_IDS_INIT;
+        v.file = m->values->texts.item[i];
+        bool ok = cli_chunks_read(&v, m->model.tokenizer, n_vocab, &ids, err);
+        uint64_t n = ids.count / m->chunk;
+        if (ok && n == 0)
+            cli_note("%s has %zu tokens, less than a chunk: it is not read", v.file, ids.count);
+        if (v.chunks > 0 && m->n_chunks + n > (uint64_t)v.chunks)
+            n = (uint64_t)v.chunks - m->n_chunks;
+        if (ok) cli_chunks_begin(&v, m->model.tokenizer, &ids, m->chunk, n);
+        for (uint64_t k = 0; ok && k < n * m->chunk; k++)
+            ok = text_ids_add(&m->ids, ids.id[k], err);
+        m->n_chunks += n;
+        text_ids_free(&ids);
+        if (!ok) return false;
+    }
+    return m->n_chunks > 0 ||
+           base_fail(err, BASE_USAGE, "no text has a chunk of %u tokens (--chunk)", m->chunk);
+}
 
 static bool open_all(struct imatrix *m, struct base_error *err)
 {
@@ -226,11 +306,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
         !cli_model_open_weights(&m->model, v, err))
         return false;
     m->chunk = (uint32_t)v->chunk;
-    if (!cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
-                         err) ||
-        !cli_chunks_cut(v, &m->ids, &m->chunk, &m->n_chunks, err))
-        return false;
-    cli_chunks_begin(v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    if (!(v->texts.count > 1 ? read_texts(m, err) : read_text(m, err))) return false;
     return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
@@ -238,13 +314,16 @@ bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
 {
     if (!values->output)
         return base_fail_at(err, BASE_USAGE, "--output", -1, "needs a file for the matrix");
+    if (values->combine.count) return cli_imatrix_combine(values, err);
     struct imatrix m = {.values = values};
     bool ok = open_all(&m, err);
     if (ok && values->verbose) cli_model_note(&m.model);
     struct gguf_writer *w = ok ? gguf_writer_new(err) : NULL;
     ok = w && cli_output_claim(gguf_writer_output(w), values->output, values, m.model.file, err);
     if (ok && !values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    ok = ok && eval_all(&m, err) && write_sums(&m, w, err);
+    ok = ok && eval_all(&m, err);
+    if (ok) note_unused(&m);
+    ok = ok && write_sums(&m, w, err);
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);
     for (uint64_t i = 0; i < m.n_items; i++) {

@@ -2,11 +2,14 @@
  *
  * Files without weights (vocabularies) work too. Texts of the file are escaped, so that a terminal
  * does not interpret them. */
+#include "base/interrupt.h"
+#include "cli/cmd/model_summary.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <string.h>
 
 struct view {
@@ -14,6 +17,9 @@ struct view {
     const struct text_tokenizer *tokenizer; /* NULL: none, or not supported */
     struct base_error tokenizer_error;
     bool json;
+    struct cli_model *model;
+    struct cli_plan_probe probe;
+    struct cli_model_summary summary;
     struct base_buffer out;
 };
 
@@ -23,16 +29,6 @@ static double mebibytes(uint64_t bytes)
 }
 
 /* ---- Parts of the text ---- */
-
-static void text_head(struct view *v)
-{
-    const char *path = gguf_path(v->file);
-    base_buffer_add_text(&v->out, "File       ");
-    cli_gguf_add_string(&v->out, v->json, (struct gguf_str){path, strlen(path)}, SIZE_MAX, false);
-    base_buffer_add_format(&v->out, "\nFormat     GGUF version %u, %d file%s, %.1f MiB\n",
-                           gguf_version(v->file), gguf_part_count(v->file),
-                           gguf_part_count(v->file) == 1 ? "" : "s", mebibytes(gguf_size(v->file)));
-}
 
 static void text_metadata(struct view *v)
 {
@@ -67,8 +63,11 @@ static void text_tokenizer(struct view *v)
     const struct text_tokenizer *t = v->tokenizer;
     base_buffer_add_text(&v->out, "\nTokenizer\n");
     if (!t) {
-        base_buffer_add_format(&v->out, "  not usable: %s %s\n", v->tokenizer_error.item,
-                               v->tokenizer_error.text);
+        char why[600];
+        base_error_format_here(&v->tokenizer_error, why, sizeof why);
+        base_buffer_add_text(&v->out, "  not usable: ");
+        cli_show(&v->out, why, strlen(why), false);
+        base_buffer_add_text(&v->out, "\n");
         return;
     }
     const char *model = text_tokenizer_model(t), *pre = text_tokenizer_pre(t);
@@ -212,6 +211,10 @@ static void add_json(struct view *v, bool metadata, bool tensors)
         &v->out, ",\"version\":%u,\"parts\":%d,\"bytes\":%llu,\"alignment\":%llu",
         gguf_version(v->file), gguf_part_count(v->file), (unsigned long long)gguf_size(v->file),
         (unsigned long long)gguf_alignment(v->file));
+    if (metadata && tensors) {
+        base_buffer_add_text(&v->out, ",\n\"summary\":");
+        cli_summary_add_json(&v->summary, v->model, &v->probe, &v->out);
+    }
     if (metadata) json_metadata(v);
     if (metadata) json_tokenizer(v);
     if (tensors) json_tensors(v);
@@ -220,38 +223,99 @@ static void add_json(struct view *v, bool metadata, bool tensors)
 
 /* ---- The command ---- */
 
+/* Opens a session of n_ctx tokens that only plans, and computes what it needs. */
+static bool plan(struct view *v, const struct cli_values *values, uint32_t n_ctx,
+                 struct cli_memory_plan *p, struct base_error *err)
+{
+    return base_goes_on(err) && cli_model_plan_session(v->model, values, 1, n_ctx, err) &&
+           cli_plan_measure(v->model, values, 0, &v->probe, p, err);
+}
+
+/* --fit: finds the largest context, at most that of the training, that needs no more bytes. */
+static bool fit(struct view *v, const struct cli_values *values, uint64_t bytes,
+                struct cli_memory_plan *p, struct base_error *err)
+{
+    uint32_t low = 1, high = model_facts(v->model->model)->n_ctx_train;
+    if (!plan(v, values, low, p, err)) return false;
+    if (p->total > bytes)
+        return base_fail_at(err, BASE_FAILED, "--fit", -1,
+                            "%.1f MB are needed even for a context of one token",
+                            (double)p->total / 1e6);
+    while (low < high) { /* `low` fits; contexts above `high` do not, or are not wanted */
+        const uint32_t middle = high - (high - low) / 2;
+        if (!plan(v, values, middle, p, err)) return false;
+        if (p->total <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return plan(v, values, low, p, err);
+}
+
+static bool show_plan(struct view *v, const struct cli_values *values, struct base_error *err)
+{
+    struct cli_memory_plan p;
+    uint64_t bytes = 0;
+    uint32_t n_ctx = (uint32_t)values->ctx_size;
+    if (values->fit && !cli_size_parse(values->fit, "--fit", &bytes, err)) return false;
+    if (!cli_model_open_weights(v->model, values, err)) return false;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(v->model, 0);
+    return (values->fit ? fit(v, values, bytes, &p, err) : plan(v, values, n_ctx, &p, err)) &&
+           cli_plan_print(&p, v->model, values, &v->probe, err);
+}
+
+static bool show_text(struct view *v, const struct cli_values *values, struct base_error *err)
+{
+    const bool metadata = values->metadata || (values->verbose && !values->tensors);
+    const bool tensors = values->tensors || (values->verbose && !values->metadata);
+    if (!values->metadata && !values->tensors)
+        cli_summary_add_text(&v->summary, v->model, &v->probe, &v->out);
+    if (metadata) text_metadata(v);
+    if (metadata && gguf_kv_find(v->file, "tokenizer.ggml.model")) text_tokenizer(v);
+    if (tensors) text_tensors(v);
+    if (tensors) text_types(v);
+    return cli_write_buffer(&v->out, err);
+}
+
+static bool show(struct view *v, const struct cli_values *values, struct base_error *err)
+{
+    struct cli_values plans = *values;
+    plans.plan = true;
+    if (!values->tensors && gguf_kv_find(v->file, "tokenizer.ggml.model"))
+        v->tokenizer = v->model->tokenizer = text_tokenizer_open(v->file, &v->tokenizer_error);
+    if (v->tokenizer_error.code == BASE_NO_MEMORY || v->tokenizer_error.code == BASE_INTERRUPTED) {
+        *err = v->tokenizer_error;
+        return false;
+    }
+    if (values->plan || values->fit) return show_plan(v, &plans, err);
+    if (!values->metadata && !values->tensors &&
+        !cli_summary_measure(&v->summary, v->model, &plans, &v->probe, err))
+        return false;
+    if (!v->json) return show_text(v, values, err);
+    add_json(v, !values->tensors, !values->metadata);
+    return cli_write_buffer(&v->out, err);
+}
+
 bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
 {
     struct cli_values v = *values;
     struct cli_model m = {0};
-    struct view view = {.json = values->json, .tokenizer_error = BASE_ERROR_INIT};
+    struct view view = {.json = values->json,
+                        .model = &m,
+                        .probe = {.statm = -1},
+                        .tokenizer_error = BASE_ERROR_INIT};
     if (v.n_arguments > 0) v.model = v.argument[0];
+    v.plan = values->plan || values->fit; /* they need the header only */
     bool ok = cli_model_open_file(&m, &v, err);
-    if (!ok) goto done;
-    if (!values->no_sandbox) cli_sandbox_close(0);
-    const bool metadata = !v.tensors, tensors = !v.metadata;
-    view.file = m.file;
-    if (metadata && gguf_kv_find(m.file, "tokenizer.ggml.model")) {
-        m.tokenizer = text_tokenizer_open(m.file, &view.tokenizer_error);
-        view.tokenizer = m.tokenizer;
+    if (ok) {
+        /* What the sandbox would not let it read. */
+        if (v.threads == 0) v.threads = engine_threads_default();
+        cli_plan_probe_open(&view.probe);
+        if (!values->no_sandbox) cli_sandbox_close(0);
+        view.file = m.file;
+        ok = show(&view, &v, err);
     }
-    if (view.tokenizer_error.code == BASE_NO_MEMORY ||
-        view.tokenizer_error.code == BASE_INTERRUPTED) {
-        *err = view.tokenizer_error;
-        ok = false;
-        goto done;
-    }
-    if (view.json) {
-        add_json(&view, metadata, tensors);
-    } else {
-        if (metadata) text_head(&view);
-        if (metadata) text_metadata(&view);
-        if (metadata && gguf_kv_find(m.file, "tokenizer.ggml.model")) text_tokenizer(&view);
-        if (tensors) text_tensors(&view);
-        if (tensors) text_types(&view);
-    }
-    ok = cli_write_buffer(&view.out, err);
-done:
+    cli_plan_probe_close(&view.probe);
     base_buffer_free(&view.out);
     cli_model_close(&m);
     return ok;

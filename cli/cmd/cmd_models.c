@@ -1,33 +1,28 @@
 /* cli/cmd/cmd_models.c: `infer models`: lists the model files of a folder, of which it reads only
  * the headers; and removes a model of the user's folder.
  *
- * Damaged files are listed with their error, and only the first file of a split model. Lines
- * contain texts of files in the form of cli/terminal.h, also in a pipe. */
+ * Damaged files are listed with their error, and only the first file of a split model. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
+#include "cli/hub_name.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/out/model_table.h"
+#include "cli/pull/partial.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-struct row {
-    struct base_buffer path;
-    struct base_buffer name, arch;
-    const char *type; /* type by metadata, or that of most bytes; NULL: no tensors */
-    uint64_t bytes, n_params;
-    uint32_t n_ctx;
-    bool is_chosen;
-    struct base_error error; /* why the model cannot run */
-};
-
 struct rows {
-    struct row *item;
+    struct cli_model_row *item;
     size_t count, room;
 };
 
@@ -65,8 +60,13 @@ static void read_text(const struct gguf_file *file, const char *key, struct base
         base_buffer_add(out, text.data, text.size);
 }
 
-static void read_header(struct row *row)
+static void read_header(struct cli_model_row *row)
 {
+    struct stat st;
+    if (stat(row->path.data, &st) == 0) {
+        row->bytes = (uint64_t)st.st_size;
+        row->time = st.st_mtime;
+    }
     struct gguf_file *file = gguf_open(row->path.data, &row->error);
     if (!file || !cli_model_check(file, &row->error)) {
         gguf_close(file);
@@ -99,13 +99,13 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
 {
     if (rows->count == rows->room) {
         const size_t room = rows->room ? 2 * rows->room : 16;
-        struct row *more = reallocarray(rows->item, room, sizeof *more);
+        struct cli_model_row *more = reallocarray(rows->item, room, sizeof *more);
         if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
         rows->item = more;
         rows->room = room;
     }
-    struct row *row = &rows->item[rows->count++];
-    *row = (struct row){.error = BASE_ERROR_INIT};
+    struct cli_model_row *row = &rows->item[rows->count++];
+    *row = (struct cli_model_row){.error = BASE_ERROR_INIT};
     base_buffer_add_format(&row->path, "%s/%s", folder, name);
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
@@ -140,27 +140,10 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
 
 /* ---- Output ---- */
 
-static void print_text(const struct rows *rows, struct base_buffer *out)
+static int terminal_width(void)
 {
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct row *r = &rows->item[i];
-        struct base_buffer what = BASE_BUFFER_INIT;
-        base_buffer_add_text(out, r->is_chosen ? "* " : "  ");
-        if (r->error.code) {
-            char why[600];
-            base_buffer_add_format(out, "unusable: %s  ",
-                                   base_error_format_here(&r->error, why, sizeof why));
-        } else {
-            cli_show(&what, r->arch.data, r->arch.size, false);
-            base_buffer_add_format(out, "%-10s %-8s %8.1f MB %7.0f M weights  context %-7u ",
-                                   what.size ? what.data : "?", r->type ? r->type : "none",
-                                   (double)r->bytes / 1e6, (double)r->n_params / 1e6, r->n_ctx);
-        }
-        cli_show(out, r->path.data, r->path.size, false);
-        base_buffer_add_text(out, "\n");
-        out->failed |= what.failed;
-        base_buffer_free(&what);
-    }
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 static void add_member(struct base_buffer *out, const char *name, const char *text, size_t size)
@@ -173,7 +156,7 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 {
     base_buffer_add_text(out, "[");
     for (size_t i = 0; i < rows->count; i++) {
-        const struct row *r = &rows->item[i];
+        const struct cli_model_row *r = &rows->item[i];
         char why[600];
         const char *error =
             r->error.code ? base_error_format_here(&r->error, why, sizeof why) : NULL;
@@ -188,6 +171,7 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
             base_buffer_add_format(out, ",\"bytes\":%llu,\"parameters\":%llu,\"context\":%u",
                                    (unsigned long long)r->bytes, (unsigned long long)r->n_params,
                                    r->n_ctx);
+            base_buffer_add_format(out, ",\"modified\":%lld", (long long)r->time);
         }
         base_buffer_add_text(out, "}");
     }
@@ -195,6 +179,29 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
 }
 
 /* ---- Removing ---- */
+
+static bool begins_with(const char *folder, const char *name, const char *ending, const char *text)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    char begin[32];
+    const size_t size = strlen(text);
+    base_buffer_add_format(&path, "%s/%s%s", folder, name, ending);
+    const int fd =
+        path.failed ? -1 : open(path.data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool ok = fd >= 0 && size <= sizeof begin && read(fd, begin, size) == (ssize_t)size &&
+                    memcmp(begin, text, size) == 0;
+    if (fd >= 0) close(fd);
+    base_buffer_free(&path);
+    return ok;
+}
+
+/* Returns whether a file beside a model, by its ending, was written by this program. */
+static bool is_ours(const char *folder, const char *name, const char *ending)
+{
+    if (strcmp(ending, ".part") == 0) return begins_with(folder, name, ".state", CLI_PARTIAL_BEGIN);
+    if (strcmp(ending, ".part.state") == 0) return begins_with(folder, name, "", CLI_PARTIAL_BEGIN);
+    return !*ending || begins_with(folder, name, "", CLI_ORIGIN_BEGIN);
+}
 
 /* Removes folder/name if it exists. */
 static bool remove_file(const char *folder, const char *name, struct base_buffer *removed,
@@ -214,12 +221,12 @@ static bool remove_file(const char *folder, const char *name, struct base_buffer
     return ok;
 }
 
-/* Removes a model's file, or all its parts, and partial files of an interrupted `infer pull`, as
- * far as they exist. Not `listed`: only partial files. */
+/* Removes a model's file, or all its parts, partial files of an interrupted `infer pull`, and its
+ * record, as far as they exist. Not `listed`: only partial files. */
 static bool remove_files(const char *folder, const char *name, bool listed,
                          struct base_buffer *removed, struct base_error *err)
 {
-    static const char *const endings[] = {"", ".part", ".part.state"};
+    static const char *const endings[] = {"", ".part", ".part.state", ".origin"};
     struct base_buffer file = BASE_BUFFER_INIT;
     const char *tail = strstr(name, "-00001-of-");
     const int count = tail && strlen(tail) == 20 ? atoi(tail + 10) : 1;
@@ -233,7 +240,8 @@ static bool remove_files(const char *folder, const char *name, bool listed,
                                        tail + 6, endings[k]);
             else
                 base_buffer_add_format(&file, "%s%s", name, endings[k]);
-            ok = cli_buffer_check(&file, err) && remove_file(folder, file.data, removed, err);
+            ok = cli_buffer_check(&file, err) && (!is_ours(folder, file.data, endings[k]) ||
+                                                  remove_file(folder, file.data, removed, err));
         }
     base_buffer_free(&file);
     return ok;
@@ -284,23 +292,24 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
     struct rows rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
     struct base_error ignored = BASE_ERROR_INIT; /* without a default model no row is marked */
-    bool ok = true;
+    bool ok = true, is_default = values->n_arguments == 0;
     if (values->remove) return remove_model(values, err);
     cli_model_path(values, &chosen, &ignored);
     const bool has_folder = cli_model_folder(&folder);
     ok = cli_buffer_check(&chosen, err) && cli_buffer_check(&folder, err);
     if (!ok) goto done;
-    if (values->n_arguments == 0 && has_folder)
-        ok = add_folder(&rows, folder.data, chosen.data, false, err);
-    for (size_t i = 0; ok && i < values->n_arguments; i++)
-        ok = add_folder(&rows, values->argument[i], chosen.data, true, err);
+    for (size_t i = 0; ok && i < (is_default ? has_folder : values->n_arguments); i++) {
+        const char *path = is_default ? folder.data : values->argument[i];
+        const size_t first = rows.count;
+        ok = add_folder(&rows, path, chosen.data, !is_default, err);
+        if (ok && !values->json && rows.count > first)
+            cli_model_table_add(rows.item + first, rows.count - first, path, terminal_width(),
+                                &out);
+    }
     if (!ok) goto done;
-    if (values->json)
-        print_json(&rows, &out);
-    else
-        print_text(&rows, &out);
+    if (values->json) print_json(&rows, &out);
     ok = cli_write_buffer(&out, err);
-    if (ok && rows.count == 0 && !values->json && values->n_arguments == 0)
+    if (ok && rows.count == 0 && !values->json && is_default)
         cli_note(
             "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
             has_folder

@@ -8,15 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* Appends the folder and creates it if it is missing. */
+enum { TOKEN_MAX = 4096 };
+
+/* Creates the folder and its parents if they are missing. */
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
-    if (!cli_model_folder(folder))
-        return base_fail(err, BASE_USAGE,
-                         "no folder for models: neither HOME nor XDG_DATA_HOME is set");
-    if (!cli_buffer_check(folder, err)) return false;
     int failed = 0;
     for (char *c = folder->data + 1; !failed; c++) {
         const char was = *c;
@@ -32,17 +32,69 @@ static bool make_folder(struct base_buffer *folder, struct base_error *err)
     return false;
 }
 
-/* Reads the token from the environment, by the names that other programs for the hub use. It is
- * never printed. */
-static bool read_token(const char **token, struct base_error *err)
+/* ---- The hub and its token ---- */
+
+static const char *variable(const char *name)
 {
-    const char *text = getenv("HF_TOKEN");
-    *token = text && *text ? text : NULL;
-    for (const char *c = text; c && *c; c++)
-        if (*c <= ' ' || *c >= 0x7f)
-            return base_fail_at(err, BASE_USAGE, "HF_TOKEN", -1, "is no token");
-    return true;
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
 }
+
+struct hub {
+    const char *address, *usual; /* usual: without any setting */
+    bool is_named;               /* by --hub or its variable */
+};
+
+/* HF_ENDPOINT is the variable of the hub's own tools. */
+static struct hub find_hub(const struct cli_values *v)
+{
+    const char *other = variable("HF_ENDPOINT");
+    size_t i = 0;
+    while (cli_option_table[i].at != offsetof(struct cli_values, hub)) i++;
+    return (struct hub){v->given[i] || !other ? v->hub : other, cli_option_table[i].standard,
+                        v->given[i]};
+}
+
+/* Appends the path of the file in which the hub's own tools keep the token. */
+static bool find_token_file(struct base_buffer *path)
+{
+    const char *file = variable("HF_TOKEN_PATH"), *own = variable("HF_HOME"),
+               *cache = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+    if (file)
+        base_buffer_add_text(path, file);
+    else if (own)
+        base_buffer_add_format(path, "%s/token", own);
+    else if (cache)
+        base_buffer_add_format(path, "%s/huggingface/token", cache);
+    else if (home)
+        base_buffer_add_format(path, "%s/.cache/huggingface/token", home);
+    return path->size > 0 && !path->failed;
+}
+
+/* Reads the token from HF_TOKEN, or from the file if the hub is not another one by option. It is
+ * never printed. */
+static bool read_token(const struct hub *hub, struct base_buffer *token, struct base_error *err)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    const char *text = variable("HF_TOKEN");
+    bool ok = true;
+    if (text)
+        base_buffer_add_text(token, text);
+    else if (!hub->is_named && find_token_file(&path) && access(path.data, F_OK) == 0)
+        ok = cli_source_read(path.data, token, err);
+    while (!text && token->size > 0 && strchr(" \r\n", token->data[token->size - 1]))
+        token->data[--token->size] = '\0';
+    ok = ok && cli_buffer_check(token, err) && cli_buffer_check(&path, err);
+    bool is_token = token->size <= TOKEN_MAX;
+    for (size_t i = 0; ok && i < token->size; i++)
+        is_token &= token->data[i] > ' ' && token->data[i] < 0x7f;
+    if (ok && !is_token)
+        ok = base_fail_at(err, BASE_USAGE, text ? "HF_TOKEN" : path.data, -1, "is no token");
+    base_buffer_free(&path);
+    return ok;
+}
+
+/* ---- What is fetched ---- */
 
 static bool is_digest(const char *text)
 {
@@ -50,44 +102,91 @@ static bool is_digest(const char *text)
            strlen(text) == BASE_SHA256_HEX - 1;
 }
 
-static bool find_files(struct cli_http *h, const struct cli_values *v, struct cli_hub_files *files,
-                       struct base_error *err)
+/* Returns whether an address is that of a file, and not of a page about it. */
+static bool is_file_address(const char *url)
 {
+    static const char suffix[] = ".gguf";
+    const size_t size = strcspn(url, "?#"), end = sizeof suffix - 1;
+    return !memmem(url, size, "/blob/", 6) && size > end &&
+           strncasecmp(url + size - end, suffix, end) == 0;
+}
+
+/* Reads the argument; *is_address: it is no name of the hub. */
+static bool read_name(const struct cli_values *v, const struct hub *hub, struct cli_hub_name *name,
+                      bool *is_address, struct base_error *err)
+{
+    const char *const hubs[] = {hub->address, hub->usual, NULL};
     const char *what = v->argument[0];
-    if (strstr(what, "://")) return cli_hub_from_url(what, v->as, v->sha256, files, err);
-    if (v->sha256)
-        return base_fail_at(err, BASE_USAGE, "--sha256", -1,
-                            "is for addresses: the hub names the sums of its files");
-    return cli_hub_find(h, v->hub, what, files, err) &&
-           (!v->as || cli_hub_rename(files, v->as, err));
+    struct base_error wrong = BASE_ERROR_INIT;
+    *is_address = strstr(what, "://") != NULL;
+    if (*is_address && is_file_address(what)) return cli_hub_name_from_url(name, what, err);
+    if (cli_hub_name_read(name, what, hubs, &wrong)) {
+        *is_address = false;
+        return !v->sha256 || base_fail_at(err, BASE_USAGE, "--sha256", -1,
+                                          "is for addresses: the hub names the sums of its files");
+    }
+    /* The address of a file with another name. */
+    cli_hub_name_free(name);
+    if (*is_address && v->as) return cli_hub_name_from_url(name, what, err);
+    *err = wrong;
+    return false;
+}
+
+static bool fetch(const struct cli_values *v, const struct hub *hub,
+                  const struct cli_hub_name *name, bool is_address, const char *folder,
+                  struct base_buffer *path, struct base_error *err)
+{
+    struct cli_hub_files files = {0};
+    struct base_buffer token = BASE_BUFFER_INIT;
+    struct cli_http_options options = {.hub = hub->address,
+                                       .insecure = v->insecure,
+                                       .retries = (int)v->retries,
+                                       .timeout = v->timeout};
+    const struct cli_pull_options pull = {
+        .folder = folder, .connections = (int)v->connections, .retries = (int)v->retries};
+    bool ok = read_token(hub, &token, err);
+    if (token.size > 0) options.token = token.data;
+    if (ok && !v->no_sandbox) cli_sandbox_limit_to(folder);
+    /* A closed connection is an error of its call. */
+    void (*const on_pipe)(int) = signal(SIGPIPE, SIG_IGN);
+    struct cli_http *http = ok ? cli_http_new(&options, err) : NULL;
+    if (is_address)
+        ok = http && cli_hub_from_url(v->argument[0], v->as, v->sha256, &files, err);
+    else
+        ok = http && cli_hub_find(http, hub->address, name, &files, err) &&
+             (!v->as || cli_hub_rename(&files, v->as, err));
+    ok = ok && cli_pull(http, name, &files, &pull, err);
+    cli_http_free(http);
+    signal(SIGPIPE, on_pipe);
+    if (ok) base_buffer_add_format(path, "%s/%s", folder, files.file[0].name.data);
+    cli_hub_free(&files);
+    base_buffer_free(&token);
+    return ok && cli_buffer_check(path, err);
 }
 
 bool cli_cmd_pull(const struct cli_values *values, struct base_error *err)
 {
-    struct base_buffer folder = BASE_BUFFER_INIT;
-    struct cli_hub_files files = {0};
-    struct cli_http *http = NULL;
-    struct cli_http_options options = {.hub = values->hub,
-                                       .insecure = values->insecure,
-                                       .retries = (int)values->retries,
-                                       .timeout = values->timeout};
+    struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT;
+    struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
+    const struct hub hub = find_hub(values);
+    bool is_address;
     if (values->sha256 && !is_digest(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
-    bool ok = read_token(&options.token, err) && make_folder(&folder, err);
-    if (ok && !values->no_sandbox) cli_sandbox_limit_to(folder.data);
-    signal(SIGPIPE, SIG_IGN); /* a closed connection is an error of its call */
-    if (ok) http = cli_http_new(&options, err);
-    const struct cli_pull_options pull = {.folder = folder.data,
-                                          .connections = (int)values->connections,
-                                          .retries = (int)values->retries};
-    ok = http && find_files(http, values, &files, err) && cli_pull(http, &files, &pull, err);
-    cli_http_free(http);
-    signal(SIGPIPE, SIG_DFL);
+    bool ok =
+        cli_model_folder(&folder) ||
+        base_fail(err, BASE_USAGE, "no folder for models: neither HOME nor XDG_DATA_HOME is set");
+    ok = ok && cli_buffer_check(&folder, err) && read_name(values, &hub, &name, &is_address, err);
+    const bool is_here =
+        ok && !values->sha256 && cli_origin_find(&name, folder.data, values->as, true, &path, err);
+    ok = ok && !err->code &&
+         (is_here || (make_folder(&folder, err) &&
+                      fetch(values, &hub, &name, is_address, folder.data, &path, err)));
     if (ok) {
-        base_buffer_add_format(&folder, "/%s\n", files.file[0].name.data);
-        ok = cli_write_buffer(&folder, err);
+        base_buffer_add_text(&path, "\n");
+        ok = cli_write_buffer(&path, err);
     }
-    cli_hub_free(&files);
+    cli_hub_name_free(&name);
     base_buffer_free(&folder);
+    base_buffer_free(&path);
     return ok;
 }

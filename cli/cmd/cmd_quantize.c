@@ -14,6 +14,7 @@
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
+#include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,9 @@ struct quantize {
     struct engine *engine;
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
+    struct base_buffer path;      /* the model's file */
+    const char *type;             /* the argument that is TYPE */
+    struct base_buffer named;     /* the output's path if no argument is one */
     const char *out;              /* NULL: --dry-run */
     struct base_buffer prefix;    /* --keep-split: prefix of the names of the parts */
     const struct quant_type **to; /* [tensors]: the new types, chosen before the data is written */
@@ -183,6 +187,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     q->to = calloc(count + 1, sizeof *q->to);
     if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     bool weighted = !q->values->imatrix;
+    struct cli_imatrix_names without = {0};
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
@@ -193,10 +198,15 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         weighted |= entry != NULL;
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
+        if (!entry && q->to[i] != t->type && t->name.size > 4 && !memcmp(t->name.data, "blk.", 4))
+            cli_imatrix_names_add(&without, t->name);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], q->to[i]->name);
     }
+    if (q->values->imatrix && weighted && without.count)
+        cli_note("%s: no entry for %llu matrices, which are encoded without: %s",
+                 q->values->imatrix, (unsigned long long)without.count, without.text);
     return weighted ||
            base_fail_at(err, BASE_USAGE, "--imatrix", -1,
                         "none of its tensors is in the model: a matrix of another model");
@@ -230,18 +240,76 @@ static bool announce(struct quantize *q, struct base_error *err)
                      (unsigned long long)q->longest);
 }
 
+static bool is_type(const char *text)
+{
+    return cli_quantize_mix_find(text) || quant_type_by_name(text);
+}
+
+/* Returns the length of a name without "-TYPE", "_TYPE" or ".TYPE" at its end. */
+static size_t without_type(const char *name, size_t n)
+{
+    char type[32];
+    for (size_t at = n; at-- > 1;) {
+        if (n - at > sizeof type) break;
+        if (!strchr("-_.", name[at])) continue;
+        snprintf(type, sizeof type, "%.*s", (int)(n - at - 1), name + at + 1);
+        if (is_type(type)) return at;
+    }
+    return n;
+}
+
+/* Makes the output's path: that of the input, with TYPE in place of its type. */
+static bool name_output(struct quantize *q, struct base_error *err)
+{
+    static const char end[] = ".gguf", part[] = "-00001-of-00001.gguf";
+    const char *path = q->path.data, *slash = strrchr(path, '/');
+    const size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    size_t n = strlen(path);
+    if (n > sizeof part && memcmp(path + n - sizeof part + 7, "-of-", 4) == 0) n -= sizeof part - 1;
+    if (n > sizeof end && strcmp(path + n - sizeof end + 1, end) == 0) n -= sizeof end - 1;
+    const size_t kept = folder + without_type(path + folder, n - folder);
+    base_buffer_add(&q->named, path, kept);
+    base_buffer_add(&q->named, kept < n ? path + kept : "-", 1);
+    for (const char *c = q->type; *c; c++) {
+        const char upper = (char)toupper((unsigned char)*c);
+        base_buffer_add(&q->named, &upper, 1);
+    }
+    base_buffer_add_text(&q->named, end);
+    if (!cli_buffer_check(&q->named, err)) return false;
+    q->out = q->named.data;
+    if (access(q->out, F_OK) != 0) return true;
+    base_fail(err, BASE_USAGE,
+              "exists: name the output to replace it (infer quantize IN OUT TYPE)");
+    base_error_set_file(err, q->out);
+    return false;
+}
+
+/* Finds TYPE, which is the last argument or, before a name, the one before it, and the output. */
+static bool read_arguments(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    const size_t last = v->n_arguments - 1;
+    const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
+    q->type = v->argument[at];
+    if (last == 1 && !is_type(q->type))
+        return base_fail(err, BASE_USAGE, "quantize: '%s' is not a type. Usage: %s", q->type,
+                         cli_command_table[CLI_QUANTIZE].usage);
+    if (!cli_model_path_of(v->argument[0], &q->path, err)) return false;
+    if (v->dry_run) return true;
+    if (last == 1) return name_output(q, err);
+    q->out = v->argument[at == last ? 1 : last];
+    return true;
+}
+
 /* Opens the model and plans its types. */
 static bool open_input(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
-    const char *in = v->argument[0], *type = v->argument[v->n_arguments - 1];
-    if (!q->out && !v->dry_run)
-        return base_fail(err, BASE_USAGE, "quantize: missing argument. Usage: %s",
-                         cli_command_table[CLI_QUANTIZE].usage);
-    q->in = cli_model_open_path(in, err);
+    q->in = gguf_open(q->path.data, err);
+    if (!q->in) base_error_set_file(err, q->path.data);
     if (!q->in) return false;
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
-    return cli_quantize_plan_make(&q->plan, q->in, v, type, v->imatrix != NULL, err) &&
+    return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
            choose_types(q, err);
 }
 
@@ -331,20 +399,26 @@ static bool write_model(struct quantize *q, struct base_error *err)
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
 {
     struct quantize q = {.values = values};
-    if (values->n_arguments == 3 && !values->dry_run) q.out = values->argument[1];
-    if (!values->no_sandbox) cli_sandbox_limit(q.out);
-    bool ok = open_input(&q, err);
+    bool ok = read_arguments(&q, err);
+    if (ok && !values->no_sandbox) cli_sandbox_limit(q.out);
+    ok = ok && open_input(&q, err);
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
     cli_imatrix_free(&q.imatrix);
     base_buffer_free(&q.prefix);
+    base_buffer_free(&q.path);
     free(q.row);
     free(q.importance);
     free(q.slab);
     free(q.to);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);
+    if (ok && q.named.size) {
+        base_buffer_add_text(&q.named, "\n");
+        ok = cli_write_buffer(&q.named, err);
+    }
+    base_buffer_free(&q.named);
     engine_free(q.engine);
     gguf_close(q.in);
     return ok;

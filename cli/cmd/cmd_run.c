@@ -112,6 +112,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     cli_progress_end(&c->progress);
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
+    if (c->values->chat) c->result.part = cli_chat_part_name[c->chat.reply.latest];
     if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
     return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
 }

@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MEGABYTE = 1000 * 1000 };
+#include <sys/stat.h>
 
 struct split {
     const struct cli_values *values;
@@ -25,20 +24,6 @@ struct split {
     uint64_t max_bytes;      /* limit of a part in bytes; 0: the limit is a number of tensors */
     uint64_t part_tensors, part_bytes;
 };
-
-/* Parses "500M" or "2G", in decimal units. */
-static bool parse_size(const char *text, uint64_t *out, struct base_error *err)
-{
-    char *end;
-    errno = 0;
-    const unsigned long long n = strtoull(text, &end, 10);
-    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
-    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
-        !base_mul(n, unit, out))
-        return base_fail_at(err, BASE_USAGE, "--max-size", -1,
-                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
-    return true;
-}
 
 static void end_part(struct split *s)
 {
@@ -56,29 +41,40 @@ static bool is_full(const struct split *s, uint64_t size)
                         : s->part_tensors >= (uint64_t)s->values->max_tensors;
 }
 
+static bool begin_part(struct split *s, struct base_error *err)
+{
+    const bool by_size = s->max_bytes > 0;
+    if (gguf_writer_part_count(s->writer) == GGUF_MAX_PARTS)
+        return base_fail_at(err, BASE_USAGE, by_size ? "--max-size" : "--max-tensors", -1,
+                            "needs more than %d parts; give a larger limit", GGUF_MAX_PARTS);
+    gguf_writer_part(s->writer);
+    return true;
+}
+
 /* Declares metadata and tensors, part by part. */
-static void declare(struct split *s)
+static bool declare(struct split *s, struct base_error *err)
 {
     const uint64_t alignment = gguf_alignment(s->in);
     gguf_writer_copy_metadata(s->writer, s->in);
-    gguf_writer_part(s->writer);
-    if (s->values->no_tensor_first) {
+    bool ok = begin_part(s, err);
+    if (ok && s->values->no_tensor_first) {
         end_part(s);
-        gguf_writer_part(s->writer);
+        ok = begin_part(s, err);
     }
-    for (uint64_t i = 0; i < gguf_tensor_count(s->in); i++) {
+    for (uint64_t i = 0; ok && i < gguf_tensor_count(s->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(s->in, i);
         uint64_t size = t->size;
         base_align_up(size, alignment, &size); /* the reader bounds sizes by INT64_MAX */
         if (is_full(s, size)) {
             end_part(s);
-            gguf_writer_part(s->writer);
+            ok = begin_part(s, err);
         }
         gguf_writer_tensor(s->writer, t->name, t->type, t->n_dims, t->ne);
         s->part_tensors++;
         s->part_bytes += size;
     }
     end_part(s);
+    return ok;
 }
 
 static bool write_parts(struct split *s, struct base_error *err)
@@ -89,13 +85,14 @@ static bool write_parts(struct split *s, struct base_error *err)
         !gguf_writer_begin(s->writer, s->prefix.data, err))
         return false;
     if (!v->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    return cli_model_copy(s->writer, s->in, -1, err);
+    return cli_model_copy(s->writer, s->in, -1, err) && gguf_writer_end(s->writer, err);
 }
 
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
 {
     struct split s = {.values = values};
-    if (values->max_size && !parse_size(values->max_size, &s.max_bytes, err)) return false;
+    if (values->max_size && !cli_size_parse(values->max_size, "--max-size", &s.max_bytes, err))
+        return false;
     if (values->n_arguments < 2 && !values->dry_run)
         return base_fail(err, BASE_USAGE, "split: missing argument. Usage: %s",
                          cli_command_table[CLI_SPLIT].usage);
@@ -104,8 +101,7 @@ bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
     bool ok = s.in != NULL;
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     s.writer = ok ? gguf_writer_new(err) : NULL;
-    ok = s.writer != NULL;
-    if (ok) declare(&s);
+    ok = s.writer && declare(&s, err);
     ok = ok && (values->dry_run ? cli_write_buffer(&s.plan, err) : write_parts(&s, err));
     if (s.writer) ok = cli_output_close(gguf_writer_output(s.writer), ok, err);
     gguf_writer_free(s.writer);
@@ -115,18 +111,70 @@ bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
     return ok;
 }
 
-static bool merge(struct gguf_writer *w, const struct gguf_file *in,
-                  const struct cli_values *values, struct base_error *err)
+/* Fails if a named file is not a part of the model: parts are found by the name of the first. */
+static bool check_named(const struct gguf_file *in, const struct cli_values *values, size_t n,
+                        struct base_error *err)
 {
-    const char *out = values->argument[1];
-    if (!gguf_kv_find(in, "split.count")) {
-        base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
-        base_error_set_file(err, values->argument[0]);
+    for (size_t i = 1; i < n; i++) {
+        const char *name = values->arguments[i];
+        struct stat st;
+        bool is_part = false;
+        if (stat(name, &st) != 0) {
+            base_fail(err, BASE_MODEL, "cannot open: %s", strerror(errno));
+            base_error_set_file(err, name);
+            return false;
+        }
+        for (int k = 0; k < gguf_part_count(in) && !is_part; k++) {
+            const struct gguf_part_facts part = gguf_part_facts(in, k);
+            is_part = part.device == st.st_dev && part.inode == st.st_ino;
+        }
+        if (is_part) continue;
+        base_fail(err, BASE_USAGE, "is not a part of the model of %s", values->arguments[0]);
+        base_error_set_file(err, name);
         return false;
     }
-    if (!gguf_check_parts(in, err) ||
-        !cli_output_claim(gguf_writer_output(w), out, values, in, err))
-        return false;
+    return true;
+}
+
+/* --dry-run: prints the parts and the sum. */
+static bool print_merge(const struct gguf_file *in, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    const uint64_t count = gguf_tensor_count(in), alignment = gguf_alignment(in);
+    uint64_t all = 0;
+    for (uint64_t i = 0, part = 0; part < (uint64_t)gguf_part_count(in); part++) {
+        uint64_t bytes = 0, first = i, size;
+        for (; i < count && (uint64_t)gguf_tensor_at(in, i)->part == part; i++) {
+            size = gguf_tensor_at(in, i)->size;
+            base_align_up(size, alignment, &size); /* the reader bounds sizes by INT64_MAX */
+            bytes += size;
+        }
+        all += bytes;
+        base_buffer_add_format(&out, "part %llu: %llu tensors, %llu bytes\n",
+                               (unsigned long long)part + 1, (unsigned long long)(i - first),
+                               (unsigned long long)bytes);
+    }
+    base_buffer_add_format(&out, "together: %llu tensors, %llu bytes\n", (unsigned long long)count,
+                           (unsigned long long)all);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+static bool check_merge(const struct gguf_file *in, const struct cli_values *values, size_t n,
+                        struct base_error *err)
+{
+    if (gguf_kv_find(in, "split.count"))
+        return check_named(in, values, n, err) && gguf_check_parts(in, err);
+    base_fail(err, BASE_USAGE, "is not a part of a split model: there is nothing to merge");
+    base_error_set_file(err, values->argument[0]);
+    return false;
+}
+
+static bool merge(struct gguf_writer *w, const struct gguf_file *in,
+                  const struct cli_values *values, const char *out, struct base_error *err)
+{
+    if (!cli_output_claim(gguf_writer_output(w), out, values, in, err)) return false;
     gguf_writer_copy_metadata(w, in);
     for (uint64_t i = 0; i < gguf_tensor_count(in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(in, i);
@@ -134,15 +182,26 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
     }
     if (!gguf_writer_begin(w, out, err)) return false;
     if (!values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
-    return cli_model_copy(w, in, -1, err);
+    return cli_model_copy(w, in, -1, err) && gguf_writer_end(w, err);
 }
 
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
 {
-    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
+    const size_t last = values->n_arguments - 1;
+    const char *out = values->dry_run ? NULL : values->arguments[last];
+    if (last == 0 && !values->dry_run)
+        return base_fail(err, BASE_USAGE, "merge: missing argument. Usage: %s",
+                         cli_command_table[CLI_MERGE].usage);
+    if (!values->no_sandbox) cli_sandbox_limit(out);
     struct gguf_file *in = cli_model_open_path(values->argument[0], err);
-    struct gguf_writer *w = in ? gguf_writer_new(err) : NULL;
-    bool ok = w && merge(w, in, values, err);
+    bool ok = in && check_merge(in, values, values->dry_run ? 1 : last, err);
+    struct gguf_writer *w = ok && out ? gguf_writer_new(err) : NULL;
+    if (ok && !out) {
+        if (!values->no_sandbox) cli_sandbox_close(0);
+        ok = print_merge(in, err);
+    } else if (ok) {
+        ok = w && merge(w, in, values, out, err);
+    }
     if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
     gguf_writer_free(w);
     gguf_close(in);

@@ -1,5 +1,6 @@
 /* cli/cmd/cmd_verify.c: `infer verify`: checks a model file: its structure, values that are not
  * finite, hashes. Status 0: no problem; 3: problems. */
+#include "base/interrupt.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -7,10 +8,13 @@
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "engine/engine.h"
 #include "gguf/values.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 enum { HASH_STEP = 1 << 20 /* bytes between two checks for Ctrl-C */ };
 
@@ -242,6 +246,29 @@ static bool add_hashes(struct verify *v, struct base_error *err)
     return base_goes_on(err) && (v->json ? json_hashes : text_hashes)(v, err);
 }
 
+/* --sha256: compares the sum of the file; of a split model that of the part that was named. */
+static bool check_sum(struct verify *v, const struct cli_values *values, struct base_error *err)
+{
+    struct base_sha256 h;
+    struct stat st;
+    char sum[BASE_SHA256_HEX];
+    int named = gguf_part_count(v->file);
+    const bool is_there = stat(values->argument[0], &st) == 0;
+    struct gguf_part_facts part;
+    do {
+        part = gguf_part_facts(v->file, --named);
+    } while (named > 0 && !(is_there && part.device == st.st_dev && part.inode == st.st_ino));
+    base_sha256_init(&h);
+    hash_bytes(&h, part.bytes, part.size);
+    base_sha256_hex(&h, sum);
+    if (!base_goes_on(err) || strcasecmp(sum, values->sha256) == 0) return err->code == BASE_OK;
+    begin_problem(v, "sha256");
+    if (!add_part_name(v, named, err)) return false;
+    base_buffer_add_format(&v->out, v->json ? ",\"sha256\":\"%s\"" : ": its SHA-256 is %s", sum);
+    end_problem(v);
+    return true;
+}
+
 /* ---- The command ---- */
 
 /* Adds whether the file has a model that can run. Having none is not a problem: files may be
@@ -275,7 +302,10 @@ static bool add_summary(struct verify *v, struct base_error *err)
         (unsigned long long)gguf_kv_count(v->file), (unsigned long long)gguf_tensor_count(v->file),
         (unsigned long long)gguf_size(v->file), (unsigned long long)v->n_problems,
         v->n_problems == 1 ? "" : "s");
-    if (!runs) base_buffer_add_format(&v->out, "cannot run here: %s\n", text);
+    if (runs) return true;
+    base_buffer_add_text(&v->out, "cannot run here: ");
+    cli_show(&v->out, text, strlen(text), false);
+    base_buffer_add_text(&v->out, "\n");
     return true;
 }
 
@@ -287,7 +317,8 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
         base_buffer_add_member(&v->out, "file", path, strlen(path));
         base_buffer_add_text(&v->out, ",\n\"problems\":[");
     }
-    bool ok = check_layout(v, err) && check_values(v, err) && add_summary(v, err) &&
+    bool ok = check_layout(v, err) && check_values(v, err) &&
+              (!values->sha256 || check_sum(v, values, err)) && add_summary(v, err) &&
               (!values->hash || add_hashes(v, err)) && gguf_check_unchanged(v->file, err);
     if (v->json) base_buffer_add_text(&v->out, "}\n");
     ok = ok && cli_write_buffer(&v->out, err);
@@ -303,6 +334,10 @@ bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
 {
     struct verify v = {.json = values->json || strcmp(values->format, "json") == 0};
     struct engine_options o = engine_options_default();
+    const char *sum = values->sha256;
+    if (sum && (strlen(sum) != BASE_SHA256_HEX - 1 ||
+                strspn(sum, "0123456789abcdefABCDEF") != BASE_SHA256_HEX - 1))
+        return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     o.n_threads = (int)values->threads;
     if (!values->no_sandbox) cli_sandbox_limit(NULL);
     struct gguf_file *file = cli_model_open_path(values->argument[0], err);

@@ -3,9 +3,10 @@
  * int, float, bool and str are the types of --override-kv. A number of such a type gets the kind of
  * the key's old value. For a new key it gets the first of u32, i32 and i64 that can represent it,
  * or f32, which other programs expect. u8 to f64 are exact kinds. TYPE[] is an array, whose value
- * is JSON. */
+ * is JSON. Without TYPE a value has the kind of the old one. */
 #include "cli/cmd/edit_value.h"
 #include "cli/chat/messages.h"
+#include "text/json/json_number.h"
 #include <endian.h>
 #include <errno.h>
 #include <float.h>
@@ -28,6 +29,7 @@ static const struct {
     {"i32", INTEGER, GGUF_I32},        {"u64", INTEGER, GGUF_U64},       {"i64", INTEGER, GGUF_I64},
     {"f32", REAL, GGUF_F32},           {"f64", REAL, GGUF_F64},
 };
+enum { TYPES = sizeof types / sizeof *types };
 
 static enum class class_of(enum gguf_kind kind) {
     return gguf_kind_is_integer(kind)             ? INTEGER
@@ -144,27 +146,36 @@ static bool parse_scalar(struct cli_edit_value *v, enum class class, const char 
                         gguf_kind_name(v->kv.kind));
 }
 
-/* Returns whether all items fit a kind of integers. */
+/* Reads an integer of up to 64 bits. */
+static bool read_integer(const json_t *item, struct integer *out)
+{
+    const json_int_t x = json_integer_value(item);
+    *out = (struct integer){x < 0, (uint64_t)x};
+    return json_is_integer(item) ||
+           (text_json_number(item) && parse_integer(text_json_number(item), out));
+}
+
+/* Returns whether all integers fit a kind. */
 static bool all_fit(const json_t *array, enum gguf_kind kind)
 {
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_int_t x = json_integer_value(json_array_get(array, i));
-        if (!fits((struct integer){x < 0, (uint64_t)x}, kind)) return false;
-    }
+    struct integer x;
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (read_integer(json_array_get(array, i), &x) && !fits(x, kind)) return false;
     return true;
 }
 
 static bool add_item(struct base_buffer *b, const json_t *item, enum class class,
                      enum gguf_kind kind)
 {
-    const json_int_t x = json_integer_value(item);
-    if (class == INTEGER && json_is_integer(item)) {
-        const struct integer value = {x < 0, (uint64_t)x};
-        if (!fits(value, kind)) return false;
-        add_integer(b, value, kind);
-    } else if (class == REAL && json_is_number(item)) {
-        if (!is_real(json_number_value(item), kind)) return false;
-        add_real(b, json_number_value(item), kind);
+    const char *kept = text_json_number(item);
+    struct integer x;
+    if (class == INTEGER && read_integer(item, &x)) {
+        if (!fits(x, kind)) return false;
+        add_integer(b, x, kind);
+    } else if (class == REAL && (json_is_number(item) || kept)) {
+        const double real = kept ? strtod(kept, NULL) : json_number_value(item);
+        if (!is_real(real, kind)) return false;
+        add_real(b, real, kind);
     } else if (class == TRUTH && json_is_boolean(item)) {
         base_buffer_add(b, json_is_true(item) ? "\1" : "\0", 1);
     } else if (class == TEXT && json_is_string(item)) {
@@ -217,29 +228,46 @@ static bool check_class(const struct gguf_kv *old, enum class class, bool is_arr
                         gguf_kind_name(was_array ? old->item : old->kind));
 }
 
+/* Returns the number of the type in TYPE:VALUE or TYPE[]:VALUE; the number of types if there is
+ * none. */
+static size_t find_type(const char *text, bool *is_array)
+{
+    size_t size = strcspn(text, ":"), i = 0;
+    *is_array = size > 2 && memcmp(text + size - 2, "[]", 2) == 0;
+    if (*is_array) size -= 2;
+    while (i < TYPES && (text[strcspn(text, ":")] == '\0' || strlen(types[i].name) != size ||
+                         memcmp(text, types[i].name, size) != 0))
+        i++;
+    return i;
+}
+
 bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const struct gguf_kv *old,
                           struct base_error *err)
 {
     const size_t key_size = cli_edit_key_size(text);
     *out = (struct cli_edit_value){.bytes = BASE_BUFFER_INIT};
     if (key_size == 0) return fail(err, text, "not KEY=TYPE:VALUE");
-    const char *type = text + key_size + 1, *value = strchr(type, ':');
-    size_t size = strcspn(type, ":"), i = 0;
-    const bool is_array = size > 2 && memcmp(type + size - 2, "[]", 2) == 0;
-    if (is_array) size -= 2;
-    const size_t n = sizeof types / sizeof *types;
-    while (i < n && (strlen(types[i].name) != size || memcmp(type, types[i].name, size) != 0)) i++;
-    if (!value || i == n)
-        return base_fail_at(err, BASE_USAGE, "--set", -1,
-                            "'%.100s': the type is none of int, float, bool, str, u8 to u64, i8 to "
-                            "i64, f32 and f64, or of these with [] after them",
-                            text);
-    if (old && !check_class(old, types[i].class, is_array, err)) return false;
-    enum gguf_kind kind = types[i].kind;
+    const char *value = text + key_size + 1;
+    bool is_array;
+    const size_t i = find_type(value, &is_array);
+    if (i == TYPES && !old)
+        return base_fail_at(
+            err, BASE_USAGE, "--set", -1,
+            "'%.100s': the file has no such key, and the type is none of int, float, "
+            "bool, str, u8 to u64, i8 to i64, f32 and f64, or of these with [] after "
+            "them",
+            text);
+    if (i == TYPES && old->item == GGUF_ARRAY) return fail(err, text, "an array of arrays there");
+    if (i == TYPES) is_array = old->kind == GGUF_ARRAY; /* KEY=VALUE: the type that it has */
+    if (i < TYPES) value = strchr(value, ':') + 1;
+    const enum class class =
+        i < TYPES ? types[i].class : class_of(is_array ? old->item : old->kind);
+    if (old && !check_class(old, class, is_array, err)) return false;
+    enum gguf_kind kind = i < TYPES ? types[i].kind : GGUF_KIND_COUNT;
     if (kind == GGUF_KIND_COUNT && old) kind = is_array ? old->item : old->kind;
     out->kv = (struct gguf_kv){
         .key = {text, key_size}, .kind = kind, .item = kind, .count = 1, .offset = UINT64_MAX};
-    if (!(is_array ? parse_array : parse_scalar)(out, types[i].class, value + 1, err)) return false;
+    if (!(is_array ? parse_array : parse_scalar)(out, class, value, err)) return false;
     if (!is_array) out->kv.item = out->kv.kind;
     out->kv.data = out->bytes.data ? out->bytes.data : "";
     out->kv.size = out->bytes.size;

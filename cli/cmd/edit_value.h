@@ -1,4 +1,5 @@
-/* cli/cmd/edit_value.h: parses KEY=TYPE:VALUE into a metadata value. */
+/* cli/cmd/edit_value.h: parses KEY=TYPE:VALUE, or KEY=VALUE for a key that the file has, into a
+ * metadata value. */
 #ifndef CLI_EDIT_VALUE_H
 #define CLI_EDIT_VALUE_H
 

@@ -151,11 +151,14 @@ static bool add_override(struct cli_quantize_plan *p, const char *text, struct b
         return base_fail_at(err, BASE_USAGE, option, -1, "'%s' is not PATTERN=TYPE", text);
     for (size_t i = 0; i < n; i++) pattern[i] = (char)tolower((unsigned char)text[i]);
     struct cli_quantize_override *o = &p->override[p->n_overrides];
+    o->text = text;
     o->type = encodable(type + 1, option, err);
     if (!o->type) return false;
     int code;
     PCRE2_SIZE at;
     o->pattern = pcre2_compile((PCRE2_SPTR)pattern, n, 0, &code, &at, NULL);
+    if (!o->pattern && code == PCRE2_ERROR_HEAP_FAILED)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
     if (!o->pattern) {
         char why[128];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
@@ -246,15 +249,34 @@ static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_te
     return true;
 }
 
-/* Returns the type by --tensor-type; NULL if no pattern matches. */
-static const struct quant_type *overridden(const struct cli_quantize_plan *p,
-                                           const struct gguf_tensor *t)
+/* Finds for each converted tensor the first pattern that matches its name. A pattern that matches
+ * none of them is BASE_USAGE: it would have no effect. */
+static bool match_overrides(struct cli_quantize_plan *p, struct base_error *err)
 {
-    for (size_t i = 0; i < p->n_overrides; i++)
-        if (pcre2_match(p->override[i].pattern, (PCRE2_SPTR)t->name.data, t->name.size, 0, 0,
-                        p->match, NULL) >= 0)
-            return p->override[i].type;
-    return NULL;
+    const uint64_t count = gguf_tensor_count(p->file);
+    p->overridden = calloc(count + 1, sizeof *p->overridden);
+    if (!p->overridden) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a plan");
+    for (size_t k = 0; k < p->n_overrides; k++) {
+        const struct cli_quantize_override *o = &p->override[k];
+        bool matches_any = false;
+        for (uint64_t i = 0; i < count; i++) {
+            const struct gguf_tensor *t = gguf_tensor_at(p->file, i);
+            if (!is_converted(p, t)) continue;
+            const int n = pcre2_match(o->pattern, (PCRE2_SPTR)t->name.data, t->name.size, 0, 0,
+                                      p->match, NULL);
+            if (n == PCRE2_ERROR_NOMEMORY)
+                return base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
+            if (n < 0 && n != PCRE2_ERROR_NOMATCH)
+                return base_fail_at(err, BASE_USAGE, "--tensor-type", -1,
+                                    "'%s': matching it takes too long", o->text);
+            matches_any |= n >= 0;
+            if (n >= 0 && !p->overridden[i]) p->overridden[i] = o->type;
+        }
+        if (!matches_any)
+            return base_fail_at(err, BASE_USAGE, "--tensor-type", -1,
+                                "'%s' matches no tensor that is converted", o->text);
+    }
+    return true;
 }
 
 /* Compares as llama-quantize does: by layer, then by name. */
@@ -287,7 +309,7 @@ static bool set_ranks(struct cli_quantize_plan *p, struct base_error *err)
         if (layer >= (int64_t)p->n_layer) p->n_layer = (uint64_t)layer + 1;
         if (role == CLI_ROLE_VALUE) p->n_values++;
         p->rank[order[i]] = n_of_role[__builtin_ctz(role)];
-        if (is_converted(p, t) && !overridden(p, t)) n_of_role[__builtin_ctz(role)]++;
+        if (is_converted(p, t) && !p->overridden[order[i]]) n_of_role[__builtin_ctz(role)]++;
     }
     free(order);
     return true;
@@ -309,7 +331,12 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
     if (embedding && !(p->embedding = encodable(embedding, "--embedding-type", err))) return false;
     for (size_t i = 0; i < values->tensor_type.count; i++)
         if (!add_override(p, values->tensor_type.item[i], err)) return false;
-    return set_ranks(p, err);
+    if (p->embedding && !gguf_tensor_find(file, "token_embd.weight"))
+        return base_fail_at(err, BASE_USAGE, "--embedding-type", -1,
+                            "the model has no token_embd.weight");
+    if (p->output && p->tied && !gguf_tensor_find(file, "token_embd.weight"))
+        return base_fail_at(err, BASE_USAGE, "--output-type", -1, "the model has no output.weight");
+    return match_overrides(p, err) && set_ranks(p, err);
 }
 
 void cli_quantize_plan_free(struct cli_quantize_plan *p)
@@ -317,6 +344,7 @@ void cli_quantize_plan_free(struct cli_quantize_plan *p)
     for (size_t i = 0; i < p->n_overrides; i++) pcre2_code_free(p->override[i].pattern);
     pcre2_match_data_free(p->match);
     free(p->rank);
+    free(p->overridden);
 }
 
 /* ---- Applying a plan ---- */
@@ -348,8 +376,7 @@ static const struct quant_type *wanted(const struct cli_quantize_plan *p, uint64
     if (role == CLI_ROLE_EMBEDDING && p->embedding) return p->embedding;
     if (role == CLI_ROLE_EMBEDDING && p->tied) role = CLI_ROLE_OUTPUT;
     if (role == CLI_ROLE_OUTPUT && p->output) return p->output;
-    const struct quant_type *type = overridden(p, t);
-    if (type) return type;
+    if (p->overridden[i]) return p->overridden[i];
     if (!p->mix) return p->base;
     const unsigned facts = facts_of_tensor(p, i, role);
     for (int r = 0; r < CLI_QUANTIZE_RULES && p->mix->rule[r].roles; r++) {

@@ -12,6 +12,7 @@
 
 /* An override: the type for the names that match a pattern. */
 struct cli_quantize_override {
+    const char *text; /* PATTERN=TYPE */
     struct pcre2_real_code_8 *pattern;
     const struct quant_type *type;
 };
@@ -25,17 +26,19 @@ struct cli_quantize_plan {
     size_t n_overrides;
     struct pcre2_real_match_data_8 *match;
     const struct gguf_file *file;
-    unsigned facts;             /* the conditions of rules that the model satisfies */
-    uint32_t file_type;         /* general.file_type; not used for a mix that copies */
-    uint64_t n_layer, n_values; /* layers; tensors whose role is VALUE */
-    uint64_t *rank;             /* [tensors]: number of converted tensors of its role before it */
+    const struct quant_type **overridden; /* [tensors]: by the overrides; NULL: none matches */
+    unsigned facts;                       /* the conditions of rules that the model satisfies */
+    uint32_t file_type;                   /* general.file_type; not used for a mix that copies */
+    uint64_t n_layer, n_values;           /* layers; tensors whose role is VALUE */
+    uint64_t *rank; /* [tensors]: number of converted tensors of its role before it */
     bool has_experts;
     bool tied; /* the model has no output.weight */
 };
 
 /* Makes a plan from the options of `quantize` for TYPE `name`; `file` must outlive it. has_matrix:
  * there is an importance matrix. Fails with BASE_USAGE for an unknown name, a type without an
- * encoder, or an invalid pattern. The caller frees the plan, after a failure too. */
+ * encoder, or a pattern that is invalid or matches nothing. The caller frees the plan, after a
+ * failure too. */
 bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
                             const struct cli_values *values, const char *name, bool has_matrix,
                             struct base_error *err);

@@ -21,32 +21,43 @@ void cli_logprobs_close(struct cli_logprobs *l)
     *l = (struct cli_logprobs){0};
 }
 
-static void add_logprob(struct base_buffer *out, double logprob)
+static void read_token(struct cli_logprobs *l, int32_t id)
 {
-    base_buffer_add_format(out, isfinite(logprob) ? "\"logprob\":%.6f" : "\"logprob\":null",
-                           logprob);
+    base_buffer_clear(&l->token);
+    text_token_bytes(l->model->tokenizer, id, true, &l->token);
 }
 
 /* Appends {"id":..,"text":.., of one token, without the closing brace. */
 static void add_token(struct cli_logprobs *l, struct base_buffer *out, int32_t id)
 {
-    base_buffer_clear(&l->token);
-    text_token_bytes(l->model->tokenizer, id, true, &l->token);
+    read_token(l, id);
     base_buffer_add_format(out, "{\"id\":%d,", id);
     base_buffer_add_member(out, "text", l->token.size ? l->token.data : "", l->token.size);
     base_buffer_add_text(out, ",");
     out->failed |= l->token.failed;
 }
 
+/* Appends the members "logprob" and "bytes" of the token that was read last. */
+static void add_values(const struct cli_logprobs *l, struct base_buffer *out, double logprob)
+{
+    base_buffer_add_format(out, isfinite(logprob) ? "\"logprob\":%.6f" : "\"logprob\":null",
+                           logprob);
+    base_buffer_add_text(out, ",\"bytes\":[");
+    for (size_t i = 0; i < l->token.size; i++)
+        base_buffer_add_format(out, "%s%u", i ? "," : "", (unsigned char)l->token.data[i]);
+    base_buffer_add_text(out, "]");
+}
+
 void cli_logprobs_add_latest(struct cli_logprobs *l, struct base_buffer *out)
 {
-    add_logprob(out, l->own);
+    read_token(l, l->id);
+    add_values(l, out, l->own);
     if (l->n == 0) return;
     base_buffer_add_text(out, ",\"top\":[");
     for (uint32_t i = 0; i < l->n_top; i++) {
         if (i) base_buffer_add_text(out, ",");
         add_token(l, out, l->top[i].id);
-        add_logprob(out, l->top[i].logprob);
+        add_values(l, out, l->top[i].logprob);
         base_buffer_add_text(out, "}");
     }
     base_buffer_add_text(out, "]");
@@ -57,6 +68,7 @@ void cli_logprobs_take(struct cli_logprobs *l, const struct generate_piece *piec
     l->n_top =
         sample_logprobs(l->model->engine->options.level, piece->logits,
                         model_facts(l->model->model)->n_vocab, l->n, l->top, piece->id, &l->own);
+    l->id = piece->id;
     if (l->items.size) base_buffer_add_text(&l->items, ",");
     add_token(l, &l->items, piece->id);
     cli_logprobs_add_latest(l, &l->items);

@@ -13,7 +13,8 @@ struct cli_logprobs {
     struct base_buffer token;   /* the bytes of one token */
     struct sample_logprob *top; /* [n] of the latest token */
     uint32_t n_top;
-    double own; /* of the latest token */
+    int32_t id; /* the latest token, and its log-probability */
+    double own;
 };
 
 bool cli_logprobs_open(struct cli_logprobs *l, const struct cli_model *model, int64_t n,
@@ -22,7 +23,7 @@ void cli_logprobs_close(struct cli_logprobs *l); /* may be all zeros */
 
 /* Adds a token with its logits; a failed allocation is recorded in `items`. */
 void cli_logprobs_take(struct cli_logprobs *l, const struct generate_piece *piece);
-/* Appends the members "logprob" and, if any are listed, "top" of the latest token. */
+/* Appends the members "logprob", "bytes" and, if any are listed, "top" of the latest token. */
 void cli_logprobs_add_latest(struct cli_logprobs *l, struct base_buffer *out);
 
 #endif

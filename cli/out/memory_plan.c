@@ -1,29 +1,37 @@
 /* cli/out/memory_plan.c: --plan. See cli/out/memory_plan.h. */
 #include "cli/out/memory_plan.h"
+#include "base/memory.h"
 #include "cli/draft_model.h"
-#include "cli/hwinfo.h"
 #include "cli/system.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-struct plan {
-    uint64_t weights, cache, activations, program, total;
-    uint64_t room; /* free memory within the limits of this process; 0: unknown */
-    uint64_t n_prompt;
-    uint32_t n_ctx;
-    bool guesses;
-};
+void cli_plan_probe_open(struct cli_plan_probe *p)
+{
+    struct base_memory memory;
+    base_memory_read("", &memory);
+    p->room_known = base_memory_room(&memory, &p->room);
+    p->program = 0;
+    p->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+}
+
+void cli_plan_probe_close(struct cli_plan_probe *p)
+{
+    if (p->statm >= 0) close(p->statm);
+    p->statm = -1;
+}
 
 /* Returns the present memory of this process: the program, its libraries, the vocabulary, its
- * tables. A run needs all of it too. */
-static uint64_t resident_bytes(void)
+ * tables. A run needs all of it too. 0: not known. */
+static uint64_t resident_bytes(const struct cli_plan_probe *p)
 {
-    unsigned long long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file) return 0;
-    if (fscanf(file, "%llu %llu", &size, &resident) != 2) resident = 0;
-    fclose(file);
+    unsigned long long size, resident;
+    char line[128];
+    const ssize_t n = p->statm >= 0 ? pread(p->statm, line, sizeof line - 1, 0) : -1;
+    line[n > 0 ? n : 0] = '\0';
+    if (sscanf(line, "%llu %llu", &size, &resident) != 2) return 0;
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -32,7 +40,8 @@ static double mb(uint64_t bytes)
     return (double)bytes / 1e6;
 }
 
-static void add_text(const struct plan *p, const struct cli_model *m, struct base_buffer *out)
+static void add_text(const struct cli_memory_plan *p, const struct cli_model *m,
+                     const struct cli_plan_probe *probe, struct base_buffer *out)
 {
     const struct engine_options *e = &m->engine->options;
     base_buffer_add_format(
@@ -43,18 +52,25 @@ static void add_text(const struct plan *p, const struct cli_model *m, struct bas
                            mb(p->cache), p->n_ctx, (double)p->cache / p->n_ctx / 1e3);
     base_buffer_add_format(
         out, "activations %10.1f MB  a prompt of %llu tokens, then one by one%s\n",
-        mb(p->activations), (unsigned long long)p->n_prompt, p->guesses ? ", or with guesses" : "");
-    base_buffer_add_format(out, "program     %10.1f MB  with vocabulary and tables\n",
-                           mb(p->program));
-    base_buffer_add_format(out, "total       %10.1f MB", mb(p->total));
-    if (p->room)
-        base_buffer_add_format(out, "  of %.1f MB that are free: %s", mb(p->room),
-                               p->total <= p->room ? "fits" : "does not fit");
+        mb(p->activations), (unsigned long long)p->n_prompt, p->drafts ? ", or with guesses" : "");
+    if (p->program)
+        base_buffer_add_format(out, "program     %10.1f MB  with vocabulary and tables\n",
+                               mb(p->program));
+    else
+        base_buffer_add_text(out, "program      not known\n");
+    base_buffer_add_format(out, "total       %10.1f MB%s", mb(p->total),
+                           p->program ? "" : "  without the program");
+    if (probe->room_known)
+        base_buffer_add_format(out, "  of %.1f MB that are free: %s", mb(probe->room),
+                               p->total <= probe->room ? "fits" : "does not fit");
+    else
+        base_buffer_add_text(out, "; free memory not known");
     base_buffer_add_format(out, "\nthreads     %10d     %s kernels\n", e->n_threads,
                            cpu_level_name(e->level));
 }
 
-static void add_json(const struct plan *p, const struct cli_model *m, struct base_buffer *out)
+static void add_json(const struct cli_memory_plan *p, const struct cli_model *m,
+                     const struct cli_plan_probe *probe, struct base_buffer *out)
 {
     const struct engine_options *e = &m->engine->options;
     const char *path = gguf_path(m->file);
@@ -65,43 +81,68 @@ static void add_json(const struct plan *p, const struct cli_model *m, struct bas
     base_buffer_add_format(out,
                            ",\"prompt_tokens\":%llu,\"context\":%u,\"threads\":%d,"
                            "\"level\":\"%s\",\"bytes\":{\"weights\":%llu,\"cache\":%llu,"
-                           "\"activations\":%llu,\"program\":%llu,\"total\":%llu},",
+                           "\"activations\":%llu,",
                            (unsigned long long)p->n_prompt, p->n_ctx, e->n_threads,
                            cpu_level_name(e->level), (unsigned long long)p->weights,
-                           (unsigned long long)p->cache, (unsigned long long)p->activations,
-                           (unsigned long long)p->program, (unsigned long long)p->total);
-    if (p->room)
-        base_buffer_add_format(out, "\"free\":%llu,\"fits\":%s}\n", (unsigned long long)p->room,
-                               p->total <= p->room ? "true" : "false");
+                           (unsigned long long)p->cache, (unsigned long long)p->activations);
+    if (p->program)
+        base_buffer_add_format(out, "\"program\":%llu,\"total\":%llu},",
+                               (unsigned long long)p->program, (unsigned long long)p->total);
     else
-        base_buffer_add_text(out, "\"free\":null,\"fits\":null}\n");
+        base_buffer_add_text(out, "\"program\":null,\"total\":null},");
+    if (probe->room_known)
+        base_buffer_add_format(out, "\"free\":%llu,", (unsigned long long)probe->room);
+    else
+        base_buffer_add_text(out, "\"free\":null,");
+    base_buffer_add_format(out, "\"fits\":%s}\n",
+                           !probe->room_known || !p->program ? "null"
+                           : p->total <= probe->room         ? "true"
+                                                             : "false");
+}
+
+bool cli_plan_measure(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
+                      struct cli_plan_probe *probe, struct cli_memory_plan *out,
+                      struct base_error *err)
+{
+    struct cli_memory_plan p = {.n_ctx = model_session_n_ctx(m->session),
+                                .n_prompt = n_prompt,
+                                .drafts = cli_draft_source(values) != CLI_DRAFT_OFF};
+    if (p.n_prompt == 0) p.n_prompt = (uint64_t)values->batch_size;
+    if (p.n_prompt > p.n_ctx) p.n_prompt = p.n_ctx;
+    if (!model_session_plan(m->session, p.n_prompt, &p.activations, err) ||
+        (p.drafts && !generate_draft_plan(m->session, &p.activations, err)))
+        return false;
+    p.weights = model_facts(m->model)->weight_bytes;
+    p.cache = model_session_cache_bytes(m->session);
+    if (!probe->program) probe->program = resident_bytes(probe);
+    p.program = probe->program;
+    p.total = p.weights + p.cache + p.activations + p.program;
+    *out = p;
+    return true;
+}
+
+bool cli_plan_print(const struct cli_memory_plan *p, const struct cli_model *m,
+                    const struct cli_values *values, const struct cli_plan_probe *probe,
+                    struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    if (values->json)
+        add_json(p, m, probe, &out);
+    else
+        add_text(p, m, probe, &out);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
 }
 
 bool cli_plan_show(const struct cli_model *m, const struct cli_values *values, uint64_t n_prompt,
                    struct base_error *err)
 {
-    struct plan p = {.n_ctx = model_session_n_ctx(m->session),
-                     .n_prompt = n_prompt,
-                     .guesses = cli_draft_source(values) != CLI_DRAFT_OFF};
-    struct cli_machine machine;
-    struct base_buffer out = BASE_BUFFER_INIT;
-    if (p.n_prompt == 0) p.n_prompt = (uint64_t)values->batch_size;
-    if (p.n_prompt > p.n_ctx) p.n_prompt = p.n_ctx;
-    if (!model_session_plan(m->session, p.n_prompt, &p.activations, err) ||
-        (p.guesses && !generate_draft_plan(m->session, &p.activations, err)))
-        return false;
-    cli_machine_read(&machine);
-    p.room = machine.memory_free;
-    if (machine.memory_limit && machine.memory_limit < p.room) p.room = machine.memory_limit;
-    p.weights = model_facts(m->model)->weight_bytes;
-    p.cache = model_session_cache_bytes(m->session);
-    p.program = resident_bytes();
-    p.total = p.weights + p.cache + p.activations + p.program;
-    if (values->json)
-        add_json(&p, m, &out);
-    else
-        add_text(&p, m, &out);
-    const bool ok = cli_write_buffer(&out, err);
-    base_buffer_free(&out);
+    struct cli_plan_probe probe;
+    struct cli_memory_plan p;
+    cli_plan_probe_open(&probe);
+    const bool ok = cli_plan_measure(m, values, n_prompt, &probe, &p, err) &&
+                    cli_plan_print(&p, m, values, &probe, err);
+    cli_plan_probe_close(&probe);
     return ok;
 }

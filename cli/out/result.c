@@ -55,6 +55,7 @@ bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
     else if (r->values->jsonl)
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
     if (r->values->jsonl) base_buffer_add_member(&r->line, "text", piece->text, piece->size);
+    if (r->values->jsonl && r->part) base_buffer_add_format(&r->line, ",\"part\":\"%s\"", r->part);
     if (piece->id >= 0 && r->values->logprobs >= 0) {
         cli_logprobs_take(&r->logprobs, piece);
         if (r->values->jsonl) {

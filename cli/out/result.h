@@ -17,6 +17,7 @@ struct cli_result {
     const char *sha256; /* hash of the model file; "": unknown */
     double load_seconds;
     struct base_buffer message; /* with --chat, set before the end: the member "message" */
+    const char *part;           /* with --chat, set before each piece: its "part"; else NULL */
     /* The other members are private. */
     struct base_buffer text; /* the complete text */
     struct base_buffer ids;  /* items of this array */

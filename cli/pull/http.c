@@ -115,6 +115,7 @@ struct slot {
     int hops;
     size_t head_bytes, ignored_bytes;
     bool running, begun, enough; /* enough: the caller ended it without an error */
+    bool has_head;               /* the head of the response is complete */
     char text[CURL_ERROR_SIZE];
 };
 
@@ -276,6 +277,7 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
     memcpy(line, bytes, size);
     line[size] = '\0';
     line[strcspn(line, "\r\n")] = '\0';
+    s->has_head = line[0] == '\0';
     if (strncmp(line, "HTTP/", 5) == 0) {
         const char *space = strchr(line, ' ');
         forget_answer(&s->request->answer, space ? atoi(space + 1) : 0);
@@ -365,6 +367,9 @@ static bool set_up(struct slot *s)
     SET(WRITEFUNCTION, on_body);
     SET(WRITEDATA, s);
     SET(PRIVATE, s);
+    SET(HEADEROPT, (long)CURLHEADER_SEPARATE); /* a proxy does not get the token */
+    /* Between this machine and itself there is no proxy, which would read the token. */
+    if (strcmp(s->at.scheme, "http") == 0 && is_here(s->at.host)) SET(NOPROXY, "*");
     if (s->headers) SET(HTTPHEADER, s->headers);
     if (r->range) SET(RANGE, r->range);
     if (bundle && *bundle) SET(CAINFO, bundle);
@@ -380,7 +385,7 @@ static bool run_hop(struct slot *s, const struct place *from)
     if (!find_place(s->http, s->url, from, &to, err)) return false;
     s->at = to;
     s->head_bytes = s->ignored_bytes = 0;
-    s->begun = s->enough = false;
+    s->begun = s->enough = s->has_head = false;
     s->text[0] = '\0';
     forget_answer(&s->request->answer, 0);
     if (!s->easy) s->easy = s->http->api.curl_easy_init();
@@ -454,7 +459,11 @@ static bool finish(struct slot *s, CURLcode code)
     s->http->api.curl_multi_remove_handle(s->http->multi, s->easy);
     s->running = false;
     if (r->error.code || s->enough) return true;
-    if (code == CURLE_OUT_OF_MEMORY) {
+    if (code == CURLE_OUT_OF_MEMORY && !s->has_head && errno != ENOMEM) {
+        /* Old versions of libcurl report a line above their limit in this way. */
+        base_fail_at(&r->error, BASE_FAILED, s->at.host, -1,
+                     "a line in the head of its answer is too long");
+    } else if (code == CURLE_OUT_OF_MEMORY) {
         base_fail(&r->error, BASE_NO_MEMORY, "not enough memory for a request");
     } else if (code != CURLE_OK) {
         r->again = is_passing(code);
@@ -493,14 +502,19 @@ struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
     int running;
     struct cli_http_request *r = take_ended(h);
     if (r) return r;
+    errno = 0;
     CURLMcode code = h->api.curl_multi_perform(h->multi, &running);
     r = take_ended(h);
     if (r) return r;
     if (code == CURLM_OK) code = h->api.curl_multi_poll(h->multi, NULL, 0, ms, NULL);
+    errno = 0;
     if (code == CURLM_OK) h->api.curl_multi_perform(h->multi, &running);
     if (code != CURLM_OK) /* lack of memory: no other error is possible here */
         for (int i = 0; i < CLI_HTTP_REQUESTS; i++)
-            if (h->slot[i].request) finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
+            if (h->slot[i].request) {
+                errno = ENOMEM;
+                finish(&h->slot[i], CURLE_OUT_OF_MEMORY);
+            }
     return take_ended(h);
 }
 

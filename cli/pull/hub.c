@@ -1,7 +1,6 @@
 /* cli/pull/hub.c: names and file lists of the hub. See cli/pull/hub.h. */
 #include "cli/pull/hub.h"
 #include "base/interrupt.h"
-#include "base/utf8.h"
 #include "cli/system.h"
 #include "sample/constrain/json.h"
 #include <ctype.h>
@@ -13,41 +12,13 @@
 enum {
     LIST_MAX = 16 << 20, /* largest list in bytes, all pages together */
     PAGES_MAX = 100,
-    TEXT_MAX = 1024,     /* largest text in it in bytes */
-    NAME_MAX_SIZE = 200, /* bytes of a name: NAME.part.state must be one too */
+    TEXT_MAX = 1024, /* largest text in it in bytes */
     PARTS_MAX = 999,
     SPLIT_SIZE = 20 /* "-00001-of-00003.gguf" */
 };
 static const char suffix[] = ".gguf";
 
 /* ---- Names ---- */
-
-/* Returns whether text[0..size) is a safe and visible file name: UTF-8 without control and
- * bidirectional characters and separators, neither hidden nor like an option. */
-static bool is_name(const char *text, size_t size)
-{
-    if (size == 0 || size > NAME_MAX_SIZE || text[0] == '.' || text[0] == '-') return false;
-    for (size_t i = 0; i < size;) {
-        int32_t code;
-        i += base_utf8_decode(text + i, size - i, &code);
-        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '/' || code == '\\' ||
-            (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-            (code >= 0x2066 && code <= 0x2069))
-            return false;
-    }
-    return true;
-}
-
-/* Returns whether each part of a path is such a name. */
-static bool is_path(const char *path)
-{
-    for (;; path++) {
-        const size_t size = strcspn(path, "/");
-        if (!is_name(path, size)) return false;
-        path += size;
-        if (*path == '\0') return true;
-    }
-}
 
 static const char *last_part(const char *path)
 {
@@ -117,6 +88,7 @@ void cli_hub_free(struct cli_hub_files *files)
 {
     for (size_t i = 0; i < files->count; i++) free_file(&files->file[i]);
     free(files->file);
+    base_buffer_free(&files->path);
     *files = (struct cli_hub_files){0};
 }
 
@@ -158,7 +130,7 @@ static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cl
     read_text(j, entry, "type", type);
     read_text(j, entry, "path", path);
     const char *name = last_part(path);
-    if (strcmp(type, "file") != 0 || !is_gguf(name) || !is_path(path)) return true;
+    if (strcmp(type, "file") != 0 || !is_gguf(name) || !cli_hub_is_path(path)) return true;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (strcasestr(name, others[k])) return true;
     struct cli_hub_file *f = add_file(all, err);
@@ -193,18 +165,6 @@ static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
 
 /* ---- Choice of a model ---- */
 
-/* Returns whether the path contains the quantization as a word, ignoring case, or is the file's
- * name. */
-static bool fits(const char *path, const char *quant)
-{
-    static const char borders[] = "-._/";
-    const size_t n = strlen(quant);
-    if (strcasecmp(path, quant) == 0 || strcasecmp(last_part(path), quant) == 0) return true;
-    for (const char *at = path; (at = strcasestr(at, quant)) != NULL; at++)
-        if ((at == path || strchr(borders, at[-1])) && (at[n] && strchr(".-/", at[n]))) return true;
-    return false;
-}
-
 /* Returns the only model that fits. NULL with an error that lists them if several fit; NULL if none
  * does. Only first parts count. */
 static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, const char *quant,
@@ -216,8 +176,14 @@ static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, 
     for (size_t i = 0; i < all->count; i++) {
         int index, count;
         const struct cli_hub_file *f = &all->file[i];
+        if (!base_goes_on(err)) break;
         split_of(f->name.data, &index, &count);
-        if (index != 1 || (quant && !fits(f->url.data, quant))) continue;
+        if (index == 1 && quant && strcmp(f->url.data, quant) == 0) { /* the whole path */
+            found = f;
+            n = 1;
+            break;
+        }
+        if (index != 1 || (quant && !cli_hub_fits(f->url.data, quant))) continue;
         if (n++ == 0 || strcmp(f->url.data, found->url.data) < 0) found = f;
         base_buffer_add_format(&names, "%s%s", names.size ? ", " : "", f->url.data);
     }
@@ -225,7 +191,7 @@ static const struct cli_hub_file *find_fitting(const struct cli_hub_files *all, 
         base_fail(err, BASE_USAGE, "%s fits several files; give one by its name: %s", quant,
                   names.failed ? "" : names.data);
     base_buffer_free(&names);
-    return n > 1 && quant ? NULL : found;
+    return (n > 1 && quant) || err->code ? NULL : found;
 }
 
 static bool fail_none(const struct cli_hub_files *all, const char *quant, struct base_error *err)
@@ -248,7 +214,7 @@ static bool fail_none(const struct cli_hub_files *all, const char *quant, struct
 static const struct cli_hub_file *choose(const struct cli_hub_files *all, const char *quant,
                                          struct base_error *err)
 {
-    static const char *const usual[] = {"Q4_K_M", "Q8_0", NULL};
+    static const char *const usual[] = {CLI_HUB_USUAL, "Q8_0", NULL};
     const struct cli_hub_file *found = NULL;
     if (*quant) {
         found = find_fitting(all, quant, err);
@@ -260,48 +226,63 @@ static const struct cli_hub_file *choose(const struct cli_hub_files *all, const 
     return found;
 }
 
-static void add_encoded(struct base_buffer *out, const char *path)
+/* Finds the parts of the model that begins with `first`, count > 1 of them; NULL: not in the list.
+ */
+static bool find_parts(const struct cli_hub_files *all, const struct cli_hub_file *first, int count,
+                       const struct cli_hub_file **part, struct base_error *err)
 {
-    for (; *path; path++) {
-        const unsigned char c = (unsigned char)*path;
-        if (isascii(c) && (isalnum(c) || strchr("-._~/", c)))
-            base_buffer_add(out, path, 1);
-        else
-            base_buffer_add_format(out, "%%%02X", c);
+    int index, n;
+    const size_t stem = split_of(first->url.data, &index, &n);
+    for (size_t k = 0; k < all->count; k++) {
+        const struct cli_hub_file *f = &all->file[k];
+        const size_t size = split_of(f->url.data, &index, &n);
+        if (!base_goes_on(err)) return false;
+        if (n == count && index >= 1 && index <= count && size == stem && !part[index - 1] &&
+            memcmp(f->url.data, first->url.data, stem) == 0)
+            part[index - 1] = f;
     }
+    return true;
+}
+
+/* Adds the files of a model: its address at the hub, name and version. */
+static bool add_parts(const struct cli_hub_file **part, int count, const char *hub,
+                      const struct cli_hub_name *name, struct cli_hub_files *files,
+                      struct base_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        if (!part[i])
+            return base_fail(err, BASE_MODEL, "%s: part %d of %d is not in the repository",
+                             part[0]->name.data, i + 1, count);
+        struct cli_hub_file *f = add_file(files, err);
+        if (!f) return false;
+        base_buffer_add_format(&f->url, "%s/%s/resolve/", hub, name->repository.data);
+        cli_hub_add_encoded(&f->url, name->revision.data, "");
+        base_buffer_add_text(&f->url, "/");
+        cli_hub_add_encoded(&f->url, part[i]->url.data, "/");
+        base_buffer_add_text(&f->name, part[i]->name.data);
+        f->version = part[i]->version;
+        if (!check_file(f, err)) return false;
+    }
+    base_buffer_add_text(&files->path, part[0]->url.data);
+    return cli_buffer_check(&files->path, err);
 }
 
 /* Adds all parts of the model that begins with `first`. */
 static bool take_parts(const struct cli_hub_files *all, const struct cli_hub_file *first,
-                       const char *hub, const char *repository, struct cli_hub_files *files,
-                       struct base_error *err)
+                       const char *hub, const struct cli_hub_name *name,
+                       struct cli_hub_files *files, struct base_error *err)
 {
     int index, count;
     split_of(first->name.data, &index, &count);
     if (count < 1 || count > PARTS_MAX)
         return base_fail(err, BASE_MODEL, "%s: not a number of parts", first->name.data);
-    const size_t stem = split_of(first->url.data, &index, &count);
-    for (int i = 1; i <= count; i++) {
-        const struct cli_hub_file *part = count == 1 ? first : NULL;
-        for (size_t k = 0; !part && k < all->count; k++) {
-            int own, n;
-            const size_t size = split_of(all->file[k].url.data, &own, &n);
-            if (own == i && n == count && size == stem &&
-                memcmp(all->file[k].url.data, first->url.data, stem) == 0)
-                part = &all->file[k];
-        }
-        if (!part)
-            return base_fail(err, BASE_MODEL, "%s: part %d of %d is not in the repository",
-                             first->name.data, i, count);
-        struct cli_hub_file *f = add_file(files, err);
-        if (!f) return false;
-        base_buffer_add_format(&f->url, "%s/%s/resolve/main/", hub, repository);
-        add_encoded(&f->url, part->url.data);
-        base_buffer_add_text(&f->name, part->name.data);
-        f->version = part->version;
-        if (!check_file(f, err)) return false;
-    }
-    return true;
+    const struct cli_hub_file **part = calloc((size_t)count, sizeof *part);
+    if (!part) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
+    part[0] = first;
+    const bool ok = (count == 1 || find_parts(all, first, count, part, err)) &&
+                    add_parts(part, count, hub, name, files, err);
+    free(part);
+    return ok;
 }
 
 /* ---- The hub ---- */
@@ -371,11 +352,13 @@ static bool fetch_page(struct cli_http *h, const char *hub, struct base_buffer *
     return cli_buffer_check(url, err);
 }
 
-static bool fetch_list(struct cli_http *h, const char *hub, const char *repository,
+static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
                        struct cli_hub_files *all, struct base_error *err)
 {
     struct base_buffer url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
-    base_buffer_add_format(&url, "%s/api/models/%s/tree/main?recursive=1", hub, repository);
+    base_buffer_add_format(&url, "%s/api/models/%s/tree/", hub, name->repository.data);
+    cli_hub_add_encoded(&url, name->revision.data, "");
+    base_buffer_add_text(&url, "?recursive=1");
     bool ok = cli_buffer_check(&url, err);
     size_t total = 0;
     for (int page = 0; ok && url.size > 0; page++) {
@@ -391,71 +374,30 @@ static bool fetch_list(struct cli_http *h, const char *hub, const char *reposito
     return ok;
 }
 
-/* USER/REPO[:QUANT] */
-static bool parse(const char *text, struct base_buffer *repository, struct base_buffer *quant,
-                  struct base_error *err)
-{
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
-    const size_t user = strspn(text, letters);
-    const size_t repo = text[user] == '/' ? strspn(text + user + 1, letters) : 0;
-    const char *rest = text + user + 1 + repo;
-    const bool ok = user > 0 && repo > 0 && text[0] != '.' && text[user + 1] != '.' &&
-                    (*rest == '\0' || (*rest == ':' && is_path(rest + 1)));
-    if (!ok)
-        return base_fail(err, BASE_USAGE,
-                         "is neither USER/REPO[:QUANT] nor an address (https://..)");
-    base_buffer_add(repository, text, user + 1 + repo);
-    base_buffer_add_text(quant, *rest ? rest + 1 : "");
-    return cli_buffer_check(repository, err) && cli_buffer_check(quant, err);
-}
-
-bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
+bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
                   struct cli_hub_files *files, struct base_error *err)
 {
-    struct base_buffer repository = BASE_BUFFER_INIT, quant = BASE_BUFFER_INIT,
-                       base = BASE_BUFFER_INIT;
+    struct base_buffer base = BASE_BUFFER_INIT;
     struct cli_hub_files all = {0};
     size_t n = strlen(hub);
     while (n > 0 && hub[n - 1] == '/') n--;
     base_buffer_add(&base, hub, n);
-    bool ok = parse(text, &repository, &quant, err) && cli_buffer_check(&base, err) &&
-              fetch_list(h, base.data, repository.data, &all, err);
-    const struct cli_hub_file *first = ok ? choose(&all, quant.data, err) : NULL;
-    ok = first && take_parts(&all, first, base.data, repository.data, files, err);
-    if (!ok) base_error_set_file(err, text);
+    const bool listed = cli_buffer_check(&base, err) && fetch_list(h, base.data, name, &all, err);
+    const struct cli_hub_file *first = NULL;
+    if (listed) first = choose(&all, name->quant.size ? name->quant.data : "", err);
+    const bool ok = first && take_parts(&all, first, base.data, name, files, err);
+    if (!ok) base_error_set_file(err, name->repository.data);
     cli_hub_free(&all);
     base_buffer_free(&base);
-    base_buffer_free(&repository);
-    base_buffer_free(&quant);
     return ok;
 }
 
 /* ---- Addresses ---- */
 
-static int digit(char c)
-{
-    const char *digits = "0123456789abcdef",
-               *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Appends the last part of the address's path, decoded. */
-static void add_decoded(struct base_buffer *out, const char *url, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        const int high = url[i] == '%' && i + 2 < size ? digit(url[i + 1]) : -1;
-        const int low = high >= 0 ? digit(url[i + 2]) : -1;
-        const char c = low >= 0 ? (char)(16 * high + low) : url[i];
-        base_buffer_add(out, &c, 1);
-        if (low >= 0) i += 2;
-    }
-}
-
 static bool check_name(const struct base_buffer *name, struct base_error *err)
 {
     const char *text = name->size ? name->data : "";
-    return (is_name(text, name->size) && is_gguf(text)) ||
+    return (cli_hub_is_name(text, name->size) && is_gguf(text)) ||
            base_fail_at(err, BASE_USAGE, text, -1,
                         "is not the name of a model file: give one that ends in .gguf (--as NAME)");
 }
@@ -471,7 +413,7 @@ bool cli_hub_from_url(const char *url, const char *as, const char *sha256,
     if (as)
         base_buffer_add_text(&name, as);
     else if (start > 0)
-        add_decoded(&name, path + start, end - start);
+        cli_hub_add_decoded(&name, path + start, end - start);
     bool ok = cli_buffer_check(&name, err) && check_name(&name, err);
     int index = 1, count = 1;
     const size_t stem = ok && !as ? split_of(name.data, &index, &count) : 0;

@@ -1,17 +1,17 @@
-/* cli/pull/hub.h: finds the files of a model by its name on the hub.
+/* cli/pull/hub.h: finds the files of a model by its name on the hub (cli/hub_name.h).
  *
- * USER/REPO[:QUANT] names one model of a repository. The hub lists the files of a repository as
- * JSON:
+ * The hub lists the files of a repository as JSON:
  *
- *     HUB/api/models/USER/REPO/tree/main?recursive=1
+ *     HUB/api/models/USER/REPO/tree/REVISION?recursive=1
  *         [{"type":"file", "path":P, "size":N, "lfs":{"oid":SHA256, "size":N}}, ..]
- *     HUB/USER/REPO/resolve/main/P     a file's bytes
+ *     HUB/USER/REPO/resolve/REVISION/P     a file's bytes
  *
  * A list is not trusted: paths that leave their folder or contain control characters are ignored,
  * and only the last part of a path becomes a name on this machine. */
 #ifndef CLI_PULL_HUB_H
 #define CLI_PULL_HUB_H
 
+#include "cli/hub_name.h"
 #include "cli/pull/http.h"
 #include "cli/pull/partial.h"
 
@@ -23,12 +23,12 @@ struct cli_hub_file {
 struct cli_hub_files {
     struct cli_hub_file *file;
     size_t count, room;
+    struct base_buffer path; /* of the first file in its repository */
 };
 
-/* Finds the files of a model: all parts of a split one, in order. Fails with BASE_USAGE for an
- * invalid name, or one that fits several models (the message lists them), and with BASE_MODEL if
- * there is none. */
-bool cli_hub_find(struct cli_http *h, const char *hub, const char *text,
+/* Finds the files of a model: all parts of a split one, in order. Fails with BASE_USAGE for a name
+ * that fits several models (the message lists them), and with BASE_MODEL if there is none. */
+bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
                   struct cli_hub_files *files, struct base_error *err);
 
 /* Makes the file or files of an address. `as`: the local name, NULL: that of the address; `sha256`:

@@ -18,6 +18,8 @@ enum {
     HASH_EACH = 16 << 20 /* bytes hashed per call, so that connections are served in between */
 };
 
+static const char state_begin[] = CLI_PARTIAL_BEGIN;
+
 static bool fail(const struct cli_partial *p, const char *what, struct base_error *err)
 {
     if (errno == EINTR) base_goes_on(err);
@@ -35,10 +37,46 @@ static bool is_current(int fd, const char *path)
            own.st_ino == named.st_ino;
 }
 
+/* Opens a file of the user. Fails if it may have been prepared by someone else. */
+static int open_own(const struct cli_partial *p, const char *path, struct base_error *err)
+{
+    struct stat st;
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        fail(p, "write", err);
+    } else if (!S_ISREG(st.st_mode)) {
+        base_fail(err, BASE_FAILED, "is not a regular file");
+    } else if (st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        base_fail(
+            err, BASE_FAILED,
+            "belongs to another user, has another name, or others can write to it: remove it");
+    } else {
+        return fd;
+    }
+    base_error_set_file(err, path);
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* Bytes without a state of this program belong to another one: they are not overwritten. */
+static bool check_origin(const struct cli_partial *p, struct base_error *err)
+{
+    char begin[sizeof state_begin - 1];
+    struct stat st;
+    const ssize_t n = pread(p->state_fd, begin, sizeof begin, 0);
+    if (fstat(p->fd, &st) != 0 || n < 0) return fail(p, "read", err);
+    if (n == sizeof begin && memcmp(begin, state_begin, sizeof begin) == 0) return true;
+    if (n == 0 && st.st_size == 0) return true;
+    if (n == 0) unlink(p->state.data);
+    base_fail(err, BASE_FAILED,
+              "was not written by `infer pull`: remove it, or give another name (--as)");
+    base_error_set_file(err, n == 0 ? p->part.data : p->state.data);
+    return false;
+}
+
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err)
 {
-    struct stat st;
     *p = (struct cli_partial){.fd = -1, .state_fd = -1};
     base_buffer_add_format(&p->target, "%s/%s", folder, name);
     base_buffer_add_format(&p->part, "%s/%s.part", folder, name);
@@ -46,13 +84,8 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
     if (!cli_buffer_check(&p->target, err) || !cli_buffer_check(&p->part, err) ||
         !cli_buffer_check(&p->state, err))
         return false;
-    p->fd = open(p->part.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (p->fd < 0 || fstat(p->fd, &st) != 0) return fail(p, "write", err);
-    if (!S_ISREG(st.st_mode)) {
-        base_fail(err, BASE_FAILED, "is not a regular file");
-        base_error_set_file(err, p->part.data);
-        return false;
-    }
+    p->fd = open_own(p, p->part.data, err);
+    if (p->fd < 0) return false;
     if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 || !is_current(p->fd, p->part.data)) {
         close(p->fd);
         p->fd = -1;
@@ -60,8 +93,8 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
         base_error_set_file(err, p->part.data);
         return false;
     }
-    p->state_fd = open(p->state.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    return p->state_fd >= 0 || fail(p, "write its state", err);
+    p->state_fd = open_own(p, p->state.data, err);
+    return p->state_fd >= 0 && check_origin(p, err);
 }
 
 /* ---- The state ---- */
@@ -70,8 +103,9 @@ bool cli_partial_open(struct cli_partial *p, const char *folder, const char *nam
  * place. */
 static int print_state(const struct cli_partial *p, uint64_t done, char out[STATE_SIZE])
 {
-    return snprintf(out, STATE_SIZE, "infer pull 1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n",
-                    done, p->version.size, p->version.sha256, p->version.validator);
+    return snprintf(out, STATE_SIZE,
+                    CLI_PARTIAL_BEGIN "1\n%020" PRIu64 "\n%" PRId64 "\n%s\n%s\nend\n", done,
+                    p->version.size, p->version.sha256, p->version.validator);
 }
 
 static bool save(struct cli_partial *p, struct base_error *err)
@@ -93,7 +127,7 @@ static uint64_t kept(const struct cli_partial *p)
     const ssize_t size = pread(p->state_fd, text, sizeof text - 1, 0);
     if (size <= 0 || fstat(p->fd, &st) != 0) return 0;
     text[size] = '\0';
-    if (sscanf(text, "infer pull 1\n%20" SCNu64 "\n", &done) != 1) return 0;
+    if (sscanf(text, CLI_PARTIAL_BEGIN "1\n%20" SCNu64 "\n", &done) != 1) return 0;
     print_state(p, done, same);
     const bool is_known = p->version.validator[0] || p->version.sha256[0];
     const bool fits =
@@ -103,6 +137,7 @@ static uint64_t kept(const struct cli_partial *p)
 
 bool cli_partial_clear(struct cli_partial *p, struct base_error *err)
 {
+    if (p->fd < 0) return true;
     p->done = p->hashed = 0;
     base_sha256_init(&p->hash);
     return (ftruncate(p->fd, 0) == 0 || fail(p, "write", err)) && save(p, err);

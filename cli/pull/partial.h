@@ -13,6 +13,8 @@
 #include "base/sha256.h"
 #include "cli/pull/http.h"
 
+#define CLI_PARTIAL_BEGIN "infer pull " /* of each NAME.part.state */
+
 struct cli_version {
     int64_t size;                       /* -1: unknown until the end */
     char validator[CLI_HTTP_VALIDATOR]; /* as in struct cli_http_answer */
@@ -31,14 +33,14 @@ struct cli_partial {
 };
 
 /* Opens and locks folder/name.part. Fails with BASE_FAILED if another process is fetching it, or it
- * cannot be written. The caller closes it, after a failure too. */
+ * cannot be written, or may not be only this user's. The caller closes it, after a failure too. */
 bool cli_partial_open(struct cli_partial *p, const char *folder, const char *name,
                       struct base_error *err);
 
 /* Sets the version of the file. Keeps existing bytes of the same version, otherwise begins at 0. */
 bool cli_partial_begin(struct cli_partial *p, const struct cli_version *version,
                        struct base_error *err);
-/* Discards all bytes. */
+/* Discards all bytes. It need not be open. */
 bool cli_partial_clear(struct cli_partial *p, struct base_error *err);
 
 bool cli_partial_write(struct cli_partial *p, uint64_t at, const char *bytes, size_t size,

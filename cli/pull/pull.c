@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -31,7 +32,7 @@ struct piece {
     struct download *d;
     uint64_t at, to; /* bytes [at, to) are missing; to UINT64_MAX: up to the end */
     bool used, running;
-    int failures;      /* number of failures without progress */
+    int failures;      /* number of failures without progress that is kept */
     uint64_t progress; /* `at` when counting began */
     double start_at;   /* earliest time of the next attempt */
     char range[RANGE_SIZE];
@@ -126,7 +127,8 @@ static bool take_piece(struct cli_http_request *r, const char *bytes, size_t siz
     if (size > p->to - p->at) return fail_here(p, false, "it sends more bytes than the file has");
     if (!cli_partial_write(&p->d->partial, p->at, bytes, size, &r->error)) return false;
     p->at += size;
-    if (p->at - p->progress >= PROGRESS) {
+    /* Without ranges a file that breaks off begins again: nothing of it counts. */
+    if (p->d->has_ranges && p->at - p->progress >= PROGRESS) {
         p->progress = p->at;
         p->failures = 0;
     }
@@ -426,8 +428,21 @@ static bool is_there(struct download *d, const char *path, bool *there, struct b
     return false;
 }
 
-bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
-              const struct cli_pull_options *o, struct base_error *err)
+/* Records where the files came from. Without memory they are only found by their names. */
+static void record(const struct cli_hub_name *name, const struct cli_hub_files *files,
+                   const char *folder)
+{
+    const char **names = calloc(files->count, sizeof *names);
+    for (size_t i = 0; names && i < files->count; i++) names[i] = files->file[i].name.data;
+    if (names)
+        cli_origin_write(name, files->path.size ? files->path.data : "", folder, names,
+                         files->count);
+    free(names);
+}
+
+bool cli_pull(struct cli_http *h, const struct cli_hub_name *name,
+              const struct cli_hub_files *files, const struct cli_pull_options *o,
+              struct base_error *err)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = true, fetched = false;
@@ -448,6 +463,7 @@ bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
         base_buffer_add_format(&path, "%s/%s", o->folder, files->file[0].name.data);
         ok = cli_buffer_check(&path, err) && check_header(NULL, path.data, false, err);
     }
+    if (ok) record(name, files, o->folder);
     base_buffer_free(&path);
     return ok;
 }

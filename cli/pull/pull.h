@@ -14,9 +14,11 @@ struct cli_pull_options {
     int retries;     /* retries of a piece without 1 MB of progress in between */
 };
 
-/* Fetches all files that do not exist yet. An existing file must have the same checksum, otherwise
- * it fails with BASE_FAILED. Shows progress on standard error if it is a terminal. */
-bool cli_pull(struct cli_http *h, const struct cli_hub_files *files,
-              const struct cli_pull_options *o, struct base_error *err);
+/* Fetches all files that do not exist yet, and records that they came from `name`. An existing file
+ * must have the same checksum, otherwise it fails with BASE_FAILED. Shows progress on standard
+ * error if it is a terminal. */
+bool cli_pull(struct cli_http *h, const struct cli_hub_name *name,
+              const struct cli_hub_files *files, const struct cli_pull_options *o,
+              struct base_error *err);
 
 #endif

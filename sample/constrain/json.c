@@ -1,6 +1,7 @@
 /* sample/constrain/json.c: a strict JSON reader (RFC 8259; no duplicate names). See
  * sample/constrain/json.h. */
 #include "sample/constrain/json.h"
+#include "base/interrupt.h"
 #include "base/utf8.h"
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constraint.h"
@@ -195,6 +196,7 @@ static uint32_t read_value(struct reader *r)
     skip_space(r);
     struct constrain_json_node n = {.line = r->line, .column = r->column};
     if (!constrain_grow(&j->node, &j->node_room, j->n_node, sizeof *j->node, r->err)) return 0;
+    if (!base_goes_on(r->err)) return 0;
     uint32_t at = j->n_node++;
     int c = peek(r);
     bool ok, nested = c == '{' || c == '[';
@@ -228,7 +230,6 @@ bool constrain_json_read(struct constrain_json *j, const char *text, size_t size
                          struct base_error *err)
 {
     struct reader r = {j, text, size, 0, 1, 1, 0, err};
-    if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the schema is too long");
     j->n_node = 1;
     base_buffer_add(&j->text, "", 0); /* allocates, so that data is not NULL */
     if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");

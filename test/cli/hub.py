@@ -49,6 +49,9 @@ def split(no, count):
 
 MODEL, CHANGED, SMALL = gguf(1, SIZE), gguf(2, SIZE), gguf(3, 4096)
 PARTS = [split(i, 3) for i in range(3)]
+INVISIBLE = (0x61c, 0xa0, 0xad, 0x34f, 0x600, 0x115f, 0x17b4, 0x180e, 0x200b, 0x200d, 0x200f, 0x2028, 0x202f,
+             0x2060, 0x2064, 0x2067, 0x206f, 0x2800, 0x3000, 0x3164, 0xe000, 0xfe0f, 0xfeff, 0xffa0, 0xfff9, 0x1d173,
+             0xe0001, 0xe0041, 0xe0100)
 ANSI = "evil\x1b[31m.gguf"
 
 
@@ -64,6 +67,10 @@ def entry(path, data, size=None, digest=None):
 
 def listing(fault):
     one = [entry("m-Q4_K_M.gguf", model())]
+    if fault == "bigpage":
+        return one + [entry(f"{i:05}-{'x' * 190}.txt", b"") for i in range(14000)]
+    if fault == "manyparts":
+        return [entry(f"{k:02}/s-{i:05}-of-00900.gguf", SMALL) for k in range(39) for i in range(1, 901)]
     other = {
         "several": [entry(p, SMALL) for p in ("b-Q8_0.gguf", "a-Q8_0.gguf", "m-Q4_0.gguf", "sub/m-q6_k.gguf",
                                               "m-mmproj-Q4_0.gguf", "README.md")],
@@ -77,6 +84,7 @@ def listing(fault):
         "split": [entry(f"q8/s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1)],
         "splitcut": [entry(f"s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1)],
         "gap": [entry(f"s-0000{i}-of-00003.gguf", p) for i, p in enumerate(PARTS, 1) if i != 2],
+        "invisible": [entry(f"a{chr(c)}b.gguf", SMALL) for c in INVISIBLE],
         "hostile": [entry(p, SMALL) for p in ("../../up.gguf", "/etc/abs.gguf", "a/../b.gguf", ANSI, ".hidden.gguf",
                                               "a\\b.gguf", "a\u202eb.gguf", "-x.gguf", "x\0y.gguf", "n" * 240 + ".gguf")],
     }
@@ -160,6 +168,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for i in range(3000):
                 self.send_header(f"X-{i}", "x" * 60)
             self.end_headers()
+        elif fault == "longline":
+            self.send_response(200)
+            self.send_header("X-Long", "x" * 3000000)
+            self.end_headers()
         elif fault in ("pages", "elsewhere", "endless"):
             self.page(fault)
         else:
@@ -205,6 +217,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(502, b"oops")
         elif fault == "gone":
             self.answer(404)
+        elif fault == "never" or fault == "once416" and self.count(fault) == 1:
+            self.answer(416)
+        elif fault == "longfile":
+            self.answer(200, b"x", X_Long="x" * 3000000)
         elif fault == "splitcut" and name.startswith("s-00003"):
             self.send_file("short", name)
         else:
@@ -227,7 +243,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "once_restless":
             tag = "old" if self.count(fault) <= 2 else "new"
         first, last, asked = 0, len(data) - 1, self.headers.get("Range")
-        if fault in ("norange", "norange_break"):
+        if fault in ("norange", "norange_break", "cut", "early"):
             asked = None
         same = self.headers.get("If-Range") in (None, f'"{tag}"')
         if asked and same:
@@ -248,7 +264,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("ETag", f'"{tag}"')
         if fault not in ("chunked", "nolength", "longer"):
             self.send_header("Content-Length", str(len(body)))
-        if fault in ("nolength", "longer", "break", "norange_break", "stuck", "trickle", "short", "slow"):
+        if fault in ("nolength", "longer", "break", "norange_break", "cut", "early", "stuck", "trickle", "short", "slow"):
             self.send_header("Connection", "close")
             self.close_connection = True
         if fault == "chunked":
@@ -269,6 +285,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[:1200000])
         elif fault == "norange_break":
             self.wfile.write(body[:1200000] if self.count(fault) <= 2 else body)
+        elif fault == "cut":
+            self.wfile.write(body[:1 << 20])
+        elif fault == "early":
+            self.wfile.write(body[:-7])
         elif fault == "stuck":
             self.wfile.write(body[:1000000])
             self.wfile.flush()

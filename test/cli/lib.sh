@@ -23,6 +23,7 @@ work=$(mktemp -d) || exit 1
 make_model=${INFER%/*}/test/tool_make_model
 trap 'rm -rf "$work"' EXIT
 quick=${INFER_TEST_QUICK-} # smaller cases; saved before the variables are unset
+shared=${INFER_SHARED:-../shared} # reference data beside the project
 for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
     unset "$variable"
 done

@@ -294,12 +294,41 @@ done
 ls "$dir" | grep -v '\.prefix$' && bad 'incomplete files are left'
 
 begin what_a_killed_process_leaves_is_removed
-: >"$dir/new.99999-0.part"
+printf 'infer prefix 01\0' >"$dir/prefix.99999.part"
 run $m -p "$long"
-[ -e "$dir/new.99999-0.part" ] || bad 'a young one is gone'
-touch -d 2020-01-01 "$dir/new.99999-0.part"
+[ -e "$dir/prefix.99999.part" ] || bad 'a young one is gone'
+touch -d 2020-01-01 "$dir/prefix.99999.part"
 run $m -p "$long"
-[ ! -e "$dir/new.99999-0.part" ] || bad 'an old one is there'
+[ ! -e "$dir/prefix.99999.part" ] || bad 'an old one is there'
+
+begin what_others_have_written_is_kept
+mine=0123456789abcdef-0123456789abcdef-0123456789abcdef.prefix # the name of an entry
+touch -d 2020-01-01 "$dir/mine.part" "$dir/$mine" "$dir/prefix.0123456789abcdef.part"
+infer cache --cache "$dir"
+status 0
+run $m -p "$long" --cache-size 1
+infer cache --cache "$dir" --clear
+status 0
+for name in mine.part $mine prefix.0123456789abcdef.part; do
+    [ -e "$dir/$name" ] || bad "$name is gone"
+    rm -f "$dir/$name"
+done
+
+begin names_in_the_folder_are_not_foreseen
+for name in new prefix new.1-0.part prefix.part; do
+    mkfifo "$dir/$name"
+    run $m -p "$long" # would wait for a reader
+    [ -p "$dir/$name" ] || bad "$name is no pipe"
+    rm "$dir/$name"
+    mkdir "$work/target"
+    : >"$work/target/file"
+    chmod 644 "$work/target/file"
+    ln -s "$work/target/file" "$dir/$name"
+    "$INFER" run $m -n 4 --temp 0 --cache "$dir" -p "$long" >"$dir/$name" 2>"$work/err"
+    [ "$(stat -c %a "$work/target/file")" = 644 ] || bad "$name: the rights of the target of a link were changed"
+    [ -s "$work/target/file" ] || bad "$name: the answer is gone"
+    rm -r "$dir/$name" "$work/target"
+done
 
 begin a_conversation
 printf 'hello you\n/undo\nhow are you\nand now\n/undo\nonce more\n' >"$work/lines"

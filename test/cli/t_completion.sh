@@ -17,6 +17,15 @@ usage 'completion: missing argument' completion
 
 mkdir "$work/files" && touch "$work/files/a b.gguf" "$work/files/c.txt"
 
+# Names of models in the user's folder.
+data=$work/data
+mkdir -p "$data/infer/models"
+touch "$data/infer/models/tiny-Q8_0.gguf" "$data/infer/models/big-00001-of-00012.gguf" \
+    "$data/infer/models/big-00002-of-00012.gguf" "$data/infer/models/big-00012-of-00012.gguf" \
+    "$data/infer/models/tiny-Q8_0.gguf.origin"
+XDG_DATA_HOME=$data
+export XDG_DATA_HOME
+
 # offers WHAT WORDS...: whether the words (the last is being typed) complete to exactly WHAT.
 bash_offers() {
     last="completion bash: $*"
@@ -41,6 +50,12 @@ if command -v bash >/dev/null; then
     bash_offers 'md|json|csv|jsonl|' bench --format ''
     bash_offers 'q8_0|q4_0|q4_1|q5_0|q5_1|' run -ctk q
     bash_offers 'a b.gguf|' run -m a
+    bash_offers 'tiny-Q8_0|' run -m t
+    bash_offers 'big|tiny-Q8_0|a b.gguf|c.txt|' bench --model ''
+    bash_offers 'big|' -p x --draft b
+    XDG_DATA_HOME=$work/none
+    bash_offers 'a b.gguf|c.txt|' run -m ''
+    XDG_DATA_HOME=$data
     bash_offers 'a b.gguf|c.txt|' inspect ''
     bash_offers 'Q4_K|Q4_K_M|Q4_K_S|' quantize in.gguf out.gguf Q4_K
     bash_offers 'a b.gguf|' quantize -t 2 a
@@ -66,7 +81,8 @@ if command -v zsh >/dev/null; then
              words=(infer bench --for); CURRENT=3; _infer
              words=(infer -p x --to); CURRENT=4; _infer
              _alternative() { print -rl -- "$@" }
-             words=(infer quantize a b Q); CURRENT=5; _infer; _infer_value_template' "$work/zsh" >"$work/out" 2>"$work/err"
+             words=(infer quantize a b Q); CURRENT=5; _infer; _infer_value_template; _infer_value_model
+             compadd() { print -rl -- "model ${(@P)2}" }; _infer_model_names' "$work/zsh" >"$work/out" 2>"$work/err"
     last='completion zsh'
     err ''
     out_like '^compdef _infer infer$'
@@ -74,11 +90,13 @@ if command -v zsh >/dev/null; then
     out_like '^bench$'
     out_like '^--format=\[.*\]:FORMAT:\(md json csv jsonl\)$'
     out_like '^infer$'
-    out_like '^\( --model -m\)-m\[.*\]:FILE:_files$'
+    out_like '^\( --model -m\)-m\[.*\]:FILE:_infer_value_model$'
     out_like '^--template=\[.*\]:FILE\|NAME:_infer_value_template$'
     out_like '^files:file:_files$'
     out_like '^names:name:\(alpaca .*chatml .*zephyr\)$'
-    out_like '^3:argument:\(F32 F16 .*\)$'
+    out_like '^models:model:_infer_model_names$'
+    out_like '^model big$'
+    out_like '^3:argument:\(COPY F32 F16 .*\)$'
 else
     echo 'skip zsh completion: no zsh'
 fi
@@ -100,6 +118,9 @@ if command -v fish >/dev/null; then
     ! grep -q top-k "$work/out" || bad 'an option of another command'
     fish_offers '^avx512bf16' 'infer run --isa av'
     fish_offers '^a b.gguf|^a\\ b.gguf' 'infer run -m a'
+    fish_offers '^tiny-Q8_0' 'infer run -m t'
+    fish_offers '^big$|^big.' 'infer run -m b'
+    [ "$(wc -l <"$work/out")" -eq 1 ] || bad "fish: $(cat "$work/out")"
     fish_offers '^chatml' 'infer run --template cha'
     fish_offers '^c.txt' 'infer run --template c'
     fish_offers '^Q4_K_M' 'infer quantize a b Q4'

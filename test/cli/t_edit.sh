@@ -44,7 +44,7 @@ begin new_keys
 infer edit "$m" -o "$work/e.gguf" --set a=int:7 --set b=int:-7 --set c=int:5000000000 --set d=float:0.5 \
     --set e=bool:true --set f=str:a:b=c --set g=u8:255 --set h=i16:-32768 --set i=u64:18446744073709551615 \
     --set j=f64:1e300 --set k=str: --set 'l=int[]:[1,-2]' --set 'm=str[]:["a","","\u00e9"]' \
-    --set 'n=float[]:[1,2.5]' --set 'o=bool[]:[true,false]' --set 'p=u64[]:[5]' --set 'q=int[]:[]' --set r=int:18446744073709551615
+    --set 'n=float[]:[1,2.5]' --set 'o=bool[]:[true,false]' --set 'p=u64[]:[5,18446744073709551615]' --set 'p2=f64[]:[1e2,0.10]' --set 'q=int[]:[]' --set r=int:18446744073709551615
 status 0
 shows "$work/e.gguf" '^  a +u32 7$'
 out_like '^  b +i32 -7$'
@@ -61,10 +61,55 @@ out_like '^  l +i32\[2\] \[1, -2\]$'
 out_like '^  m +string\[3\] \["a", "", "é"\]$'
 out_like '^  n +f32\[2\] \[1, 2.5\]$'
 out_like '^  o +bool\[2\] \[true, false\]$'
-out_like '^  p +u64\[1\] \[5\]$'
+out_like '^  p +u64\[2\] \[5, 18446744073709551615\]$'
+out_like '^  p2 +f64\[2\] \[100, 0.1\]$'
 out_like '^  q +i32\[0\] \[\]$'
 out_like '^  r +u64 18446744073709551615$'
 [ "$(data "$work/e.gguf")" = "$before" ] || bad 'other logits'
+
+begin a_key_of_the_file_needs_no_type
+infer edit "$m" -o "$work/u.gguf" --set general.name=Another --set llama.context_length=99 \
+    --set llama.rope.freq_base=20000 --set 'general.description=str:a: b'
+status 0
+shows "$work/u.gguf" '^  general.name +string "Another"$'
+out_like '^  llama.context_length +u32 99$'
+out_like '^  llama.rope.freq_base +f32 20000$'
+infer edit "$work/u.gguf" --set 'general.description=note: it is a test' --set general.name=int
+status 0
+shows "$work/u.gguf" '^  general.description +string "note: it is a test"$'
+out_like '^  general.name +string "int"$'
+infer edit "$work/e.gguf" --set 'm=["x"]' --set l=[7,8,9] --set e=false
+status 0
+shows "$work/e.gguf" '^  m +string\[1\] \["x"\]$'
+out_like '^  l +i32\[3\] \[7, 8, 9\]$'
+out_like '^  e +bool false$'
+infer edit "$work/e.gguf" --set e=true
+usage "'lots' is not a whole number" edit "$m" -o "$work/x.gguf" --set llama.context_length=lots
+usage 'the file has no such key' edit "$m" -o "$work/x.gguf" --set general.nam=Another
+untouched
+
+begin edits_that_collide
+infer edit "$m" -o "$work/c.gguf" --set x.a=int:1 --set x.b=int:2
+c=$work/c.gguf
+printf '{{ messages }}' >"$work/t.jinja"
+before_c=$(cksum <"$c")
+usage "'x.c' would be the name of two" edit "$c" --rename x.a=x.c --rename x.b=x.c
+usage "'x.a' is renamed twice" edit "$c" --rename x.a=x.c --rename x.a=x.d
+usage "'x.c' is set too" edit "$c" --rename x.a=x.c --set x.c=int:1
+usage "'x.a' is set too" edit "$c" --rename x.a=x.c --set x.a=int:1
+usage "'x.a' is deleted too" edit "$c" --rename x.a=x.c --delete x.a
+usage "'x.a' is deleted twice" edit "$c" --delete x.a --delete x.a
+usage "'x.a' is set twice" edit "$c" --set x.a=int:1 --set x.a=int:2
+usage "'tokenizer.chat_template' is set twice" edit "$c" --set tokenizer.chat_template=str:x --template "$work/t.jinja"
+usage "'tokenizer.chat_template' is set too" edit "$c" --rename x.a=tokenizer.chat_template --template "$work/t.jinja"
+usage "has a 'x.b' already" edit "$c" --rename x.a=x.b --rename x.b=x.a
+usage "has a 'x.a' already" edit "$c" --rename x.a=x.a
+usage "'z.weight' would be the name of two" edit "$c" --rename blk.0.attn_q.weight=z.weight --rename blk.0.attn_k.weight=z.weight
+usage "'blk.0.attn_q.weight' is renamed twice" edit "$c" --rename blk.0.attn_q.weight=y --rename blk.0.attn_q.weight=z
+[ "$(cksum <"$c")" = "$before_c" ] || bad 'the file was changed'
+infer edit "$c" --delete x.b --rename x.a=x.b
+status 0
+shows "$c" '^  x.b +u32 1$'
 
 begin delete_and_rename
 usage 'could not be opened afterwards: ' edit "$work/e.gguf" --rename token_embd.weight=other.weight -o "$work/f.gguf"
@@ -158,6 +203,25 @@ status 0
 shows "$work/n.gguf" '^  general.name +string "N"$'
 "$INFER" edit "$m" --set a=int:1 -o - </dev/null >"$work/piped.gguf"
 cmp -s "$work/piped.gguf" "$work/e.gguf" || bad 'other bytes on standard output'
+
+begin edits_at_once_are_all_kept
+cp "$m" "$work/n.gguf"
+for i in 1 2 3 4 5 6; do
+    "$INFER" edit "$work/n.gguf" --set "at.once.$i=int:$i" </dev/null 2>"$work/err.$i" &
+done
+wait
+infer inspect "$work/n.gguf" --metadata
+for i in 1 2 3 4 5 6; do
+    out_like "^  at.once.$i +u32 $i\$"
+    grep -v 'waits for another process' "$work/err.$i" && bad "edit $i says $(cat "$work/err.$i")"
+done
+
+begin a_file_with_hard_links_is_not_separated
+ln "$work/n.gguf" "$work/hard.gguf"
+usage 'n.gguf: has 2 names .hard links.' edit "$work/n.gguf" --set a=int:1
+infer edit "$work/n.gguf" --set a=int:1 -o "$work/o.gguf"
+status 0
+rm "$work/hard.gguf"
 
 begin a_split_model_is_edited_in_its_first_part
 infer split "$m" "$work/p" --max-tensors 8

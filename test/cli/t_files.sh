@@ -80,7 +80,7 @@ err_line 'no model: give -m FILE or set INFER_MODEL, .*make run.*scripts/fetch-m
 err_line 'SmolLM2-135M-Instruct.Q4_1.gguf: '
 
 begin a_model_without_weights_can_be_inspected
-infer inspect "$work/empty_model.gguf"
+infer inspect -v "$work/empty_model.gguf"
 status 0
 err ''
 out_like 'general.architecture +string "llama"'
@@ -141,5 +141,47 @@ input=$work
 infer -m "$work/none.gguf" -f -
 status 2
 err_line 'standard input: cannot read: '
+
+# The file itself is named, not a key that it lacks.
+begin files_that_are_no_language_models
+if [ -x "$make_model" ]; then
+    "$make_model" "$work/a.gguf" vocab=320 >/dev/null
+    printf '1 2 3 4 5 6 7 8' >"$work/ids"
+    infer imatrix -m "$work/a.gguf" --ids "$work/ids" --no-bos -o "$work/i.gguf"
+    status 0
+    infer run -p x -m "$work/i.gguf"
+    status 3
+    err_line 'i.gguf: no language model: the file is an importance matrix'
+    if command -v python3 >/dev/null 2>&1; then
+        python3 - "$work" <<'PYTHON'
+import struct, sys
+def text(s): return struct.pack("<Q", len(s)) + s
+def key(name, value): return text(name) + struct.pack("<I", 8) + text(value)
+def write(name, *keys):
+    open(sys.argv[1] + "/" + name, "wb").write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + b"".join(keys))
+write("clip.gguf", key(b"general.architecture", b"clip"))
+write("whisper.gguf", key(b"general.architecture", b"whisper"))
+write("lora.gguf", key(b"general.architecture", b"llama"), key(b"general.type", b"adapter"))
+write("vocab.gguf", key(b"general.architecture", b"llama"), key(b"tokenizer.ggml.model", b"gpt2"))
+write("none.gguf", key(b"general.architecture", b"llama"))
+write("proj.gguf", key(b"general.architecture", b"llama"), key(b"general.type", b"mmproj"), key(b"tokenizer.ggml.model", b"gpt2"))
+open(sys.argv[1] + "/old.gguf", "wb").write(b"alggxxxxxxxxxxxxxxxxxxxxxxxxxx")
+PYTHON
+        for case in 'clip:an encoder for images' 'whisper:a model for recognizing speech' 'lora:an adapter .LoRA.' 'proj:the encoder for images' \
+            'vocab:a vocabulary without weights' 'none:metadata without weights'; do
+            for command in 'run -p x' 'logits -p x' 'score -p a --continuation b' 'perplexity -f README.md'; do
+                # shellcheck disable=SC2086
+                infer $command -m "$work/${case%%:*}.gguf"
+                status 3
+                err_line "${case%%:*}.gguf: no language model: the file is ${case#*:}"
+            done
+        done
+        infer run -p x -m "$work/old.gguf"
+        status 3
+        err_line 'this is a LoRA adapter in the format from before GGUF'
+    fi
+else
+    skip "$make_model is not built"
+fi
 
 finish

@@ -84,7 +84,7 @@ printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000
 printf '\001\000\000\000\000\000\000\000x\011\000\000\000\010\000\000\000' >>"$work/folder/0.gguf"
 printf '\200\226\230\000\000\000\000\000' >>"$work/folder/0.gguf"
 truncate -s 80000049 "$work/folder/0.gguf"
-infer inspect "$work/folder/0.gguf"
+infer inspect -v "$work/folder/0.gguf"
 status 0
 out_like 'string\[10000000\]'
 n=1
@@ -108,5 +108,42 @@ output=$work/full stopped logits $m -f "$work/page" -o -
 output=$work/full stopped edit "$work/m.gguf" --set a=int:1 -o -
 output=$work/full stopped merge "$work/p-00001-of-00002.gguf" -
 kill $reader
+
+# For process 1 of a container the kernel ignores the default action of a signal.
+begin a_first_process_ends_by_signals
+first() { # NUMBER ARGS..: runs the program as process 1 and sends it the signal
+    number=$1 n=0
+    shift
+    env --default-signal=INT unshare --user --pid --fork --kill-child "$INFER" "$@" \
+        <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
+    pid=$! last="$*, process 1, signal $number"
+    sleep 0.4
+    child=$(cat /proc/$pid/task/$pid/children 2>"$work/said")
+    kill -"$number" $child 2>"$work/said" || bad "infer $last: ended before it"
+    while [ $n -lt 200 ] && kill -0 $child 2>"$work/said"; do
+        sleep 0.05
+        n=$((n + 1))
+    done
+    [ $n -lt 200 ] || bad "infer $last: still there after 10 seconds"
+    kill -KILL $pid 2>"$work/said"
+    wait $pid
+    code=$?
+    status $((128 + number))
+    err ''
+}
+if unshare --user --pid --fork true 2>"$work/said"; then
+    # shellcheck disable=SC2086
+    for number in 15 1 2; do
+        first $number run $m -p x -n 100000 -c 100000 --ignore-eos
+        input=$work/rows first $number batch $m -c 100000
+        input=$work/rows first $number chat $m --template chatml -c 100000 -n 90000 --ignore-eos
+        first $number perplexity $m -f "$work/page"
+        first $number quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
+        [ ! -e "$work/q.gguf" ] || bad "$last: left q.gguf"
+        first $number tokenize -m "$work/m.gguf" -f "$work/silent"
+    done
+else
+    skip 'no namespace of processes here'
+fi
 
 finish

@@ -41,7 +41,7 @@ out_like '"ids":\[7042,30,198,198,'
 infer -p "$france" -n 6 --temp 0 --json --logprobs 3 --token-ids
 valid run.schema.json
 out_like '"prompt_ids":\[504,3575,282,4649,314\],"ids":\[7042,30,198,198,'
-out_like '"logprobs":\[\{"id":7042,"text":" Paris","logprob":-0\.3[0-9]+,"top":\[\{"id":7042,'
+out_like '"logprobs":\[\{"id":7042,"text":" Paris","logprob":-0\.3[0-9]+,"bytes":\[32,80,97,114,105,115\],"top":\[\{"id":7042,'
 infer -p "$france" -n 6 --temp 0 --json --logprobs 0
 valid run.schema.json
 ! grep -q '"top"' "$work/out" || bad 'alternatives without --logprobs'
@@ -92,6 +92,7 @@ valid run.schema.json
 out_like '"tokens":3,"text":"(\\ufffd|�)+"'
 infer -p x -n 3 --temp 0 --jsonl --logprobs 1 -l "$byte+1000"
 valid run-event.schema.json
+out_like '"id":'"$byte"',"text":"","logprob":[-0-9.]*,"bytes":\[195\],"top":\[\{"id":[0-9]*,"text":"[^"]*","logprob":[-0-9.]*,"bytes":\[[0-9,]*\]\}\]'
 infer -p x -n 2 --temp 0 --jsonl --ignore-eos --logprobs 1000
 valid run-event.schema.json
 

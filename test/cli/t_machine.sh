@@ -93,8 +93,10 @@ echo text >"$work/folder/notes.txt"
 touch "$work/folder/x-00002-of-00003.gguf"
 infer models "$work/folder"
 status 0
-out_like 'unusable: not a GGUF file.*bad.gguf'
-[ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line a model'
+out "  NAME  ARCHITECTURE  TYPE    SIZE  WEIGHTS  CONTEXT  DATE
+  bad                       0.0 MB                    $(date -r "$work/folder/bad.gguf" +%Y-%m-%d)
+    unusable: not a GGUF file: it does not begin with \"GGUF\" (at byte 0)
+1 model, 0.0 MB in $work/folder\n"
 infer models --json "$work/folder"
 is_json '.[0].error and (length == 1)'
 if [ -n "$MODEL" ]; then
@@ -102,9 +104,18 @@ if [ -n "$MODEL" ]; then
     ln -s "$MODEL" "$work/.local/share/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf"
     infer models
     err ''
-    out_like '^\* llama +Q4_1 +98.4 MB +135 M weights +context 8192 '
+    day=$(date -r "$MODEL" +%Y-%m-%d)
+    out "  NAME                        ARCHITECTURE  TYPE     SIZE  WEIGHTS  CONTEXT  DATE
+* SmolLM2-135M-Instruct.Q4_1  llama         Q4_1  98.4 MB    135 M     8192  $day
+1 model, 98.4 MB in $work/.local/share/infer/models\n"
+    if terminals; then # a line fits the terminal
+        last='models (on a terminal of 60 columns)'
+        python3 test/cli/terminal.py "$work/shown" size:60 wait:"in " -- sh -c 'sleep 0.3; exec "$0" models' "$INFER"
+        tr -d '\r' <"$work/shown" >"$work/out"
+        out_like "^\* SmolLM2-135M-Instruct.Q4_1  Q4_1  98.4 MB  $day$"
+    fi
     infer models --json
-    is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192'
+    is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192 and .modified > 1e9'
 fi
 
 begin a_model_that_cannot_run_has_an_error # and no recommendations on speed
@@ -131,10 +142,11 @@ PYTHON
             "$work/out" >"$work/judged" || bad "$file: run says '$said', models $(cat "$work/out")"
         infer doctor -m "$work/other/$file.gguf" --json -t 1
         status 0
-        is_json '.model.error != null and .model.weight_bytes == 0 and (.advice | all(test("a token reads|free memory") | not))'
+        is_json '.model.error != null and .model.weight_bytes == null and (.advice | all(test("a token reads|free memory") | not))'
     done
     infer models "$work/other"
-    out_like '^  unusable: general.architecture: .*nonsu. is not supported .*  .*other.gguf$'
+    out_like '^  other  .* [0-9-]{10}$'
+    out_like '^    unusable: general.architecture: .*nonsu. is not supported '
 else
     skip 'no jq or tool_make_model'
 fi
@@ -209,7 +221,7 @@ export INFER_MODEL
 infer run -p x
 err_line 'beta-1b.gguf: not a GGUF file'
 infer models
-out_like '^\* .*beta-1b.gguf$'
+out_like '^\* beta-1b  '
 unset INFER_MODEL
 (
     cd "$work" || exit
@@ -237,5 +249,55 @@ infer doctor --threads 1
 out_like '^level +scalar: '
 unset INFER_ISA
 usage "'fast' is none of" doctor --isa fast
+
+# In a mount namespace, where other folders can stand in for /proc and /sys. elsewhere COMMANDS...
+elsewhere() {
+    INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
+    code=$? last="in a namespace: $1"
+}
+begin what_the_system_does_not_tell_is_not_known
+"$make_model" "$work/m.gguf" vocab=512 ctx=65536 heads=8 kv_heads=8 >/dev/null
+if unshare -m true 2>"$work/said"; then
+    without='mount -t tmpfs none /sys && mount -t tmpfs none /proc && "$INFER"'
+    elsewhere "$without"' doctor -m "$work/m.gguf" -t 1'
+    status 0
+    for line in 'processor +not known' 'features +not known' 'threads .*CPU quota not known' 'clock +governor not known' \
+        'memory +free memory not known, limits not known' 'huge pages +not known'; do
+        out_like "^$line"
+    done
+    elsewhere "$without"' doctor -m "$work/m.gguf" -t 1 --json'
+    is_json '.cpu.name == null and .cpu.features == null and .memory.total == null and .memory.free == null'
+    elsewhere "$without"' run --plan -m "$work/m.gguf" -t 1'
+    status 0
+    out_like '^program +not known'
+    out_like '^total .*without the program; free memory not known'
+    elsewhere "$without"' run --plan -m "$work/m.gguf" -t 1 --json'
+    is_json '.bytes.program == null and .bytes.total == null and .free == null and .fits == null'
+else
+    skip 'no mount namespaces'
+fi
+
+begin defaults_are_sized_by_the_limit_of_the_container
+if unshare -m true 2>"$work/said"; then
+    printf '{"prompt":"a"}\n' >"$work/lines"
+    infer run --plan -c 4096 -m "$work/m.gguf" -t 1 --json
+    cache=$(sed 's/.*"cache":\([0-9]*\).*/\1/' "$work/out")
+    for version in 1 2; do
+        # Half of the limit is ten and a half caches: 8 for texts and 2 for beginnings.
+        if [ $version = 1 ]; then
+            files="mkdir -p /sys/fs/cgroup/memory && echo $((cache * 21)) >/sys/fs/cgroup/memory/memory.limit_in_bytes"
+        else
+            files="echo $((cache * 21)) >/sys/fs/cgroup/memory.max"
+        fi
+        grep -q "$([ $version = 1 ] && echo ':memory:' || echo '^0::')" /proc/self/cgroup || continue
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" batch -m "$work/m.gguf" -c 4096 -n 1 -t 1 -v <"$work/lines"'
+        status 0
+        like "$work/err" '^infer: 8 texts together'
+        elsewhere "mount -t tmpfs none /sys/fs/cgroup && $files && "'"$INFER" run --plan -m "$work/m.gguf" -t 1 --json'
+        out_like "\"free\":$((cache * 21)),"
+    done
+else
+    skip 'no mount namespaces'
+fi
 
 finish

@@ -124,12 +124,21 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     memory inspect yes inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
+    memory quantize_types yes quantize "$work/m.gguf" - Q4_0 -t 1 --tensor-type 'ffn_(up|down)=Q8_0' --tensor-type attn_q=F16
+    memory quantize_dry_run yes quantize "$work/m.gguf" Q4_K_M --dry-run --tensor-type ffn_up=Q8_0 --output-type Q6_K
+    memory inspect_json yes inspect "$work/m.gguf" --json
     memory split yes split "$work/m.gguf" "$work/p" --max-tensors 10
     memory merge yes merge "$work/p-00002-of-00003.gguf" -
+    memory merge_dry_run yes merge "$work/p-00002-of-00003.gguf" --dry-run
+    memory quantize_parts yes quantize "$work/p-00001-of-00003.gguf" "$work/k" Q8_0 -t 1 --keep-split
+    memory edit_names yes edit "$work/m.gguf" -o - --rename general.name=general.title --set b=int:1
+    cp "$work/m.gguf" "$work/in_place.gguf"
+    memory edit_in_place yes edit "$work/in_place.gguf" --set general.name=Another
     memory edit yes edit "$work/m.gguf" -o - --set a=int:1 --set "b=str[]:[\"x\",\"y\"]" --delete general.name --template "$work/template.jinja"
     usual=1
     memory diff yes diff "$work/m.gguf" "$work/other.gguf" -t 1
     usual=0
+    memory verify_sum yes verify "$work/p-00001-of-00003.gguf" -t 1 --sha256 "$(sha256sum "$work/p-00001-of-00003.gguf" | cut -d ' ' -f 1)"
     memory verify yes verify "$work/m.gguf" --hash --json -t 1
     memory imatrix yes imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     memory quantize_imatrix yes quantize "$work/m.gguf" - IQ3_XS -t 1 --imatrix "$work/imatrix.gguf"
@@ -142,7 +151,9 @@ memory() { # NAME EXACT COMMAND ARGS...
     given=$work/lines
     memory chat_cache yes chat --commands $m --template chatml -n 2 --cache "$work/cache"
     given=
-    memory cache no cache --cache "$work/cache" --json
+    for entry in "$work/cache"/*; do touch -d '5 days ago' "$entry"; done # the same age in every run
+    memory cache yes cache --cache "$work/cache"
+    memory cache_json no cache --cache "$work/cache" --json
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'
@@ -151,6 +162,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory man yes man
     memory completion yes completion bash
     memory help yes help run
+    memory completion_zsh yes completion zsh
+    memory completion_fish yes completion fish
     memory version yes version --json
 }
 # Each run measures this machine for a second.
@@ -170,5 +183,30 @@ for at in 1 2 3; do
     err_like ", $at threads"
     cmp -s "$work/out" "$work/right" || bad "infer $last: other logits"
 done
+
+# A limit that may be raised is raised, also for threads; otherwise one line says so.
+begin a_small_stack_is_raised_or_named
+for command in "run $m -p x -n 2" "run -m $work/m.gguf -t 3 -p x -n 20 --json-schema $work/schema.json" "score $m -p a --continuation b" \
+    "quantize $work/m.gguf - Q3_K"; do
+    # shellcheck disable=SC2086
+    infer $command
+    cp "$work/out" "$work/right"
+    # shellcheck disable=SC2086
+    (ulimit -S -s 64; exec "$INFER" $command) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last="$command with a stack of 64 kB"
+    status 0
+    cmp -s "$work/out" "$work/right" || bad "$command: other output"
+done
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >"$work/said" && setpriv --bounding-set -sys_resource true 2>"$work/said"; then
+    (ulimit -s 64; exec setpriv --bounding-set -sys_resource --inh-caps -sys_resource "$INFER" version) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last='version with a hard limit of 64 kB'
+    status 4
+    err_line 'the stack is limited to 64 kB .ulimit -s.: 512 kB are needed'
+elif [ "$(id -u)" -ne 0 ]; then
+    (ulimit -s 64; exec "$INFER" version) </dev/null >"$work/out" 2>"$work/err"
+    code=$? last='version with a hard limit of 64 kB'
+    status 4
+    err_line 'the stack is limited to 64 kB .ulimit -s.: 512 kB are needed'
+fi
 
 finish

@@ -38,7 +38,10 @@ logits given plain --override-kv llama.rope.scaling.type=str:yarn \
     --override-kv llama.rope.scaling.original_context_length=int:60
 logits yarn yarn
 equal given yarn
-logits given plain --override-kv nobody.reads.this=bool:true
+usage "override-kv: 'nobody.reads.this': the file has no such key" run -m "$work/plain.gguf" -p x --override-kv nobody.reads.this=bool:true
+usage "override-kv: 'llama.contxt_length'" logits -m "$work/plain.gguf" -p x --override-kv llama.contxt_length=int:9
+usage "override-kv: 'tokenizer.ggml.add_boss_token'" run -m "$work/plain.gguf" -p x --override-kv tokenizer.ggml.add_boss_token=bool:true
+logits given plain --override-kv general.name=str:x
 equal given plain
 
 begin an_override_that_is_none

@@ -40,6 +40,28 @@ infer run -m . -p x
 status 3
 err_line '\.: this is a directory, and no model of that name in '
 
+begin the_short_name_of_a_split_model_is_exact
+fill s-00001-of-00002.gguf s-00002-of-00002.gguf s-more.gguf
+infer -p x -m s
+status 3
+err_line '/s-0000[12]-of-00002.gguf: '
+
+begin a_lone_model_is_the_default
+fill only-Q8_0.gguf
+infer -p x
+status 3
+err_line '/only-Q8_0.gguf: '
+infer models
+out_like '^\* only-Q8_0 '
+fill a.gguf s-00001-of-00002.gguf s-00002-of-00002.gguf
+infer -p x
+status 3
+err_line '^infer: no model: give -m NAME or set INFER_MODEL; there are: a.gguf, s-00001-of-00002.gguf$'
+fill
+infer -p x
+status 3
+err_line '/SmolLM2-135M-Instruct.Q4_1.gguf: no model: give -m FILE or set INFER_MODEL, or fetch'
+
 begin a_file_of_the_name_wins
 printf 'no model' >"$work/beta"
 infer inspect beta
@@ -80,16 +102,32 @@ status 0
 holds s2.gguf
 
 begin remove_takes_what_a_pull_has_left
-fill x.gguf.part x.gguf.part.state other.gguf.part
+left() { # NAME..: a pull has left a part of it
+    for name; do
+        cp "$work/empty" "$models/$name.part"
+        printf 'infer pull 1\n' >"$models/$name.part.state"
+    done
+}
+fill
+left x.gguf
+cp "$work/empty" "$models/other.gguf.part"
 infer models --remove x
 status 0
 out "$models/x.gguf.part\n$models/x.gguf.part.state\n"
 holds other.gguf.part
-fill x.gguf x.gguf.part other.gguf.part
+fill x.gguf other.gguf.part
+left x.gguf
+printf 'infer origin 1\n' >"$models/x.gguf.origin"
 infer models --remove x
 status 0
-out "$models/x.gguf\n$models/x.gguf.part\n"
-fill s-00002-of-00003.gguf s-00003-of-00003.gguf.part s-00003-of-00003.gguf.part.state other.gguf.part
+out "$models/x.gguf\n$models/x.gguf.part\n$models/x.gguf.part.state\n$models/x.gguf.origin\n"
+fill x.gguf x.gguf.part x.gguf.part.state x.gguf.origin # of another program
+infer models --remove x
+status 0
+out "$models/x.gguf\n"
+holds x.gguf.origin x.gguf.part x.gguf.part.state
+fill s-00002-of-00003.gguf other.gguf.part
+left s-00003-of-00003.gguf
 infer models --remove s-00002-of-00003 # no model's name
 status 3
 infer models --remove s-00001-of-00003.gguf

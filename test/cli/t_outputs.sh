@@ -50,6 +50,37 @@ status 2
 err_line 'standard output: is the input too'
 untouched
 
+begin outputs_are_tried_before_the_work
+mkdir "$work/folder"
+"$make_model" "$work/split.gguf" layers=2 vocab=320 >/dev/null
+mkdir "$work/taken-00003-of-00003.gguf"
+n=$("$INFER" inspect "$work/split.gguf" --tensors --json | grep -c '^{"name":')
+infer split "$work/split.gguf" "$work/s" --max-tensors $(((n + 2) / 3))
+for out in "$work/none/x" "$work/folder" /proc/x; do
+    for what in "imatrix -m $work/m.gguf -f $work/text --chunk 8 -v -o" "logits -m $work/m.gguf --ids 1,2,3 -o" \
+        "perplexity -m $work/m.gguf -f $work/text --chunk 8 -v --save-logits" "bench -m $work/m.gguf -p 1 -n 1 -r 1 --svg" \
+        "merge $work/s-00001-of-00003.gguf" "edit $work/m.gguf --set a=int:1 -o" "quantize --pure $work/m.gguf"; do
+        case $what in quantize*) what="$what $out Q8_0" ;; *) what="$what $out" ;; esac
+        # shellcheck disable=SC2086
+        infer $what
+        status 1
+        out ''
+        tail -n 1 "$work/err" | grep -q 'cannot write: ' || bad "infer $last: $(cat "$work/err")"
+        grep -q 'chunk 1 of' "$work/err" && bad "infer $last: after the first chunk"
+    done
+done
+infer split "$work/split.gguf" "$work/taken" --max-tensors $(((n + 2) / 3))
+status 1
+err_line 'taken-00003-of-00003.gguf: cannot write: Is a directory'
+[ "$(ls -d "$work"/taken-*)" = "$work/taken-00003-of-00003.gguf" ] || bad 'parts are left'
+mkfifo "$work/pipe" # not opened before its reader is there
+cat "$work/pipe" >"$work/piped" &
+infer imatrix -m "$work/m.gguf" -f "$work/text" --chunk 8 -o "$work/pipe"
+status 0
+wait $!
+infer imatrix -m "$work/m.gguf" -f "$work/text" --chunk 8 -o "$work/i.gguf"
+cmp -s "$work/piped" "$work/i.gguf" || bad 'other bytes through a pipe'
+
 begin what_was_read_whole_may_be_saved_again
 printf '[{"role":"user","content":"hi"}]' >"$work/talk.json"
 printf '/save %s\n' "$work/talk.json" >"$work/lines"
@@ -84,6 +115,28 @@ cmp -s "$work/right.bin" "$work/new_target" || bad 'a link to nothing was not fo
     err_line 'target: cannot write: Permission denied'
 }
 nothing_left
+
+begin what_replaces_a_file_is_on_the_disk_first
+library=${INFER%/*}/test/fail_alloc.so
+if [ -r "$library" ]; then
+    printf '1 2 3 4' >"$work/ids"
+    for what in "quantize $work/m.gguf $work/sync Q8_0" "logits -m $work/m.gguf --ids 1,2,3 -o $work/sync" \
+        "edit $work/m.gguf --set a=int:1 -o $work/sync" "imatrix -m $work/m.gguf --ids $work/ids --no-bos -o $work/sync"; do
+        rm -f "$work/sync"
+        # shellcheck disable=SC2086
+        FAIL_SYNC=1 LD_PRELOAD=$library infer $what # nothing to lose: not synced
+        status 0
+        printf old >"$work/sync"
+        # shellcheck disable=SC2086
+        FAIL_SYNC=1 LD_PRELOAD=$library infer $what
+        status 1
+        err_line 'sync: cannot write: Input/output error'
+        [ "$(cat "$work/sync")" = old ] || bad "$what: the old file is gone"
+    done
+    nothing_left
+else
+    skip 'the library is not built'
+fi
 
 begin pipes_devices_and_standard_output_are_written_in_place
 mkfifo "$work/fifo"
@@ -159,5 +212,18 @@ limited quantize "$work/big.gguf" "$work/result" Q6_K
 status 1
 err_line 'File too large'
 nothing_left
+
+begin an_output_may_be_the_pipe_of_a_shell # >(..)
+if command -v bash >/dev/null; then
+    bash -c '"$0" logits -m "$1" --ids "1 2 3" -o >(wc -c >"$2"; : >"$2.done") 2>&1' "$INFER" "$work/m.gguf" "$work/bytes" >"$work/err"
+    code=$? last='logits -o >(..)'
+    status 0
+    err ''
+    n=0
+    until [ -e "$work/bytes.done" ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+    [ "$(cat "$work/bytes")" -gt 1000 ] || bad "the pipe got $(cat "$work/bytes") bytes"
+else
+    skip 'no bash here'
+fi
 
 finish

@@ -12,7 +12,7 @@ if grep -q 'without libcurl\|libcurl cannot be loaded' "$work/err"; then
     exit 0
 fi
 
-unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN HF_TOKEN_PATH HF_HOME HF_ENDPOINT
 mkdir "$work/hub"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
     -keyout "$work/hub/key.pem" -out "$work/hub/cert.pem" 2>/dev/null &&
@@ -44,7 +44,7 @@ got() { # the file is MODEL of the hub: NAME MODEL
     status 0
     err ''
     cmp -s "$models/$1" "$work/hub/$2.gguf" || bad "infer $last: $1 is not $2"
-    holds "$1"
+    holds "$1" "$1.origin"
 }
 refused() { # STATUS REGEX LEFT..
     status "$1"
@@ -67,17 +67,116 @@ asked '^main GET /u/plain/resolve/main/m-Q4_K_M.gguf range=bytes=0-0 '
 infer inspect m-q4_k_m # all commands find it by name
 status 0
 
-begin one_that_is_there_is_not_fetched_again
+begin one_that_is_there_needs_no_network
+there() { # FILE ARGS..: its path is printed, and no server asked
+    : >"$work/hub/log"
+    file=$1
+    shift
+    infer pull "$@"
+    status 0
+    out "$models/$file\n"
+    err ''
+    [ ! -s "$work/hub/log" ] || bad "infer $last: asked $(cat "$work/hub/log")"
+}
+for name in u/plain "$here/u/plain" "$here/u/plain/tree/main" "${here#*//}/u/plain"; do there m-Q4_K_M.gguf "$name"; done
+pull u/plain:q4_k_m
+for name in u/plain:Q4_K_M u/plain@main:q4_k_m u/plain:m-Q4_K_M.gguf http://127.0.0.1:1/u/plain/blob/main/m-Q4_K_M.gguf?x=1#y; do
+    there m-Q4_K_M.gguf "$name" --hub http://127.0.0.1:1
+done
+there m-Q4_K_M.gguf u/plain # the hub would choose this one
+pull u/several:Q6_K
+infer pull u/several # the hub decides which file that is
+asked '/api/models/u/several/tree/main'
+pull u/split:q8
+there s-00001-of-00003.gguf u/split:q8
+touch "$models/s-00002-of-00003.gguf" # may have another content: its sum is compared
 : >"$work/hub/log"
-infer pull u/plain
-got m-Q4_K_M.gguf model
-[ "$(wc -l <"$work/hub/log")" -eq 1 ] || bad "asked again: $(cat "$work/hub/log")"
+infer pull u/split:q8
+status 0
+asked '/api/models/u/split/'
+there s-00001-of-00003.gguf u/split:q8
+rm "$models/s-00003-of-00003.gguf"
+infer pull u/split:q8
+status 0
+[ -e "$models/s-00003-of-00003.gguf" ] || bad 'a part is missing'
+pull "$here/cdn/plain/file.gguf?key=secret"
+there file.gguf "$here/cdn/plain/file.gguf"
+grep -q secret "$models/file.gguf.origin" && bad 'the record has a secret'
+mv "$models/file.gguf" "$work/other.gguf"
+ln -s "$work/other.gguf" "$models/linked.gguf.origin"
+: >"$models/linked.gguf"
+infer pull "$here/cdn/plain/file.gguf" --as linked.gguf # a record is not read or written through a link
+refused 1 'linked.gguf: is there already: ' file.gguf.origin linked.gguf linked.gguf.origin
+cmp -s "$work/other.gguf" "$work/hub/model.gguf" || bad 'written through a link'
+
+begin another_file_of_the_name_is_an_error
+pull u/plain
 printf 'x' >"$models/m-Q4_K_M.gguf"
 infer pull u/plain
-refused 1 'm-Q4_K_M.gguf: is there already, and is another file: remove it \(infer models --remove\)' m-Q4_K_M.gguf
+refused 1 'm-Q4_K_M.gguf: is there already, and is another file: remove it \(infer models --remove\)' \
+    m-Q4_K_M.gguf m-Q4_K_M.gguf.origin
 infer pull u/plain --as mine.gguf
 status 0
 out "$models/mine.gguf\n"
+infer models --remove mine
+out "$models/mine.gguf\n$models/mine.gguf.origin\n"
+
+begin a_model_is_used_by_the_name_of_the_pull
+pull u/plain:q4_k_m
+for name in u/plain u/plain:Q4_K_M hf.example/u/plain https://hf.example/u/plain/blob/main/m-Q4_K_M.gguf m-q4; do
+    infer inspect "$name"
+    status 0
+    err ''
+done
+infer inspect u/plain:Q8_0
+status 3
+err_line 'u/plain:Q8_0: there is no such file, and no model of that name has been pulled: .infer pull u/plain:Q8_0.'
+infer run -p x -m hf.example/u/none
+status 3
+err_line 'hf.example/u/none: .*: .infer pull u/none.$'
+for name in hf.example/u/none/blob/main/x.gguf https://hf.example/u/none/blob/main/x.gguf; do
+    infer run -p x -m "$name"
+    status 3
+    err_line 'no model of that name has been pulled: .infer pull u/none:x.gguf.$'
+done
+infer run -p x -m dir/none.gguf
+err_line 'dir/none.gguf: cannot open: No such file'
+infer pull u/several:Q6_K
+status 0
+infer pull u/several:Q4_0
+infer inspect u/several
+status 3
+err_line 'u/several: several files came from it: m-(Q4_0|q6_k).gguf, m-(Q4_0|q6_k).gguf'
+infer run -p x -m ''
+status 3
+err_line 'the name of the model is empty'
+
+begin revisions_are_named
+pull u/plain@v1.0
+got m-Q4_K_M.gguf model
+asked '^main GET /api/models/u/plain/tree/v1.0\?recursive=1 '
+asked '^main GET /u/plain/resolve/v1.0/m-Q4_K_M.gguf '
+pull u/several@refs/pr/1:q6_k
+asked '^main GET /api/models/u/several/tree/refs%2Fpr%2F1\?'
+asked '^main GET /u/several/resolve/refs%2Fpr%2F1/sub/m-q6_k.gguf '
+pull "$here/u/several/blob/refs%2Fpr%2F1/sub/m-q6_k.gguf"
+got m-q6_k.gguf small
+asked '^main GET /u/several/resolve/refs%2Fpr%2F1/sub/m-q6_k.gguf '
+
+begin addresses_of_pages_are_understood_or_named
+for name in "$here/u/plain" "$here/u/plain/" "${here#*//}/u/plain:Q4_K_M" "$here/u/plain/tree/main" \
+    "$here/u/plain?library=x" "$here/u/plain/blob/main/m-Q4_K_M.gguf" "$here/u/plain/resolve/main/m-Q4_K_M.gguf"; do
+    pull "$name"
+    got m-Q4_K_M.gguf model
+done
+for name in hf.example/u/r:Q8_0 https://hf.example/u/r:Q8_0 https://hf.example/u/r/blob/main/x-Q8_0.gguf; do
+    pull "$name"
+    refused 2 ': not an address of the hub or of a .gguf file; for a model of the hub write u/r:(x-)?Q8_0(.gguf)?$'
+done
+pull "$other/x/model.bin"
+refused 2 'for a model of the hub write x/model.bin$'
+pull "$other/x/"
+refused 2 'for a model of the hub write USER/REPO\[@REVISION\]\[:QUANT\]$'
 
 begin what_breaks_off_goes_on_where_it_was
 pull u/break
@@ -90,6 +189,16 @@ pull u/norange_break
 got m-Q4_K_M.gguf model
 pull u/once500
 got m-Q4_K_M.gguf model
+pull u/once416
+got m-Q4_K_M.gguf model
+pull u/never --retries 1
+refused 1 'answered with status 416'
+for fault in cut early; do # what is not kept is no progress
+    pull u/$fault --retries 2
+    status 1
+    err_line 'transfer closed with [0-9]+ bytes remaining'
+    [ "$(grep -c "resolve/main/m-Q4_K_M.gguf range=None" "$work/hub/log")" -eq 3 ] || bad "not three tries: $(cat "$work/hub/log")"
+done
 
 begin an_interrupted_pull_goes_on_in_the_next_call
 for signal in INT TERM KILL; do
@@ -116,6 +225,20 @@ sys.exit(p.wait() % 256)' $signal "$models" "$INFER" pull u/slow --connections 1
     got m-Q4_K_M.gguf model
     asked 'range=bytes=[45][0-9]{6}-5243007 if-range='
 done
+
+begin process_1_of_a_container_ends
+rm -rf "$models"
+if unshare --user --pid --fork true 2>/dev/null; then
+    unshare --user --pid --fork --kill-child "$INFER" pull u/slow --connections 1 >"$work/out" 2>"$work/err" &
+    pid=$! n=0 last='pull u/slow (process 1, TERM)'
+    until [ -s "$models/m-Q4_K_M.gguf.part.state" ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done
+    kill "$(cat /proc/$pid/task/$pid/children)"
+    wait $pid
+    code=$?
+    status 143
+else
+    skip 'no namespace of processes here'
+fi
 
 begin another_version_begins_anew
 pull u/short --retries 0 --connections 1
@@ -171,6 +294,14 @@ pull u/flood
 refused 1 'longer than 16 MiB'
 pull u/bighead
 refused 1 'the head of its answer is longer than 65536 bytes'
+for fault in longline longfile; do
+    pull u/$fault --retries 0
+    refused 1 '127.0.0.1: a line in the head of its answer is too long|larger than allowed'
+done
+pull u/bigpage
+got m-Q4_K_M.gguf model
+pull u/manyparts:00/s-00001-of-00900.gguf --retries 0
+refused 1 'it says that the file has'
 
 begin a_list_of_several_pages_is_read_to_its_end
 pull u/pages:s
@@ -230,7 +361,43 @@ grep -q 'token=yes' "$work/hub/log" && bad 'another host got the token'
 HF_TOKEN='hf secret'
 pull u/plain
 refused 2 '^infer: HF_TOKEN: is no token$'
-unset HF_TOKEN
+HF_TOKEN=hf_secret
+http_proxy=$other all_proxy=$other HTTP_PROXY=$other ALL_PROXY=$other
+export http_proxy all_proxy HTTP_PROXY ALL_PROXY
+pull u/private
+got m-Q4_K_M.gguf model
+grep -q 'http://' "$work/hub/log" && bad 'a proxy was asked'
+grep '^other' "$work/hub/log" | grep -q 'token=yes' && bad 'a proxy got the token'
+unset http_proxy all_proxy HTTP_PROXY ALL_PROXY HF_TOKEN
+
+# The file of the hub's own tools is for the hub itself, and not for one that --hub names.
+unset INFER_HUB
+HF_ENDPOINT=$here
+export HF_ENDPOINT
+mkdir -p "$work/.cache/huggingface" "$work/home"
+printf 'hf_secret\n' >"$work/.cache/huggingface/token"
+cp "$work/.cache/huggingface/token" "$work/home/token"
+pull u/private
+got m-Q4_K_M.gguf model
+asked '^main GET /u/private/.*token=yes$'
+pull u/private --hub "$here"
+refused 3 'no access \(status 401\)'
+grep -q 'token=yes' "$work/hub/log" && bad 'another hub got the token of the file'
+mv "$work/.cache/huggingface" "$work/cached"
+pull u/private
+refused 3 'no access \(status 401\)'
+for place in HF_HOME=$work/home HF_TOKEN_PATH=$work/home/token; do
+    export "${place?}"
+    pull u/private
+    got m-Q4_K_M.gguf model
+    unset "${place%%=*}"
+done
+printf 'no token\n' >"$work/home/token"
+HF_TOKEN_PATH=$work/home/token pull u/plain
+refused 2 'home/token: is no token'
+unset HF_ENDPOINT
+INFER_HUB=$here
+export INFER_HUB
 pull u/private
 refused 3 '127.0.0.1: no access \(status 401\): it does not exist, or needs a token \(HF_TOKEN\)'
 
@@ -285,13 +452,13 @@ begin a_split_model_comes_whole
 pull u/split:q8
 status 0
 out "$models/s-00001-of-00003.gguf\n"
-holds s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf
+holds s-00001-of-00003.gguf s-00001-of-00003.gguf.origin s-00002-of-00003.gguf s-00003-of-00003.gguf
 infer inspect s
 status 0
 out_like 't102 '
 pull "$here/u/split/resolve/main/q8/s-00001-of-00003.gguf?download=true"
 status 0
-holds s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf
+holds s-00001-of-00003.gguf s-00001-of-00003.gguf.origin s-00002-of-00003.gguf s-00003-of-00003.gguf
 sed -n 's|.*/\(s-0000.\)-of-.*|\1|p' "$work/hub/log" | uniq | tr '\n' ' ' >"$work/order" # -m finds the first, which is the last
 same "$work/order" 's-00002 s-00003 s-00001 '
 pull u/splitcut --retries 0 --connections 1
@@ -307,19 +474,21 @@ pull u/split --as x.gguf
 refused 2 '--as: is for one file, and this model has 3'
 
 begin names_from_the_network_stay_in_the_folder
-pull u/hostile
-refused 3 'u/hostile: the repository has no GGUF file'
-for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2%80%aex.gguf' model.bin .gguf ''; do
-    pull "$here/x/$name"
+for fault in hostile invisible; do
+    pull u/$fault
+    refused 3 "u/$fault: the repository has no GGUF file"
+done
+for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2%80%aex.gguf' '%d8%9cx.gguf' .gguf; do
+    pull "$other/x/$name"
     refused 2 'is not the name of a model file: give one that ends in .gguf \(--as NAME\)'
 done
 for name in ../x.gguf /tmp/x.gguf -x.gguf x x.bin ''; do
     pull u/plain --as "$name"
     refused 2 'is not the name of a model file'
 done
-for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x'; do
+for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x' u/r@ u/r@../x u/r@a..%2f 'u/r@x y'; do
     pull "$name"
-    refused 2 'is neither USER/REPO\[:QUANT\] nor an address'
+    refused 2 'is neither USER/REPO\[@REVISION\]\[:QUANT\] nor an address'
 done
 
 begin addresses_are_fetched_with_a_sum
@@ -328,6 +497,7 @@ pull "$here/cdn/plain/file.gguf?key=secret" --sha256 "$sum"
 got file.gguf model
 infer pull "$here/cdn/plain/file.gguf" --sha256 "$sum" # already present
 got file.gguf model
+rm "$models/file.gguf.origin"
 infer pull "$here/cdn/plain/file.gguf"
 refused 1 'file.gguf: is there already: ' file.gguf
 pull "$here/cdn/plain/file.gguf" --sha256 "$(echo "$sum" | tr '0-9a-f' '1-9a-f0')"
@@ -365,6 +535,36 @@ fi
 kill $first
 wait $first
 infer pull u/plain
+got m-Q4_K_M.gguf model
+
+begin what_others_have_prepared_is_not_continued
+pull u/short --retries 0 --connections 1
+for change in 'chmod 666' 'chmod 620' "ln $models/link" 'mv'; do
+    part=$models/m-Q4_K_M.gguf.part
+    rm -rf "$models" && mkdir -p "$models"
+    case $change in
+    chmod*) : >"$part" && $change "$part" ;;
+    ln*) : >"$part" && ln "$part" "$models/other" ;;
+    mv) : >"$part.state" && chmod 666 "$part.state" ;;
+    esac
+    ls -A "$models" | tr '\n' ' ' >"$work/before"
+    infer pull u/plain
+    status 1
+    out ''
+    err_line 'm-Q4_K_M.gguf.part(.state)?: belongs to another user, has another name, or others can write to it: remove it$'
+done
+for name in part part.state; do # of another program
+    rm -rf "$models" && mkdir -p "$models"
+    echo mine >"$models/m-Q4_K_M.gguf.$name"
+    infer pull u/plain
+    status 1
+    err_line "m-Q4_K_M.gguf.$name: was not written by .infer pull.: remove it, or give another name"
+    [ "$(cat "$models/m-Q4_K_M.gguf.$name")" = mine ] || bad "$name was changed"
+done
+rm -rf "$models"
+(umask 002 && exec "$INFER" pull u/short --retries 0 --connections 1 >"$work/out" 2>"$work/err" </dev/null)
+(umask 002 && exec "$INFER" pull u/plain >"$work/out" 2>"$work/err" </dev/null)
+code=$? last='pull (umask 002)'
 got m-Q4_K_M.gguf model
 
 begin a_full_disk_leaves_what_was_fetched

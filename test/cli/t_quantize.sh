@@ -129,7 +129,35 @@ infer quantize "$m" "$work/q.gguf" Q8_0
 status 0
 infer quantize "$work/q.gguf" COPY --dry-run
 out_like "^$sizes bytes, [0-9.]* bits per weight -> $sizes bytes, "
-usage 'quantize: missing argument' quantize "$m" Q8_0
+
+begin the_output_is_named_and_arguments_are_in_any_order
+mkdir "$work/names"
+infer quantize "$m" "$work/names/right" Q8_0
+infer quantize "$m" Q8_0 "$work/names/right2"
+status 0
+cmp -s "$work/names/right" "$work/names/right2" || bad 'IN TYPE OUT: other bytes'
+for name in m m-F16 m.bf16 m_Q4_K_M 7b-Q4_k_m m-00001-of-00001; do
+    cp "$m" "$work/names/$name.gguf"
+    to=$(echo "$name" | sed 's/-00001.*//; s/\([-._]\)\(F16\|bf16\|Q4_K_M\|Q4_k_m\)$/\1Q8_0/; /Q8_0/!s/$/-Q8_0/')
+    rm -f "$work/names/$to.gguf"
+    infer quantize "$work/names/$name.gguf" q8_0
+    status 0
+    out "$work/names/$to.gguf\n"
+    cmp -s "$work/names/right" "$work/names/$to.gguf" || bad "$name: other bytes"
+done
+usage 'm-Q8_0.gguf: exists: name the output' quantize "$work/names/m.gguf" Q8_0
+infer quantize "$work/names/m.gguf" "$work/names/Q4_0" Q8_0 # a name like a type
+status 0
+out ''
+cmp -s "$work/names/right" "$work/names/Q4_0" || bad 'an output called Q4_0: other bytes'
+usage "'Q99' is not a type" quantize "$work/names/m.gguf" Q99
+usage "'Q99' is not a type" quantize "$work/names/m.gguf" "$work/names/x" Q99
+
+begin patterns_that_match_nothing
+usage "tensor-type: 'blk.0.ffn_dwn=Q8_0' matches no tensor" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type 'blk.0.ffn_dwn=Q8_0'
+usage "tensor-type: 'attn_norm=Q8_0' matches no tensor that is converted" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type attn_norm=Q8_0
+usage "'blk.9=Q8_0' matches no" quantize "$m" Q4_0 --dry-run --tensor-type ffn_down=Q8_0 --tensor-type blk.9=Q8_0
+usage 'imatrix: given twice' quantize "$m" "$work/x.gguf" Q4_0 --imatrix a --imatrix b
 
 begin copy_converts_nothing
 infer quantize "$work/q.gguf" "$work/copy.gguf" COPY
@@ -221,6 +249,83 @@ if command -v python3 >/dev/null 2>&1; then
     n=$(sums "$work/ie.gguf" blk.0.ffn_down_exps.weight | tail -n 4 | awk '{ n += $1 } END { print n }')
     [ "$n" = 32 ] || bad "$n inputs of experts, not 2 for each of 16 tokens"
 fi
+
+# Old files have a tensor for each expert, at equal distances (one) or not (reversed: copied when the model is opened).
+begin imatrix_has_the_sums_of_every_expert_of_an_old_file
+if command -v python3 >/dev/null 2>&1; then
+    sizes='arch=llama type=F16 layers=2 embd=64 heads=4 kv_heads=2 head_dim=16 ff=96 vocab=512 ctx=64 experts=4 experts_used=2'
+    # shellcheck disable=SC2086
+    "$make_model" "$work/stacked.gguf" $sizes >/dev/null
+    infer imatrix -m "$work/stacked.gguf" --ids "$work/ids" --no-bos -o "$work/stacked.im" --chunk 8
+    for form in one reversed; do
+        # shellcheck disable=SC2086
+        "$make_model" "$work/$form.gguf" $sizes experts_as=$form >/dev/null
+        infer imatrix -m "$work/$form.gguf" --ids "$work/ids" --no-bos -o "$work/$form.im" --chunk 8
+        status 0
+        err ''
+        for matrix in ffn_up ffn_gate ffn_down; do
+            sums "$work/stacked.im" blk.1.${matrix}_exps.weight >"$work/all"
+            for e in 0 1 2 3; do sums "$work/$form.im" blk.1.$matrix.$e.weight >"$work/e$e"; done
+            { for e in 0 1 2 3; do sed '$d' "$work/e$e"; done; for e in 0 1 2 3; do tail -n 1 "$work/e$e"; done; } |
+                cmp -s - "$work/all" || bad "$form: other sums of $matrix than with stacked experts"
+        done
+        infer quantize "$work/$form.gguf" "$work/x.gguf" Q4_0 --imatrix "$work/$form.im"
+        status 0
+    done
+fi
+
+begin imatrix_of_several_texts_is_their_sum
+yes 'some words of a first text' | head -n 20 >"$work/first"
+yes 'and others, of a second one' | head -n 30 >"$work/second"
+if command -v python3 >/dev/null 2>&1; then
+    for text in first second; do
+        infer imatrix -m "$m" -f "$work/$text" -o "$work/$text.im" --chunk 32
+        status 0
+        sums "$work/$text.im" blk.1.ffn_down.weight >"$work/$text.sums"
+    done
+    infer imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/both.im" --chunk 32
+    status 0
+    err ''
+    sums "$work/both.im" blk.1.ffn_down.weight | paste "$work/first.sums" "$work/second.sums" - |
+        awk '{ d = $1 + $2 - $3; if (d > 1e-4 * $3 || d < -1e-4 * $3) exit 1 }' || bad 'not the sum'
+    infer inspect "$work/both.im" --metadata
+    out_like '^  imatrix.datasets +string\[2\] '
+    for chunks in 0 -1; do
+        infer imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/all.im" --chunk 32 --chunks $chunks
+        cmp -s "$work/both.im" "$work/all.im" || bad "--chunks $chunks: not all"
+    done
+    printf 'few' >"$work/few"
+    infer imatrix -m "$m" -f "$work/first" -f "$work/few" -o "$work/x.im" --chunk 32
+    status 0
+    err_line 'few has [0-9]+ tokens, less than a chunk: it is not read'
+    infer imatrix -m "$m" -f "$work/few" -f "$work/few" -o "$work/y.im" --chunk 32
+    status 2
+    err_like 'no text has a chunk of 32 tokens'
+    usage 'second: is the input too' imatrix -m "$m" -f "$work/first" -f "$work/second" -o "$work/second" --chunk 32
+    infer imatrix --combine "$work/first.im" --combine "$work/second.im" -o "$work/sum.im"
+    status 0
+    err ''
+    sums "$work/sum.im" blk.1.ffn_down.weight | paste "$work/first.sums" "$work/second.sums" - |
+        awk '{ d = $1 + $2 - $3; if (d > 1e-4 * $3 || d < -1e-4 * $3) exit 1 }' || bad 'combined: not the sum'
+    infer inspect "$work/sum.im" --metadata
+    "$INFER" inspect "$work/both.im" --metadata </dev/null | cmp -s - "$work/out" || bad 'combined: other metadata'
+    usage 'sum.im: is the input too' imatrix --combine "$work/sum.im" --combine "$work/first.im" -o "$work/sum.im"
+    usage 'm.gguf: not an importance matrix' imatrix --combine "$m" -o "$work/x.im"
+    usage 'ie.gguf: .* a matrix of another model|first.im: .* a matrix of another model' imatrix --combine "$work/ie.gguf" --combine "$work/first.im" -o "$work/x.im"
+else
+    skip 'no Python'
+fi
+
+begin matrices_without_an_entry_are_named
+"$make_model" "$work/rare.gguf" arch=llama type=F16 layers=1 embd=64 heads=4 kv_heads=2 head_dim=16 ff=96 vocab=512 ctx=64 \
+    experts=8 experts_used=1 experts_as=one >/dev/null
+printf '1 1 1 1' >"$work/same.ids"
+infer imatrix -m "$work/rare.gguf" --ids "$work/same.ids" --no-bos -o "$work/rare.im"
+status 0
+err_line 'matrices had no inputs and get no entry: blk.0.ffn_(gate|down|up).[0-7].weight, .*, \.\.\.$'
+infer quantize "$work/rare.gguf" "$work/x.gguf" Q4_0 --imatrix "$work/rare.im"
+status 0
+err_line 'rare.im: no entry for [0-9]+ matrices, which are encoded without: blk.0.ffn_.*, \.\.\.$'
 
 # like_reference TENSOR N_COUNTS SUM FIRST LAST COUNTS...: the sums of llama-imatrix for a tensor, within 1e-4.
 like_reference() {

@@ -63,6 +63,23 @@ closed verify "$work/large.gguf" --hash -t 2
 closed split "$work/large.gguf" "$work/p" --max-tensors 3
 rm -f "$work"/p-*
 
+# Of what the parent had open only the standard streams are left; an input may be one of the others.
+begin inherited_descriptors_are_closed
+exec 7>"$work/inherited" 9<"$work/page"
+# shellcheck disable=SC2086
+"$INFER" run $m -f /dev/fd/9 -n 100000 -c 200000 --ignore-eos </dev/null >"$work/out" 2>"$work/err" &
+pid=$! n=0 last='run -f /dev/fd/9'
+exec 7>&- 9<&-
+while [ $n -lt 100 ] && ! grep -q '^Seccomp:.*2' /proc/$pid/status; do
+    sleep 0.05
+    n=$((n + 1))
+done
+for fd in 7 9; do
+    case $(readlink /proc/$pid/fd/$fd) in */inherited | */page) bad "descriptor $fd is open" ;; esac
+done
+kill -KILL $pid 2>"$work/said" || bad "ended: $(cat "$work/err")"
+wait $pid 2>"$work/said"
+
 begin no_sandbox_keeps_all_rights
 # shellcheck disable=SC2086
 modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox

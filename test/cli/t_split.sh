@@ -91,6 +91,48 @@ usage 'split: missing argument' split "$m"
 usage "^infer: '$work/': parts need the beginning of a name, as in $work/part\$" split "$m" "$work/"
 usage "^infer: '': parts need the beginning of a name, as in part\$" split "$m" ''
 
+begin more_parts_than_a_model_can_have
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$work/many.gguf" <<'PYTHON'
+import struct, sys
+n, key, arch = 65536, b"general.architecture", b"none"
+head = b"GGUF" + struct.pack("<IQQ", 3, n, 1) + struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(arch)) + arch
+for i in range(n):
+    name = b"t%d" % i
+    head += struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 1, 0, 32 * i)
+open(sys.argv[1], "wb").write(head + bytes(-len(head) % 32 + 32 * n))
+PYTHON
+    usage 'max-tensors: needs more than 65535 parts' split "$work/many.gguf" "$work/many" --max-tensors 1
+    usage 'max-tensors: needs more than 65535 parts' split "$work/many.gguf" --dry-run --max-tensors 1
+    [ ! -e "$work/many-00001-of-65535.gguf" ] || bad 'a part was written'
+    rm "$work/many.gguf"
+else
+    skip 'no Python'
+fi
+
+begin all_parts_may_be_named # as a glob does
+infer split "$m" "$work/glob" --max-tensors 7
+infer merge "$work"/glob-0*.gguf "$work/b.gguf"
+status 0
+cmp -s "$m" "$work/b.gguf" || bad 'other bytes'
+cp "$last_part" "$work/foreign.gguf"
+usage 'foreign.gguf: is not a part of the model' merge "$work"/glob-0*.gguf "$work/foreign.gguf" "$work/x.gguf"
+usage 'is the input too' merge "$work"/glob-0*.gguf
+infer merge "$work"/glob-0*.gguf "$work/none.gguf" "$work/x.gguf"
+status 3
+err_line 'none.gguf: cannot open'
+usage 'merge: missing argument' merge "$work/glob-00001-of-$(printf %05d $count).gguf"
+infer merge "$last_part" --dry-run
+status 0
+out_like '^part 1: 7 tensors, [0-9]+ bytes$'
+out_like "^together: $n tensors, [0-9]+ bytes\$"
+[ "$(wc -l <"$work/out")" -eq $((count + 1)) ] || bad 'other lines'
+infer split "$m" --dry-run --max-tensors 7
+sed '$d' "$work/out" >"$work/plan" # the last part has its padding too
+infer merge "$last_part" "$work/x.gguf" --dry-run
+head -n $((count - 1)) "$work/out" | cmp -s - "$work/plan" || bad 'other parts than split plans'
+[ ! -e "$work/x.gguf" ] || bad 'a file was written'
+
 begin metadata_alone_in_the_first_part
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
@@ -147,6 +189,86 @@ infer merge "$work/o-00001-of-00002.gguf" "$work/b.gguf"
 status 3
 err_line "part 1 [(]from 0[)] according to the file's name, 0 in the file"
 usage 'm.gguf: is not a part of a split model' merge "$m" "$work/b.gguf"
+
+# set_is MODEL: the parts in set/ open as this model; none: they do not open.
+set_is() {
+    infer logits -m "$work/set/p-00001-of-00003.gguf" --ids '1 2 3' -o "$work/parts"
+    if [ "$1" = none ]; then
+        status 3
+        err_line 'split.id: part [23] is not of the same split'
+    else
+        status 0
+        cmp -s "$work/parts" "$work/$1.logits" || bad "$how: the parts are not those of $1"
+    fi
+}
+# replacing STATUS VARIABLE=VALUE...: splits another model onto the parts of m, with the library.
+replacing() {
+    want=$1
+    shift
+    how=$* last="split onto other parts ($*)"
+    rm -rf "$work/set"
+    mkdir "$work/set"
+    "$INFER" split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3)) </dev/null
+    env "$@" LD_PRELOAD="$library" "$INFER" split "$work/other.gguf" "$work/set/p" \
+        --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
+    code=$?
+    status "$want"
+    [ "$want" -eq 137 ] || [ "$(ls "$work/set" | wc -l)" -eq 3 ] || bad "$how: left $(ls "$work/set")"
+}
+begin parts_are_replaced_together
+library=${INFER%/*}/test/fail_alloc.so
+for model in m other; do
+    "$INFER" logits -m "$work/$model.gguf" --ids '1 2 3' -o "$work/$model.logits" </dev/null
+done
+if [ -r "$library" ]; then
+    for at in 1 2 3; do
+        to=FAIL_RENAME_TO=p-0000$at-of-00003.gguf
+        before=m
+        [ $at -eq 1 ] || before=none
+        replacing 1 $to
+        err_line 'cannot write: Permission denied'
+        set_is m
+        replacing 143 $to FAIL_RENAME_BY=15
+        set_is other
+        replacing 129 $to FAIL_RENAME_BY=1
+        set_is other
+        replacing 137 $to FAIL_RENAME_BY=9
+        set_is $before
+        replacing 1 $to FAIL_SWAP=1
+        set_is $before
+        replacing 143 $to FAIL_SWAP=1 FAIL_RENAME_BY=15
+        set_is other
+    done
+else
+    skip 'the library is not built'
+fi
+mkdir "$work/new"
+env FAIL_RENAME_TO=p-00002-of-00003.gguf LD_PRELOAD="$library" "$INFER" split "$m" "$work/new/p" \
+    --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
+code=$?
+status 1
+[ -z "$(ls "$work/new")" ] || bad "left $(ls "$work/new")"
+
+begin parts_without_an_id_open # those of other programs
+if command -v python3 >/dev/null 2>&1; then
+    infer split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3))
+    python3 - "$work/set/p-0000"*.gguf <<'PYTHON'
+import sys
+for name in sys.argv[1:]: # renames the key to one that is not read
+    data = open(name, "rb").read()
+    open(name, "wb").write(data.replace(b"split.id", b"split.ix", 1))
+PYTHON
+    set_is m
+    infer split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3))
+    python3 - "$work/set/p-00003-of-00003.gguf" <<'PYTHON'
+import sys
+data = open(sys.argv[1], "rb").read()
+open(sys.argv[1], "wb").write(data.replace(b"split.id", b"split.ix", 1))
+PYTHON
+    set_is none
+else
+    skip 'no Python'
+fi
 
 begin what_cannot_be_written_leaves_nothing
 mkdir "$work/full"

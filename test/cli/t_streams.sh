@@ -73,4 +73,15 @@ status 3
 if grep -q "$(printf '\033')" "$work/err"; then bad 'an escape code from a name'; fi
 err_line '.'
 
+begin bytes_of_names_are_told_apart # wherever an error names a file
+for byte in ff fe; do
+    name=$(printf "a\\x$byte")
+    for call in "-p x -m" "inspect" "tokenize -f" "score -f" "models" "-p x --json-schema" "-p x --grammar" "verify" \
+        "run --chat -p x --tools" "chat --messages" "check --regex a -f" "pull" "edit" "cache --cache"; do
+        # shellcheck disable=SC2086
+        infer $call "$work/$name"
+        err_like "a\\\\x$byte"
+    done
+done
+
 finish

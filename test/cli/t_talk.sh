@@ -295,7 +295,30 @@ if terminals; then
     person 'wait:>' 'size:30' 'send:x\r' 'wait:end' 'wait:>' 'sleep:0.3' 'send:\x04' --
     screen_like 'abcdefghijklmnopqrstuvwxyz0123456789 end$'
     unset INFER_CHOICES
+    INFER_REGEX='(seven words are on each line here ){200}end'
+    export INFER_REGEX
+    chat_options='-n 20000 -c 32768 --no-history'
+    person 'wait:>' 'size:30' 'send:x\r' 'wait:seven' 'wait:seven' 'size:60' 'wait:end' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    screen_like '^[a-z ]{41,60}$' # the width changed within the answer
+    grep -aEq '^[a-z ]{61}' "$work/screen" && bad 'a line is longer than the terminal'
+
+    begin terminal_typing_during_an_answer_is_the_next_line
+    person 'wait:>' 'size:60' 'send:x\r' 'wait:seven' 'send:ahead\r' 'wait:end' 'wait:end' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 4 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"ahead"' "$work/typed.json" || bad "typed: $(head -c 600 "$work/typed.json")"
+    [ "$(grep -ac ahead "$work/screen")" -eq 1 ] || bad "what was typed is in the answer: $(grep -a ahead "$work/screen" | cat -v)"
+    unset INFER_REGEX
     chat_options='-n 3 --no-history'
+
+    begin terminal_words_of_ollama
+    person 'wait:>' 'send:/?\r' 'wait:/undo' 'wait:>' 'send:/set parameter temperature 0\r' 'wait:>' 'send:/set parameter num_predict 2\r' 'wait:>' \
+        'send:/show parameters\r' 'wait:temperature     0' 'wait:predict         2' 'wait:>' 'send:x\r' 'wait:\n' 'wait:>' 'send:/retry\r' 'wait:\n' 'wait:>' \
+        'send:/set parameter num_ctx 5\r' 'wait:cannot change in a conversation' 'wait:>' 'send:/set parameter foo 5\r' 'wait:is not an option' 'wait:>' \
+        'send:/set parameter top_p 5\r' 'wait:--top-p' 'wait:>' 'send:/set system be kind\r' 'wait:>' 'send:/show system\r' 'wait:be kind' 'wait:>' \
+        'send:/set think\r' 'wait:no variable that switches' 'wait:>' 'send:/set\r' 'wait:needs parameter NAME VALUE' 'wait:>' 'send:/show info\r' 'wait:architecture' 'wait:>' \
+        'send:/set verbose\r' 'wait:>' 'send:x\r' 'wait:infer: prompt:' 'wait:>' 'send:/quit\r' --
+    status 0
 
     begin terminal_tabs_are_kept
     person 'wait:>' 'sleep:0.3' 'send:a\tb\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --

@@ -60,7 +60,7 @@ begin names_of_files_are_harmless_on_a_terminal
 cp "$work/plain.gguf" "$work/models/$(printf 'a\033[31m\302\233\342\200\256b').gguf"
 screen models "$work/models"
 harmless
-out_like 'a\\u001b\[31m\\u009b\\u202eb.gguf'
+out_like 'a\\u001b\[31m\\u009b\\u202eb  llama '
 infer models "$work/models" # a line for each file, also in a pipe
 harmless
 screen inspect "$work/models/$(printf 'a\033[31m\302\233\342\200\256b').gguf" --metadata

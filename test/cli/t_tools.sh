@@ -135,7 +135,7 @@ infer quantize "$MODEL" "$work/q8.gguf" q8_0
 status 0
 out ''
 err ''
-infer inspect "$work/q8.gguf"
+infer inspect -v "$work/q8.gguf"
 out_like 'general.file_type +u32 7$'
 out_like '^  Q8_0 +211 tensors'
 out_like '^  F32 +61 tensors'
@@ -163,8 +163,47 @@ else
     out_like '^  blk.0.attn_norm.weight +F32 '
 fi
 
-begin inspect_lists_keys_and_tensors
+begin inspect_begins_with_a_summary
 infer inspect
+status 0
+err ''
+out_like '^Model      Smollm2 135M 8k Lc100K Mix1 Ep2 \(llama\)$'
+out_like '^File       .*, 98\.4 MB, GGUF version 3$'
+out_like '^Type       Q4_1; 134\.5 M weights, 5\.74 bits each: 61 F32, 210 Q4_1, 1 Q8_0$'
+out_like '^Context    8192 tokens in its training$'
+out_like '^Vocabulary 49152 tokens, gpt2$'
+out_like '^Template   368 bytes$'
+out_like '^Memory +[0-9.]+ MB with a context of 4096 tokens, (fits|does not fit)$'
+out_like '^ +[0-9.]+ MB with a context of 32768 tokens, .*\(beyond its training\)$'
+[ "$(wc -l <"$work/out")" -le 12 ] || bad "$(wc -l <"$work/out") lines"
+infer inspect --json
+out_like '"summary":\{"name":"Smollm2 135M 8k Lc100K Mix1 Ep2","architecture":"llama","type":"Q4_1","weights":134515008,'
+out_like '"memory":\[\{"context":4096,"bytes":[0-9]+,"fits":(true|false)\}'
+
+begin inspect_plans_memory
+infer inspect --plan -c 64 -t 1 -ctk f32 -ctv f32 --json
+status 0
+out_like '"prompt_tokens":64,"context":64,"threads":1,.*"weights":96576768,"cache":2949120,'
+infer inspect --plan
+out_like '^cache .* for 4096 tokens'
+infer inspect --fit 200M --json
+status 0
+n=$(sed 's/.*"context":\([0-9]*\).*/\1/' "$work/out")
+[ "$(sed 's/.*"total":\([0-9]*\).*/\1/' "$work/out")" -le 200000000 ] || bad 'it needs more'
+infer inspect --plan -c $((n + 100)) --json
+[ "$(sed 's/.*"total":\([0-9]*\).*/\1/' "$work/out")" -gt 200000000 ] || bad "not the largest context: $n"
+infer inspect --fit 400G --json
+out_like '"context":8192,' # never more than that of its training
+infer inspect --fit 20M
+status 1
+err_line 'fit: [0-9.]+ MB are needed even for a context of one token'
+usage "fit: '4' is not a size" inspect --fit 4
+head -c 3000000 "$MODEL" >"$work/begun.gguf"
+infer inspect --plan "$work/begun.gguf"
+status 0
+
+begin inspect_lists_keys_and_tensors
+infer inspect -v
 status 0
 err ''
 out_like '^  general.architecture +string "llama"$'

@@ -139,7 +139,7 @@ usage 'world: unexpected argument; a text is given with -p' -p hello world
 usage 'world: unexpected argument; a file is given with -f' perplexity world
 usage 'world: unexpected argument; a model is given with -m' bench world
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
-usage 'quantize: missing argument. Usage: infer quantize IN.gguf \[OUT.gguf\] TYPE' quantize a b
+usage "quantize: 'b' is not a type. Usage: infer quantize IN.gguf \[OUT.gguf\] TYPE" quantize a b
 
 begin a_missing_value_is_named
 usage '--prompt: needs a value: TEXT' -p

@@ -111,4 +111,25 @@ if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out" 2>"$work/said" || bad "no JSON: $(cat "$work/said")"
 fi
 
+begin a_sum_of_the_file_is_compared
+"$make_model" "$work/sum.gguf" vocab=320 layers=2 >/dev/null
+sum=$(sha256sum "$work/sum.gguf" | cut -d ' ' -f 1)
+infer verify "$work/sum.gguf" --sha256 "$sum"
+status 0
+infer verify "$work/sum.gguf" --sha256 "$(echo "$sum" | tr a-f A-F)"
+status 0
+other=$(echo x | sha256sum | cut -d ' ' -f 1)
+infer verify "$work/sum.gguf" --sha256 "$other"
+status 3
+out_like "sum.gguf: its SHA-256 is $sum\$"
+infer verify "$work/sum.gguf" --sha256 "$other" --json
+status 3
+out_like "\"what\":\"sha256\",\"file\":\".*sum.gguf\",\"sha256\":\"$sum\""
+infer split "$work/sum.gguf" "$work/sum" --max-tensors 10
+for part in "$work"/sum-0*.gguf; do
+    infer verify "$part" --sha256 "$(sha256sum "$part" | cut -d ' ' -f 1)"
+    status 0
+done
+usage 'sha256: is no sum' verify "$work/sum.gguf" --sha256 123
+
 finish

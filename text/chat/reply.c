@@ -2,15 +2,19 @@
  *
  * The buffer `in` contains the bytes whose kind is not certain yet; `at` is the first of them. Each
  * step examines them according to the state and either returns a part or needs more bytes. `seen`
- * marks what was examined, so that no byte is examined twice and time is linear. */
+ * marks what was examined, so that no byte is examined twice and time is linear.
+ *
+ *     in      s u m < / t h i n k > 4 2
+ *     token   0 0 0 8 0 0 0 0 0 0 0 0 0    the size of the control or user-defined token that
+ *                                          begins with this byte; 0: none */
 #include "text/chat/reply.h"
-#include "text/chat/reply_rows.h"
+#include "text/chat/reply_formats.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CALL = 1 << 20, MAX_HEADER = 512, MAX_TRIES = 16, MAX_ROWS = TEXT_REPLY_MAX_ROWS };
-
+enum { MAX_CALL = 1 << 20, MAX_TRIES = 16, MAX_ROWS = TEXT_REPLY_MAX_ROWS };
 enum state {
     ANSWER,
     THINKING, /* up to the closing mark of `row` */
@@ -26,24 +30,37 @@ struct item {
     size_t arguments;      /* offset in `texts` */
 };
 
+/* A token whose bytes are still to come, or are in `in`. */
+struct token {
+    uint64_t at;
+    unsigned char size;
+};
+
 struct text_reply {
-    const struct text_reply_row *active[MAX_ROWS];
-    size_t n_active;
-    const struct text_reply_row *think; /* marks of the template, or those of the vocabulary */
+    struct text_reply_formats formats;
+    const struct text_tokenizer *tokenizer; /* NULL: no mark is a token */
     const json_t *tools;
     size_t max_call;
 
     enum state state;
-    const struct text_reply_row *row;
-    bool answered;             /* the answer has begun: it has bytes other than space */
-    bool after_part;           /* a part other than text ended before: space is markup */
-    enum text_reply_kind what; /* kind of the content in state CONTENT */
-    char tool[MAX_HEADER + 1]; /* in state CONTENT: the tool that is called */
+    const struct text_reply_format *format;
+    const struct text_reply_format
+        *thought;   /* in state CALLING: the reasoning that the call may close */
+    bool has_call;  /* in reasoning: a call may begin at `at`, which the end of the reply decides */
+    int n_rejected; /* number of such beginnings that were no calls */
+    bool answered;  /* the answer has begun: it has bytes other than space */
+    bool headed;    /* the prompt contains the answer's header */
+    bool after_part;                      /* a part other than text ended before: space is markup */
+    enum text_reply_kind what;            /* kind of the content in state CONTENT */
+    char tool[TEXT_REPLY_MAX_HEADER + 1]; /* in state CONTENT: the tool that is called */
     struct base_buffer header; /* in state HEADER: the part of the header in the prompt */
 
-    struct base_buffer in;
+    struct base_buffer in, token; /* of the same size */
     size_t at, seen;
-    size_t opened; /* in state CALLING: size of the opening mark */
+    uint64_t n_fed;           /* bytes of the reply so far */
+    struct base_buffer later; /* tokens after these */
+    size_t opened; /* in state CALLING: size of the opening mark, with the space before it */
+    size_t space;  /* in state CALLING: size of that space, after reasoning */
     int tries;     /* in state CALLING: number of closing marks that did not end it */
     int depth;     /* in a JSON call: number of open brackets */
     char quote;    /* in a JSON call: the quote of the open string */
@@ -103,7 +120,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
         item->name = json_string_value(json_object_get(call, "name"));
         item->id = json_string_value(json_object_get(call, "id"));
         item->arguments = r->texts.size;
-        text_reply_write_json(&r->texts, json_object_get(call, "arguments"));
+        text_json_write(&r->texts, json_object_get(call, "arguments"), false);
         base_buffer_add(&r->texts, "", 1);
     }
     if (json_array_extend(r->calls, calls)) r->no_memory = true; /* `calls` owns the names */
@@ -112,56 +129,54 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
 
 /* ---- Searching ---- */
 
-static const char *waiting(const struct text_reply *r, size_t *size)
+/* Returns the number of bytes of the mark at offset i of `in`. */
+static size_t match_mark(const struct text_reply *r, size_t i, const struct text_reply_mark *mark)
 {
-    *size = r->in.size - r->at;
-    return *size ? r->in.data + r->at : "";
+    const size_t left = r->in.size - i, here = left < mark->size ? left : mark->size;
+    if (mark->token && (unsigned char)r->token.data[i] != mark->token) return 0;
+    return memcmp(r->in.data + i, mark->text, here) == 0 ? here : 0;
 }
 
-/* Returns the number of bytes of `mark` at s: all, 0, or fewer if s ends within the mark. */
-static size_t match(const char *s, size_t n, const char *mark)
-{
-    const size_t all = strlen(mark), here = n < all ? n : all;
-    return memcmp(s, mark, here) == 0 ? here : 0;
-}
-
-static size_t space_size(const char *s, size_t n)
-{
-    size_t size = 0;
-    while (size < n && memchr(" \t\r\n", s[size], 4)) size++;
-    return size;
-}
-
-/* Returns the length of s[0..n) without white space at its end. */
-static size_t text_size(const char *s, size_t n)
-{
-    while (n && memchr(" \t\r\n", s[n - 1], 4)) n--;
-    return n;
-}
-
-/* Returns the offset in s[0..n) where one of the marks may begin, or n. *hit is the index of the
- * mark if it is complete, otherwise n_marks. */
-static size_t find_mark(const struct text_reply *r, const char *const marks[], size_t n_marks,
-                        size_t *hit)
-{
+/* Marks to search for. */
+struct marks {
+    const struct text_reply_mark *mark[MAX_ROWS + 8];
+    const struct text_reply_format *format[MAX_ROWS + 8]; /* NULL: the mark ends the state */
     size_t n;
-    const char *s = waiting(r, &n);
-    for (size_t i = r->seen - r->at; i < n; i++) {
+};
+
+static void add_mark(struct marks *m, const struct text_reply_mark *mark,
+                     const struct text_reply_format *format)
+{
+    if (!mark->text) return;
+    m->mark[m->n] = mark;
+    m->format[m->n++] = format;
+}
+
+/* Adds the opening marks of all formats of a role. */
+static void add_role(const struct text_reply *r, struct marks *m, enum text_reply_role role)
+{
+    for (size_t i = 0; i < r->formats.n; i++)
+        if (r->formats.active[i].row->role == role)
+            add_mark(m, &r->formats.active[i].open, &r->formats.active[i]);
+}
+
+/* Returns the offset from `at` where one of the marks may begin, or the number of bytes. *hit is
+ * the index of the mark if it is complete, otherwise m->n. */
+static size_t find_mark(const struct text_reply *r, const struct marks *m, size_t *hit)
+{
+    *hit = m->n;
+    for (size_t i = r->seen; i < r->in.size; i++) {
         bool open = false;
-        for (size_t k = 0; k < n_marks; k++) {
-            if (!marks[k]) continue;
-            const size_t got = match(s + i, n - i, marks[k]);
+        for (size_t k = 0; k < m->n; k++) {
+            const size_t got = match_mark(r, i, m->mark[k]);
             open |= got > 0 && !r->over;
-            if (got < strlen(marks[k])) continue;
+            if (got < m->mark[k]->size) continue;
             *hit = k;
-            return i;
+            return i - r->at;
         }
-        if (!open) continue;
-        *hit = n_marks;
-        return i;
+        if (open) return i - r->at;
     }
-    *hit = n_marks;
-    return n;
+    return r->in.size - r->at;
 }
 
 /* ---- Calls ---- */
@@ -169,35 +184,81 @@ static size_t find_mark(const struct text_reply *r, const char *const marks[], s
 static void to_answer(struct text_reply *r)
 {
     r->state = ANSWER;
+    r->thought = NULL;
+    r->has_call = false;
     r->seen = r->at;
 }
 
-/* Treats the collected bytes as text: they are not a call. */
+/* Treats the collected bytes as text: they are not a call. In reasoning only the opening mark is
+ * rejected, because a call may follow. */
 static void reject_call(struct text_reply *r)
 {
-    size_t n;
-    waiting(r, &n);
+    if (r->thought) {
+        add_part(r, TEXT_REPLY_REASONING, r->opened);
+        r->format = r->thought;
+        r->state = r->format->row->role == TEXT_REPLY_THINK ? THINKING : CONTENT;
+        r->thought = NULL;
+        r->n_rejected++;
+        r->after_part = false;
+        r->seen = r->at;
+        return;
+    }
     r->answered = true;
-    add_part(r, TEXT_REPLY_TEXT, n);
+    add_part(r, TEXT_REPLY_TEXT, r->in.size - r->at);
     to_answer(r);
+}
+
+/* Reads the calls in the next bytes of `in` from offset `from`. */
+static bool read_calls(struct text_reply *r, size_t from, size_t size, json_t *calls)
+{
+    const size_t at = r->at + from;
+    if (!size) return false;
+    return text_reply_read_masked(r->in.data + at, r->token.data + at, size, r->tools, calls);
+}
+
+/* Returns whether nothing but space, marks and calls may follow the next `size` bytes. */
+static bool ends_reply(const struct text_reply *r, size_t size)
+{
+    const size_t at = r->at + size, left = r->in.size - at;
+    const size_t space = text_reply_space_size(r->in.data + at, left);
+    if (space == left) return true;
+    for (size_t i = 0; i < r->formats.n; i++) {
+        const enum text_reply_role role = r->formats.active[i].row->role;
+        const struct text_reply_mark *mark = &r->formats.active[i].open;
+        if (role != TEXT_REPLY_THINK && role != TEXT_REPLY_BARE &&
+            match_mark(r, at + space, mark) == mark->size)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether the bytes may be a call although its closing mark is missing: not only a word. */
+static bool is_complete(const char *s, size_t size)
+{
+    return memchr(s, '{', size) || memchr(s, '<', size) || memchr(s, '(', size);
 }
 
 /* Reads the first `size` bytes of `in`, whose last `close` bytes are the closing mark, as a
  * call. */
 static bool try_call(struct text_reply *r, size_t size, size_t close)
 {
-    size_t n;
-    const char *s = waiting(r, &n);
-    const size_t first = r->row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
-    const size_t last = r->row->flags & TEXT_REPLY_WHOLE ? size : size - close;
+    const struct text_reply_row *row = r->format->row;
+    const size_t first = row->flags & TEXT_REPLY_WHOLE ? r->space : r->opened;
+    const size_t last = row->flags & TEXT_REPLY_WHOLE ? size : size - close;
+    if (r->thought && !ends_reply(r, size)) return false;
+    if (row->close && !close && !(row->flags & TEXT_REPLY_TO_END) &&
+        !is_complete(r->in.data + r->at + first, last - first))
+        return false;
     errno = 0; /* jansson reports a failed allocation as invalid JSON */
     json_t *calls = json_array();
-    bool ok = calls && text_reply_read_calls(s + first, last - first, r->tools, calls);
-    if (!ok && r->row->role == TEXT_REPLY_TOOL && r->row->flags & TEXT_REPLY_TO_END)
-        ok = calls && text_reply_read_named("python", 6, s + first, last - first, calls);
+    bool ok = calls && read_calls(r, first, last - first, calls);
+    if (!ok && row->role == TEXT_REPLY_TOOL && row->flags & TEXT_REPLY_TO_END)
+        ok = calls &&
+             text_reply_read_named("python", 6, r->in.data + r->at + first, last - first, calls);
     if (!calls || errno == ENOMEM) r->no_memory = true;
     if (ok) {
-        give_calls(r, calls, size);
+        add_part(r, TEXT_REPLY_MARK, r->space);
+        give_calls(r, calls, size - r->space);
         to_answer(r);
     }
     json_decref(calls);
@@ -215,12 +276,14 @@ static bool scan_brackets(struct text_reply *r)
         } else if (r->quote) {
             r->escaped = c == '\\';
             if (c == r->quote) r->quote = 0;
-        } else if (r->depth && (c == '"' || (c == '\'' && r->row->role == TEXT_REPLY_BARE))) {
+        } else if (r->depth &&
+                   (c == '"' || (c == '\'' && r->format->row->role == TEXT_REPLY_BARE))) {
             r->quote = c;
         } else if (c == '{' || c == '[' || c == '(') {
             /* A mark before the arguments does not begin a list. */
             if (r->depth || c != '[' ||
-                (!match(here, left, "[ARGS]") && !match(here, left, "[CALL_ID]")))
+                (!text_reply_match(here, left, "[ARGS]") &&
+                 !text_reply_match(here, left, "[CALL_ID]")))
                 r->depth++;
             else if (left == 1)
                 return false; /* the decision needs the next byte */
@@ -235,12 +298,11 @@ static bool scan_brackets(struct text_reply *r)
 /* Handles a call that ends with its JSON. Returns whether the state changed. */
 static bool step_json_call(struct text_reply *r)
 {
+    const size_t n = r->in.size - r->at;
     if (scan_brackets(r)) {
         if (!try_call(r, r->seen - r->at, 0)) reject_call(r);
         return true;
     }
-    size_t n;
-    waiting(r, &n);
     if (!r->over && n <= r->max_call) return false;
     if (!r->over || !try_call(r, n, 0)) reject_call(r);
     return true;
@@ -248,16 +310,18 @@ static bool step_json_call(struct text_reply *r)
 
 static bool step_call(struct text_reply *r)
 {
-    const struct text_reply_row *row = r->row;
-    const char *const closes[] = {row->close, row->stop[0], row->stop[1], row->stop[2]};
-    size_t n, hit;
-    if (!row->close) return step_json_call(r);
-    const size_t i = find_mark(r, closes, 4, &hit);
-    waiting(r, &n);
-    if (hit < 4) {
-        const size_t size = i + strlen(closes[hit]);
-        r->seen = r->at + size;
-        if (!try_call(r, size, strlen(closes[hit])) && ++r->tries == MAX_TRIES) reject_call(r);
+    const struct text_reply_format *f = r->format;
+    struct marks marks = {0};
+    size_t hit;
+    if (!f->row->close) return step_json_call(r);
+    add_mark(&marks, &f->close, NULL);
+    for (size_t i = 0; i < 3; i++) add_mark(&marks, &f->stop[i], NULL);
+    add_mark(&marks, &f->open, f); /* the next call, after one without a closing mark */
+    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
+    if (hit < marks.n) {
+        const size_t close = marks.format[hit] ? 0 : marks.mark[hit]->size;
+        r->seen = r->at + i + marks.mark[hit]->size;
+        if (!try_call(r, i + close, close) && ++r->tries == MAX_TRIES) reject_call(r);
         return true;
     }
     r->seen = r->at + i;
@@ -266,60 +330,47 @@ static bool step_call(struct text_reply *r)
     return true;
 }
 
-static void begin_call(struct text_reply *r, const struct text_reply_row *row, size_t opened)
+static void begin_call(struct text_reply *r, const struct text_reply_format *f, size_t opened)
 {
     r->state = CALLING;
-    r->row = row;
+    r->format = f;
     r->opened = opened;
+    r->space = 0;
     r->tries = 0;
     r->depth = 0;
     r->quote = 0;
     r->escaped = false;
     r->seen = r->at + opened;
     /* A bracket inside the mark counts too. */
-    if (!row->close && row->flags & TEXT_REPLY_WHOLE) r->depth = 1;
-    if (row->role == TEXT_REPLY_BARE) r->seen = r->at;
+    if (!f->row->close && f->row->flags & TEXT_REPLY_WHOLE) r->depth = 1;
+    if (f->row->role == TEXT_REPLY_BARE) r->seen = r->at;
+}
+
+/* ---- Opening ---- */
+
+static void open_format(struct text_reply *r, const struct text_reply_format *f)
+{
+    const size_t size = f->open.size;
+    const enum text_reply_role role = f->row->role;
+    if (role == TEXT_REPLY_TOOL || role == TEXT_REPLY_BARE) {
+        begin_call(r, f, role == TEXT_REPLY_BARE ? 0 : size);
+        return;
+    }
+    add_part(r, TEXT_REPLY_MARK, size);
+    r->seen = r->at;
+    if (role != TEXT_REPLY_THINK && role != TEXT_REPLY_HEAD) return;
+    r->format = f;
+    r->state = role == TEXT_REPLY_THINK ? THINKING : HEADER;
+    r->header.size = 0;
+    if (role == TEXT_REPLY_HEAD) base_buffer_add(&r->header, f->row->open, size);
 }
 
 /* ---- Headers ---- */
 
-/* Copies the word after `mark` in the header, up to the first character that is not part of a
- * name. */
-static size_t word_after(const char *header, const char *mark, char out[MAX_HEADER + 1])
-{
-    const char *at = strstr(header, mark);
-    size_t n = 0;
-    if (at)
-        for (at += strlen(mark); at[n] && !strchr("<> \t\r\n", at[n]) && n < MAX_HEADER; n++)
-            out[n] = at[n];
-    out[n] = '\0';
-    return n;
-}
-
-/* Sets the kind of the content from a complete header. */
-static void read_header(struct text_reply *r)
-{
-    const char *text = r->header.data ? r->header.data : "";
-    char channel[MAX_HEADER + 1], tool[MAX_HEADER + 1];
-    r->what = TEXT_REPLY_TEXT;
-    r->tool[0] = '\0';
-    if (r->row->close[0] == '\n') { /* the header is only a name */
-        if (word_after(text, r->row->open, tool) && strcmp(tool, "all") != 0)
-            r->what = TEXT_REPLY_CALL;
-    } else {
-        word_after(text, "<|channel|>", channel);
-        if (word_after(text, "to=", tool) && strcmp(tool, "user") != 0)
-            r->what = strcmp(tool, "self") == 0 ? TEXT_REPLY_REASONING : TEXT_REPLY_CALL;
-        else if (strcmp(channel, "analysis") == 0)
-            r->what = TEXT_REPLY_REASONING;
-    }
-    if (r->what == TEXT_REPLY_CALL)
-        strcpy(r->tool, strncmp(tool, "functions.", 10) == 0 ? tool + 10 : tool);
-}
-
 static void to_content(struct text_reply *r)
 {
-    read_header(r);
+    const char *header = r->header.data ? r->header.data : "";
+    r->what = text_reply_read_header(r->format->row, header, r->tool);
     r->header.size = 0;
     r->state = CONTENT;
     r->seen = r->at;
@@ -327,17 +378,18 @@ static void to_content(struct text_reply *r)
 
 static bool step_header(struct text_reply *r)
 {
-    size_t n, hit;
-    const char *s = waiting(r, &n);
-    const size_t i = find_mark(r, &r->row->close, 1, &hit);
-    if (hit == 0 && i + r->header.size <= MAX_HEADER) {
-        base_buffer_add(&r->header, s, i);
-        add_part(r, TEXT_REPLY_MARK, i + strlen(r->row->close));
+    struct marks marks = {0};
+    size_t hit;
+    add_mark(&marks, &r->format->close, NULL);
+    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
+    if (hit == 0 && i + r->header.size <= TEXT_REPLY_MAX_HEADER) {
+        base_buffer_add(&r->header, r->in.data + r->at, i);
+        add_part(r, TEXT_REPLY_MARK, i + r->format->close.size);
         to_content(r);
         return true;
     }
     r->seen = r->at + i;
-    if (!r->over && n + r->header.size <= MAX_HEADER) return false;
+    if (!r->over && n + r->header.size <= TEXT_REPLY_MAX_HEADER) return false;
     r->header.size = 0;
     reject_call(r); /* not a header: its bytes are text */
     return n > 0;
@@ -346,11 +398,14 @@ static bool step_header(struct text_reply *r)
 /* Adds the call whose arguments are the first `size` bytes of `in`. */
 static void add_named_call(struct text_reply *r, size_t size)
 {
-    size_t n;
-    const char *s = waiting(r, &n);
+    const char *s = r->in.data + r->at;
     errno = 0;
     json_t *calls = json_array();
-    if (calls && text_reply_read_named(r->tool, strlen(r->tool), s, size, calls)) {
+    /* Content in tags contains the tool's name too. */
+    const bool tags =
+        text_reply_space_size(s, size) < size && s[text_reply_space_size(s, size)] == '<';
+    if (calls && ((tags && read_calls(r, 0, size, calls)) ||
+                  text_reply_read_named(r->tool, strlen(r->tool), s, size, calls))) {
         give_calls(r, calls, size);
     } else {
         r->answered = true;
@@ -360,16 +415,82 @@ static void add_named_call(struct text_reply *r, size_t size)
     json_decref(calls);
 }
 
+/* ---- Reasoning ---- */
+
+/* Reads reasoning up to one of the marks; those with a format other than a call's, or none, end it.
+ * Returns whether the state changed. */
+static bool step_reasoning(struct text_reply *r, struct marks *marks)
+{
+    enum { MAX_SPACE = 64 };
+    size_t hit;
+    if (!r->has_call && r->n_rejected < MAX_TRIES) add_role(r, marks, TEXT_REPLY_TOOL);
+    const size_t i = find_mark(r, marks, &hit), n = r->in.size - r->at;
+    const struct text_reply_format *format = hit < marks->n ? marks->format[hit] : NULL;
+    const bool is_call = format && format->row->role == TEXT_REPLY_TOOL;
+    size_t text = text_reply_text_size(r->in.data + r->at, i);
+    if (i - text > MAX_SPACE) text = i;
+    r->seen = r->at + i;
+    if (is_call) { /* held back, because the closing mark may follow */
+        add_part(r, TEXT_REPLY_REASONING, text);
+        r->has_call = true;
+        r->seen += marks->mark[hit]->size;
+        return true;
+    }
+    if (r->has_call && hit == marks->n) {
+        if (!r->over && n <= r->max_call) return false;
+        const struct text_reply_format *thought = r->format;
+        const size_t space = text_reply_space_size(r->in.data + r->at, n);
+        struct marks calls = {0};
+        r->has_call = false;
+        r->seen = r->at + space;
+        add_role(r, &calls, TEXT_REPLY_TOOL);
+        find_mark(r, &calls, &hit);
+        if (!r->over || hit == calls.n) {
+            r->n_rejected = MAX_TRIES;
+            return true;
+        }
+        begin_call(r, calls.format[hit], space + calls.mark[hit]->size);
+        r->space = space;
+        r->thought = thought;
+        return true;
+    }
+    add_part(r, TEXT_REPLY_REASONING, text);
+    r->after_part &= !text;
+    if (hit < marks->n) {
+        add_part(r, TEXT_REPLY_MARK, i - text + (format ? 0 : marks->mark[hit]->size));
+        r->after_part = true;
+        to_answer(r);
+        return true;
+    }
+    if (r->over) add_part(r, TEXT_REPLY_MARK, i - text);
+    return false;
+}
+
+static bool step_thinking(struct text_reply *r)
+{
+    struct marks marks = {0};
+    const char *s = r->in.data + r->at;
+    const size_t space = text_reply_space_size(s, r->in.size - r->at);
+    if (r->after_part && space && !r->has_call) { /* white space after the opening mark */
+        add_part(r, TEXT_REPLY_MARK, space);
+        return true;
+    }
+    add_mark(&marks, &r->format->close, NULL);
+    add_role(r, &marks, TEXT_REPLY_BEGIN);
+    return step_reasoning(r, &marks);
+}
+
 static bool step_content(struct text_reply *r)
 {
-    const struct text_reply_row *row = r->row;
-    /* A header may follow without a stop mark. */
-    const char *const stops[] = {row->stop[0], row->stop[1], row->stop[2], row->open};
-    size_t n, hit;
-    const size_t i = find_mark(r, stops, 4, &hit);
-    waiting(r, &n);
+    struct marks marks = {0};
+    size_t hit;
+    for (size_t i = 0; i < 3; i++) add_mark(&marks, &r->format->stop[i], NULL);
+    add_role(r, &marks, TEXT_REPLY_HEAD); /* a header may follow without a stop mark */
+    if (r->what == TEXT_REPLY_REASONING) return step_reasoning(r, &marks);
+    if (r->what == TEXT_REPLY_TEXT) add_role(r, &marks, TEXT_REPLY_TOOL);
+    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
     r->seen = r->at + i;
-    const bool ended = hit < 4 || (r->over && n);
+    const bool ended = hit < marks.n || (r->over && n);
     if (r->what == TEXT_REPLY_CALL && !ended && n > r->max_call) r->what = TEXT_REPLY_TEXT;
     if (r->what == TEXT_REPLY_CALL) {
         if (!ended) return false;
@@ -378,88 +499,17 @@ static bool step_content(struct text_reply *r)
         r->answered |= r->what == TEXT_REPLY_TEXT && i;
         add_part(r, r->what, i);
     }
-    if (hit < 3) add_part(r, TEXT_REPLY_MARK, strlen(stops[hit]));
+    if (hit < marks.n && !marks.format[hit]) add_part(r, TEXT_REPLY_MARK, marks.mark[hit]->size);
     if (ended) to_answer(r);
+    if (hit < marks.n && marks.format[hit]) open_format(r, marks.format[hit]);
     return ended;
-}
-
-/* ---- Reasoning ---- */
-
-static bool step_thinking(struct text_reply *r)
-{
-    enum { MAX_SPACE = 64 };
-    size_t n, hit;
-    const char *s = waiting(r, &n);
-    if (r->after_part && space_size(s, n)) { /* white space after the opening mark */
-        add_part(r, TEXT_REPLY_MARK, space_size(s, n));
-        return true;
-    }
-    const size_t i = find_mark(r, &r->row->close, 1, &hit);
-    size_t text = text_size(s, i);
-    if (i - text > MAX_SPACE) text = i;
-    r->seen = r->at + i;
-    add_part(r, TEXT_REPLY_REASONING, text);
-    r->after_part &= !text;
-    if (hit == 0) {
-        add_part(r, TEXT_REPLY_MARK, i - text + strlen(r->row->close));
-        to_answer(r);
-        return true;
-    }
-    if (r->over) add_part(r, TEXT_REPLY_MARK, i - text);
-    return false;
 }
 
 /* ---- The answer ---- */
 
-static void open_row(struct text_reply *r, const struct text_reply_row *row)
+static bool may_open(const struct text_reply *r, const struct text_reply_format *f)
 {
-    const size_t size = strlen(row->open);
-    if (row->role == TEXT_REPLY_TOOL || row->role == TEXT_REPLY_BARE) {
-        begin_call(r, row, row->role == TEXT_REPLY_BARE ? 0 : size);
-        return;
-    }
-    add_part(r, TEXT_REPLY_MARK, size);
-    r->seen = r->at;
-    if (row->role == TEXT_REPLY_THINK) {
-        r->row = row;
-        r->state = THINKING;
-    } else if (row->role == TEXT_REPLY_HEAD) {
-        r->row = row;
-        r->state = HEADER;
-        r->header.size = 0;
-        base_buffer_add(&r->header, row->open, size);
-    }
-}
-
-enum verdict { NO, MAYBE, YES };
-
-/* Returns whether s[0..n) begins a call without marks: an object whose first key is a common one,
- * or a list whose first item is NAME(. */
-static enum verdict bare_begins(char open, const char *s, size_t n)
-{
-    static const char *const keys[] = {"\"name\"", "\"type\"", "\"function\"", "\"parameters\"",
-                                       "\"arguments\""};
-    size_t at = 1 + space_size(s + 1, n - 1), word = 0;
-    if (at == n) return MAYBE;
-    if (open == '{') {
-        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-            const size_t got = match(s + at, n - at, keys[k]);
-            if (got) return got == strlen(keys[k]) ? YES : MAYBE;
-        }
-        return NO;
-    }
-    while (at < n && ((s[at] | 0x20) >= 'a' && (s[at] | 0x20) <= 'z') | (s[at] == '_') |
-                         ((s[at] >= '0') & (s[at] <= '9')) | (s[at] == '.')) {
-        at++;
-        word++;
-    }
-    if (at == n) return word < 64 ? MAYBE : NO;
-    return word && s[at] == '(' ? YES : NO;
-}
-
-static bool may_open(const struct text_reply *r, const struct text_reply_row *row)
-{
-    switch (row->role) {
+    switch (f->row->role) {
     case TEXT_REPLY_THINK:
         return !r->answered;
     case TEXT_REPLY_BARE:
@@ -471,63 +521,67 @@ static bool may_open(const struct text_reply *r, const struct text_reply_row *ro
     }
 }
 
-/* Checks the bytes after `space` bytes of white space, where any part may begin. YES: it opened a
- * part. */
-static enum verdict open_here(struct text_reply *r, size_t space)
+/* Checks the bytes after `space` bytes of white space, where any part may begin. TEXT_REPLY_YES: it
+ * opened a part. */
+static enum text_reply_verdict open_here(struct text_reply *r, size_t space)
 {
     enum { MAX_SPACE = 256 };
-    size_t n;
-    const char *s = waiting(r, &n);
-    const struct text_reply_row *hit = NULL;
-    enum verdict maybe = NO;
-    if (space == n) return !r->over && space < MAX_SPACE ? MAYBE : NO;
-    for (size_t i = 0; i < r->n_active && !hit; i++) {
-        const struct text_reply_row *row = r->active[i];
-        if (!may_open(r, row) || row->role == TEXT_REPLY_BARE) continue;
-        const size_t got = match(s + space, n - space, row->open);
-        if (got == strlen(row->open)) hit = row;
-        if (got && !r->over) maybe = MAYBE;
+    const size_t n = r->in.size - r->at, at = r->at + space;
+    const struct text_reply_format *hit = NULL;
+    enum text_reply_verdict maybe = TEXT_REPLY_NO;
+    if (space == n) return !r->over && space < MAX_SPACE ? TEXT_REPLY_MAYBE : TEXT_REPLY_NO;
+    for (size_t i = 0; i < r->formats.n && !hit; i++) {
+        const struct text_reply_format *f = &r->formats.active[i];
+        if (!may_open(r, f) || f->row->role == TEXT_REPLY_BARE) continue;
+        const size_t got = match_mark(r, at, &f->open);
+        if (got == f->open.size) hit = f;
+        if (got && !r->over) maybe = TEXT_REPLY_MAYBE;
     }
-    for (size_t i = 0; i < r->n_active && !hit && maybe == NO; i++) {
-        const struct text_reply_row *row = r->active[i];
-        if (row->role != TEXT_REPLY_BARE || !may_open(r, row) || s[space] != row->open[0]) continue;
-        const enum verdict bare = bare_begins(row->open[0], s + space, n - space);
-        if (bare == YES) hit = row;
-        if (bare == MAYBE && !r->over) maybe = MAYBE;
+    for (size_t i = 0; i < r->formats.n && !hit && maybe == TEXT_REPLY_NO; i++) {
+        const struct text_reply_format *f = &r->formats.active[i];
+        const char open = f->row->open[0];
+        if (f->row->role != TEXT_REPLY_BARE || !may_open(r, f) || r->in.data[at] != open) continue;
+        const enum text_reply_verdict bare =
+            text_reply_bare_begins(open, r->in.data + at, n - space);
+        if (bare == TEXT_REPLY_YES) hit = f;
+        if (bare == TEXT_REPLY_MAYBE && !r->over) maybe = TEXT_REPLY_MAYBE;
     }
     if (!hit) return maybe;
     add_part(r, TEXT_REPLY_MARK, space);
-    open_row(r, hit);
-    return YES;
+    open_format(r, hit);
+    return TEXT_REPLY_YES;
 }
 
 static bool step_answer(struct text_reply *r)
 {
-    const char *marks[MAX_ROWS];
-    size_t n, hit;
-    const char *s = waiting(r, &n);
+    struct marks marks = {0};
+    const size_t n = r->in.size - r->at;
+    size_t hit;
     if (!n) return false;
-    const size_t space = space_size(s, n);
+    const char *s = r->in.data + r->at;
+    const size_t space = text_reply_space_size(s, n);
     if (r->after_part && space) {
         add_part(r, TEXT_REPLY_MARK, space);
         return true;
     }
-    if (r->after_part && r->row && r->row->role == TEXT_REPLY_BARE && (*s == ';' || *s == ',')) {
+    if (r->after_part && r->format && r->format->row->role == TEXT_REPLY_BARE &&
+        (*s == ';' || *s == ',')) {
         add_part(r, TEXT_REPLY_MARK, 1);
         return true;
     }
     if (!r->answered || r->after_part) {
-        const enum verdict verdict = open_here(r, space);
-        if (verdict != NO) return verdict == YES;
+        const enum text_reply_verdict verdict = open_here(r, space);
+        if (verdict != TEXT_REPLY_NO) return verdict == TEXT_REPLY_YES;
         r->answered = true;
         r->after_part = false;
     }
-    for (size_t i = 0; i < r->n_active; i++)
-        marks[i] = may_open(r, r->active[i]) ? r->active[i]->open : NULL;
-    const size_t i = find_mark(r, marks, r->n_active, &hit);
+    for (size_t i = 0; i < r->formats.n; i++)
+        if (may_open(r, &r->formats.active[i]) && r->formats.active[i].row->role != TEXT_REPLY_BARE)
+            add_mark(&marks, &r->formats.active[i].open, &r->formats.active[i]);
+    const size_t i = find_mark(r, &marks, &hit);
     add_part(r, TEXT_REPLY_TEXT, i);
-    if (hit < r->n_active) open_row(r, r->active[hit]);
-    return hit < r->n_active;
+    if (hit < marks.n) open_format(r, marks.format[hit]);
+    return hit < marks.n;
 }
 
 /* ---- The stream ---- */
@@ -551,8 +605,12 @@ static bool step(struct text_reply *r)
 /* Removes the returned bytes from `in`. */
 static void drop_returned(struct text_reply *r)
 {
-    if (r->at) memmove(r->in.data, r->in.data + r->at, r->in.size - r->at);
-    r->in.size -= r->at;
+    const size_t left = r->in.size - r->at;
+    if (r->at && left) {
+        memmove(r->in.data, r->in.data + r->at, left);
+        memmove(r->token.data, r->token.data + r->at, left);
+    }
+    r->in.size = r->token.size = left;
     r->seen -= r->at;
     r->at = 0;
     r->n_items = r->given = 0;
@@ -563,7 +621,8 @@ static void drop_returned(struct text_reply *r)
 static bool run(struct text_reply *r, struct base_error *err)
 {
     while (!r->no_memory && step(r)) continue;
-    if (r->no_memory || r->in.failed || r->texts.failed || r->header.failed) {
+    if (r->no_memory || r->in.failed || r->token.failed || r->later.failed || r->texts.failed ||
+        r->header.failed) {
         r->no_memory = true;
         r->n_items = r->given = 0;
         return base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
@@ -571,10 +630,35 @@ static bool run(struct text_reply *r, struct base_error *err)
     return true;
 }
 
+void text_reply_token(struct text_reply *r, int32_t id, uint64_t end)
+{
+    if (!r->tokenizer || !text_reply_is_mark(r->tokenizer, id)) return;
+    const size_t size = text_token_raw(r->tokenizer, id).size;
+    const struct token token = {.at = end - size, .size = (unsigned char)size};
+    if (end >= r->n_fed + size) base_buffer_add(&r->later, &token, sizeof token);
+}
+
+/* Records the tokens among the last `size` bytes. */
+static void place_tokens(struct text_reply *r, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) base_buffer_add(&r->token, "", 1);
+    for (struct token token; used < r->later.size; used += sizeof token) {
+        memcpy(&token, r->later.data + used, sizeof token);
+        if (token.at >= r->n_fed + size) break;
+        if (!r->token.failed)
+            r->token.data[r->token.size - size + (size_t)(token.at - r->n_fed)] = (char)token.size;
+    }
+    if (used) memmove(r->later.data, r->later.data + used, r->later.size - used);
+    r->later.size -= used;
+    r->n_fed += size;
+}
+
 bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err)
 {
     drop_returned(r);
     base_buffer_add(&r->in, bytes, size);
+    place_tokens(r, size);
     return run(r, err);
 }
 
@@ -583,6 +667,23 @@ bool text_reply_end(struct text_reply *r, struct base_error *err)
     drop_returned(r);
     r->over = true;
     return run(r, err);
+}
+
+enum text_reply_kind text_reply_open_part(const struct text_reply *r)
+{
+    switch (r->state) {
+    case THINKING:
+        return TEXT_REPLY_REASONING;
+    case CALLING:
+        return TEXT_REPLY_CALL;
+    case HEADER:
+        return TEXT_REPLY_MARK;
+    case CONTENT:
+        return r->what;
+    case ANSWER:
+        break;
+    }
+    return TEXT_REPLY_TEXT;
 }
 
 bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
@@ -601,35 +702,12 @@ bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
 
 /* ---- Creation ---- */
 
-/* Marks in found[] the rows whose mark is a token. */
-static void find_tokens(const struct text_tokenizer *t, bool *found)
-{
-    const uint32_t size = t ? text_vocab_size(t) : 0;
-    for (uint32_t id = 0; id < size; id++) {
-        const struct gguf_str raw = text_token_raw(t, (int32_t)id);
-        if (raw.size < 3 || !memchr("<[", raw.data[0], 2)) continue;
-        for (size_t i = 0; i < text_reply_n_rows; i++) {
-            const struct text_reply_row *row = &text_reply_rows[i];
-            const char *mark = row->role == TEXT_REPLY_HEAD && row->sign ? row->sign : row->open;
-            found[i] |= raw.size == strlen(mark) && memcmp(raw.data, mark, raw.size) == 0;
-        }
-    }
-}
-
-/* Returns the last occurrence of `mark` in s[0..n), or NULL. */
-static const char *find_last(const char *s, size_t n, const char *mark)
-{
-    const size_t size = strlen(mark);
-    for (size_t at = n >= size ? n - size + 1 : 0; at-- > 0;)
-        if (memcmp(s + at, mark, size) == 0) return s + at;
-    return NULL;
-}
-
 /* Opens a header that the prompt began, or the content whose kind it specified. */
-static bool open_header(struct text_reply *r, const struct text_reply_row *row, const char *s,
+static bool open_header(struct text_reply *r, const struct text_reply_format *f, const char *s,
                         size_t n)
 {
-    const char *open = find_last(s, n, row->open);
+    const struct text_reply_row *row = f->row;
+    const char *open = text_reply_find_last(s, n, row->open);
     if (!open) return false;
     const size_t left = n - (size_t)(open - s);
     const char *close = memmem(open, left, row->close, strlen(row->close));
@@ -637,7 +715,7 @@ static bool open_header(struct text_reply *r, const struct text_reply_row *row, 
     for (size_t i = 0; i < 3 && row->stop[i]; i++)
         if (memmem(after, left - (size_t)(after - open), row->stop[i], strlen(row->stop[i])))
             return false;
-    r->row = row;
+    r->format = f;
     base_buffer_add(&r->header, open, close ? (size_t)(close - open) : left);
     r->state = HEADER;
     if (close) to_content(r);
@@ -647,22 +725,21 @@ static bool open_header(struct text_reply *r, const struct text_reply_row *row, 
 /* Opens the part that the end of the prompt has begun. */
 static void read_prompt(struct text_reply *r, const char *s, size_t n)
 {
-    if (n > MAX_HEADER) {
-        s += n - MAX_HEADER;
-        n = MAX_HEADER;
+    if (n > TEXT_REPLY_MAX_HEADER) {
+        s += n - TEXT_REPLY_MAX_HEADER;
+        n = TEXT_REPLY_MAX_HEADER;
     }
-    const size_t text = text_size(s, n);
-    for (size_t i = 0; i < r->n_active; i++) {
-        const struct text_reply_row *row = r->active[i];
-        const size_t size = strlen(row->open);
-        if (row->role == TEXT_REPLY_THINK && text >= size &&
-            memcmp(s + text - size, row->open, size) == 0) {
-            r->row = row;
+    const size_t text = text_reply_text_size(s, n);
+    for (size_t i = 0; i < r->formats.n; i++) {
+        const struct text_reply_row *row = r->formats.active[i].row;
+        r->headed |= row->answer && text_reply_ends_with(s, text, row->answer);
+        if (row->role == TEXT_REPLY_THINK && text_reply_ends_with(s, text, row->open)) {
+            r->format = &r->formats.active[i];
             r->state = THINKING;
             r->after_part = true;
             return;
         }
-        if (row->role == TEXT_REPLY_HEAD && open_header(r, row, s, n)) return;
+        if (row->role == TEXT_REPLY_HEAD && open_header(r, &r->formats.active[i], s, n)) return;
     }
 }
 
@@ -674,21 +751,10 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
         base_fail(err, BASE_NO_MEMORY, "no memory to parse a reply");
         return NULL;
     }
+    r->tokenizer = options->letters ? NULL : options->tokenizer;
     r->tools = options->tools;
     r->max_call = options->max_call ? options->max_call : MAX_CALL;
-    bool found[MAX_ROWS] = {0};
-    bool by_template = false;
-    find_tokens(options->tokenizer, found);
-    for (size_t i = 0; i < text_reply_n_rows; i++) {
-        const struct text_reply_row *row = &text_reply_rows[i];
-        const char *sign = row->sign ? row->sign : row->open;
-        const bool shown = options->template_text && strstr(options->template_text, sign);
-        if (!found[i] && !shown) continue;
-        r->active[r->n_active++] = row;
-        if (row->role != TEXT_REPLY_THINK || (r->think && (by_template || !shown))) continue;
-        r->think = row;
-        by_template = shown;
-    }
+    text_reply_formats_find(&r->formats, options->template_text, options->tokenizer, r->tokenizer);
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
@@ -698,10 +764,17 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
 
 bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks)
 {
-    const bool opened = r->state == THINKING;
-    const struct text_reply_row *row = opened ? r->row : r->think;
-    if (!row) return false;
-    *marks = (struct text_reply_marks){row->open, row->close, opened};
+    const bool thinking = r->state == THINKING, content = r->state == CONTENT;
+    const struct text_reply_row *row = thinking || content ? r->format->row : r->formats.think;
+    const bool opened = thinking || (content && r->what == TEXT_REPLY_REASONING);
+    if (!row || r->headed || (content && !opened)) return false;
+    if (row->role != TEXT_REPLY_THINK && !row->thought) return false;
+    const bool head = row->role == TEXT_REPLY_HEAD;
+    *marks = (struct text_reply_marks){.open = head ? row->thought : row->open,
+                                       .close = head ? row->stop[0] : row->close,
+                                       .turn = row->turn ? row->turn : "",
+                                       .answer = row->answer ? row->answer : "",
+                                       .opened = opened};
     return true;
 }
 
@@ -710,6 +783,8 @@ void text_reply_free(struct text_reply *r)
     if (!r) return;
     base_buffer_free(&r->header);
     base_buffer_free(&r->in);
+    base_buffer_free(&r->token);
+    base_buffer_free(&r->later);
     base_buffer_free(&r->texts);
     json_decref(r->calls);
     free(r->item);

@@ -8,8 +8,13 @@
  *
  * A format is recognized if its mark occurs in the model's template or is a token of its
  * vocabulary; reasoning only before the answer begins; calls without a mark (bare JSON) only at the
- * beginning of the answer and only if the caller passed tools. Marks are often control tokens, so
- * the caller must decode the reply with control tokens shown. */
+ * beginning of the answer and only if the caller passed tools. A mark that is, or begins with, a
+ * control or user-defined token of the vocabulary is that token only, which text_reply_token
+ * declares: the same letters in other tokens are text. Marks are often control tokens, so the
+ * caller must decode the reply with control tokens shown.
+ *
+ * Reasoning that the reply never closes ends where the answer's mark or, at the end of the reply,
+ * complete calls begin. */
 #ifndef TEXT_CHAT_REPLY_H
 #define TEXT_CHAT_REPLY_H
 
@@ -41,6 +46,7 @@ struct text_reply_options {
     const json_t *tools; /* the tools in the prompt; NULL: none. The types of parameters decide how
                           * unquoted values are read */
     size_t max_call;     /* bytes; a longer call is text. 0: 1 MiB */
+    bool letters;        /* the tokens of the reply are unknown: letters are marks */
 };
 
 struct text_reply; /* opaque */
@@ -54,17 +60,26 @@ void text_reply_free(struct text_reply *r); /* accepts NULL */
  * ones of the model. */
 struct text_reply_marks {
     const char *open, *close;
-    bool opened; /* the prompt has opened the reasoning */
+    const char *turn;   /* text between the closing mark and the answer's header; "": none */
+    const char *answer; /* header of the answer; "": none */
+    bool opened;        /* the prompt has opened the reasoning */
 };
 /* Returns the marks, static strings, before the first byte is added. false if no reasoning format
- * of the model is known. */
+ * of the model is known, or the prompt has begun the answer. */
 bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks);
+
+/* Declares a token of the reply, before its bytes are added: `end` is the offset after its bytes,
+ * counted from the first byte that was added. Call it for every token, in order. */
+void text_reply_token(struct text_reply *r, int32_t id, uint64_t end);
 
 /* Adds bytes of the reply, in linear time. text_reply_next then returns the parts whose kind is
  * certain. Returns false with BASE_NO_MEMORY; no further part is returned then. */
 bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err);
 /* Ends the reply: text_reply_next then returns all remaining bytes. */
 bool text_reply_end(struct text_reply *r, struct base_error *err);
+
+/* Returns the kind of part to which bytes that were added and not returned probably belong. */
+enum text_reply_kind text_reply_open_part(const struct text_reply *r);
 
 /* Returns the next part in *part; false if none is available. Its pointers are valid until the next
  * feed or end. */

@@ -1,9 +1,11 @@
 /* text/chat/reply_call.c: reads the calls of one piece of markup in the notations of published
  * models. See text/chat/reply_rows.h. */
-#include "text/chat/json_load.h"
 #include "text/chat/reply_rows.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 struct span {
@@ -69,7 +71,7 @@ static bool is_name(struct span x)
 /* Appends a call and releases `arguments`; false if they are not an object (NULL included). */
 static bool add(json_t *calls, struct span name, json_t *arguments, struct span id)
 {
-    if (!is_name(name) || !json_is_object(arguments)) {
+    if (!is_name(name) || !text_json_is_object(arguments)) {
         json_decref(arguments);
         return false;
     }
@@ -140,10 +142,10 @@ static bool add_object(json_t *calls, const json_t *object)
     static const char *const names[] = {"name", "tool_name", "function", NULL};
     static const char *const arguments[] = {"arguments", "parameters", "args", "input", NULL};
     static const char *const ids[] = {"id", "tool_call_id", "call_id", NULL};
-    if (!json_is_object(object)) return false;
+    if (!text_json_is_object(object)) return false;
     const json_t *name = first_of(object, names), *args = first_of(object, arguments);
     const struct span id = text_of(first_of(object, ids));
-    if (json_is_object(name)) { /* {"function": {"name": ..., "arguments": ...}} */
+    if (text_json_is_object(name)) { /* {"function": {"name": ..., "arguments": ...}} */
         args = first_of(name, arguments);
         name = json_object_get(name, "name");
     }
@@ -173,7 +175,8 @@ static bool read_json(struct span x, json_t *calls)
             used = x.n;
         else
             value = text_reply_read_value(x.s, x.n, &used);
-        bool ok = json_is_object(value) ? add_object(calls, value) : json_array_size(value) > 0;
+        bool ok =
+            text_json_is_object(value) ? add_object(calls, value) : json_array_size(value) > 0;
         if (json_is_array(value))
             for (size_t i = 0; ok && i < json_array_size(value); i++)
                 ok = add_object(calls, json_array_get(value, i));
@@ -284,24 +287,42 @@ static struct span quoted_name(struct span tag)
     return end ? span_of(value.s, end) : (struct span){0};
 }
 
+/* Returns the text of <![CDATA[...]]>, or x. */
+static struct span uncover(struct span x)
+{
+    const char *end;
+    if (!starts(x, "<![CDATA[") || (end = find(x, "]]>")) == NULL || end + 3 != end_of(x)) return x;
+    return span_of(x.s + strlen("<![CDATA["), end);
+}
+
+/* Words of tags: `call` before the tool's name, `parameter` before that of a parameter, and the end
+ * of a parameter. */
+struct words {
+    const char *call, *parameter, *end;
+};
+
 /* Reads <invoke name="..."><parameter name="...">VALUE</parameter></invoke>, with any prefix before
  * the words. A parameter may have string="true". */
-static bool read_invoke(struct span x, const json_t *tools, json_t *calls)
+static bool read_invoke(struct span x, const struct words *w, const json_t *tools, json_t *calls)
 {
     const char *at;
-    while ((at = find(x, "invoke name=\"")) != NULL) {
+    while ((at = find(x, w->call)) != NULL) {
         x = span_of(at, end_of(x));
-        const char *gt = find(x, ">"), *next = find(span_of(x.s + 1, end_of(x)), "invoke name=\"");
+        const char *gt = find(x, ">"), *next = find(span_of(x.s + 1, end_of(x)), w->call);
         if (!gt) return false;
         const struct span name = quoted_name(span_of(x.s, gt));
         struct span body = span_of(gt + 1, next && next > gt ? next : end_of(x));
         json_t *args = json_object();
-        while (args && (at = find(body, "parameter name=\"")) != NULL) {
+        while (args && (at = find(body, w->parameter)) != NULL) {
             gt = find(span_of(at, end_of(body)), ">");
-            const char *close = gt ? find(span_of(gt, end_of(body)), "parameter>") : NULL;
+            struct span rest = gt ? span_of(gt + 1, end_of(body)) : (struct span){0};
+            const char *covered = starts(rest, "<![CDATA[") ? find(rest, "]]>") : NULL;
+            if (covered) rest = span_of(covered, end_of(body));
+            const char *close = find(rest, w->end);
             while (close && close > gt && *close != '<') close--;
             if (!close || close <= gt) break;
-            const struct span tag = span_of(at, gt), value = unwrap(span_of(gt + 1, close));
+            const struct span tag = span_of(at, gt),
+                              value = uncover(unwrap(span_of(gt + 1, close)));
             const struct span key = quoted_name(tag);
             const char *type = find(tag, "string=\"true\"") ? "string" : type_of(tools, name, key);
             if (!set(args, key, plain_value(value, type))) break;
@@ -314,11 +335,163 @@ static bool read_invoke(struct span x, const json_t *tools, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
+/* ---- MiniMax M3: tags with the parameter's name ---- */
+
+/* Copies x without the mark that precedes each tag. */
+static void strip_marks(struct span x, const char *mark, struct base_buffer *out)
+{
+    for (const char *at; (at = find(x, mark)) != NULL; x = span_of(at + strlen(mark), end_of(x)))
+        base_buffer_add(out, x.s, (size_t)(at - x.s));
+    base_buffer_add(out, x.s, x.n);
+    base_buffer_add(out, "", 1);
+}
+
+static json_t *read_element(struct span *x, const char *type, int depth, struct span *name);
+
+/* Reads the elements <KEY>VALUE</KEY> up to another text: an object, or a list of <item>. */
+static json_t *read_elements(struct span *x, int depth)
+{
+    json_t *object = json_object(), *list = json_array();
+    bool ok = object && list && depth < 32;
+    while (ok && starts(*x = strip(*x), "<") && !starts(*x, "</")) {
+        struct span name;
+        json_t *value = read_element(x, NULL, depth + 1, &name);
+        if (value && name.n == 4 && memcmp(name.s, "item", 4) == 0)
+            ok = json_array_append_new(list, value) == 0;
+        else
+            ok = set(object, name, value);
+    }
+    const bool is_list = json_array_size(list) > 0;
+    ok = ok && !(is_list && json_object_size(object));
+    json_t *out = ok ? json_incref(is_list ? list : object) : NULL;
+    json_decref(object);
+    json_decref(list);
+    return out;
+}
+
+static json_t *read_element(struct span *x, const char *type, int depth, struct span *name)
+{
+    *name = name_at(span_of(x->s + 1, end_of(*x)));
+    const char *gt = find(*x, ">");
+    if (!name->n || gt != end_of(*name)) return NULL;
+    char close[300];
+    if (name->n > sizeof close - 4) return NULL;
+    snprintf(close, sizeof close, "</%.*s>", (int)name->n, name->s);
+    struct span body = span_of(gt + 1, end_of(*x));
+    const char *end = find(body, close);
+    if (!end) return NULL;
+    struct span inner = strip(body);
+    if (starts(inner, "<") && !starts(inner, "</") && (!type || strcmp(type, "string") != 0)) {
+        json_t *value = read_elements(&inner, depth);
+        if (value && starts(inner, close)) {
+            *x = span_of(inner.s + strlen(close), end_of(*x));
+            return value;
+        }
+        json_decref(value);
+    }
+    *x = span_of(end + strlen(close), end_of(*x));
+    return plain_value(span_of(body.s, end), type);
+}
+
+/* Reads <invoke name="..."><KEY>VALUE</KEY>...</invoke>. */
+static bool read_named_tags(struct span x, const json_t *tools, json_t *calls)
+{
+    for (x = strip(x); starts(x, "<invoke name=\""); x = strip(skip(x, "</invoke>"))) {
+        const char *gt = find(x, ">");
+        if (!gt) return false;
+        const struct span name = quoted_name(span_of(x.s, gt));
+        json_t *args = json_object();
+        bool ok = args != NULL;
+        x = strip(span_of(gt + 1, end_of(x)));
+        while (ok && starts(x, "<") && !starts(x, "</")) {
+            struct span key = name_at(span_of(x.s + 1, end_of(x)));
+            json_t *value = read_element(&x, type_of(tools, name, key), 0, &key);
+            ok = set(args, key, value);
+            x = strip(x);
+        }
+        if (!ok) json_decref(args);
+        if (!ok || !add(calls, name, args, (struct span){0})) return false;
+    }
+    return !x.n && json_array_size(calls) > 0;
+}
+
+/* ---- Kimi K3: <|open|>TAG ATTRIBUTES<|sep|>...<|close|>TAG<|sep|> ---- */
+
+static const char xopen[] = "<|open|>", xclose[] = "<|close|>", xsep[] = "<|sep|>";
+
+/* Returns the value of ATTRIBUTE="..." with its escapes, a new text; NULL without it or memory. */
+static json_t *attribute(struct span tag, const char *before)
+{
+    const char *at = find(tag, before);
+    struct span rest = at ? span_of(at + strlen(before), end_of(tag)) : (struct span){0};
+    const char *end = find(rest, "\"");
+    struct base_buffer text = BASE_BUFFER_INIT;
+    if (!end) return NULL;
+    for (rest = span_of(rest.s, end); rest.n;) {
+        const bool quote = starts(rest, "&quot;"), ampersand = starts(rest, "&amp;");
+        base_buffer_add(&text, quote ? "\"" : ampersand ? "&" : rest.s, 1);
+        rest = span_of(rest.s + (quote ? 6 : ampersand ? 5 : 1), end);
+    }
+    json_t *value = text.failed ? NULL : json_stringn(text.size ? text.data : "", text.size);
+    base_buffer_free(&text);
+    return value;
+}
+
+/* Reads the tag at the start of *x and its content up to its closing tag. */
+static bool read_tag(struct span *x, const char *word, struct span *tag, struct span *content)
+{
+    char close[64];
+    *x = strip(*x);
+    const char *sep = find(*x, xsep);
+    if (!starts(*x, xopen) || !sep) return false;
+    *tag = span_of(x->s + strlen(xopen), sep);
+    if (!starts(*tag, word)) return false;
+    *content = span_of(sep + strlen(xsep), end_of(*x));
+    snprintf(close, sizeof close, "%s%s%s", xclose, word, xsep);
+    const char *end = find(*content, close);
+    *x = end ? span_of(end + strlen(close), end_of(*x)) : span_of(end_of(*x), end_of(*x));
+    if (end) *content = span_of(content->s, end);
+    return true;
+}
+
+static json_t *read_arguments(struct span x)
+{
+    struct span tag, content;
+    if (read_tag(&x, "json", &tag, &content)) return parse_arguments(content);
+    json_t *args = json_object();
+    while (args && read_tag(&x, "argument", &tag, &content)) {
+        json_t *key = attribute(tag, "key=\"");
+        const char *type = find(tag, "type=\"string\"") ? "string" : NULL;
+        const bool ok = key && set(args, text_of(key), plain_value(content, type));
+        json_decref(key);
+        if (!ok) break;
+        x = strip(x);
+    }
+    if (strip(x).n) {
+        json_decref(args);
+        return NULL;
+    }
+    return args;
+}
+
+static bool read_open_close(struct span x, json_t *calls)
+{
+    struct span tag, content;
+    while (read_tag(&x, "call", &tag, &content)) {
+        json_t *name = attribute(tag, "tool=\"");
+        const bool ok =
+            name && add(calls, text_of(name), read_arguments(content), (struct span){0});
+        json_decref(name);
+        if (!ok) return false;
+    }
+    return !strip(x).n && json_array_size(calls) > 0;
+}
+
 /* Reads NAME and <arg_key>K</arg_key><arg_value>V</arg_value> pairs. */
 static bool read_pairs(struct span x, const json_t *tools, json_t *calls)
 {
     const struct span name = name_at(x);
-    x = strip(span_of(end_of(name), end_of(x)));
+    x = strip(skip(strip(span_of(end_of(name), end_of(x))), "<tool_sep>"));
     json_t *args = json_object();
     while (args && starts(x, "<arg_key>")) {
         const char *key_end = find(x, "</arg_key>"), *open = find(x, "<arg_value>"),
@@ -401,8 +574,37 @@ static bool read_mistral(struct span x, json_t *calls)
     return add(calls, name, parse_arguments(skip(x, "[ARGS]")), id);
 }
 
+/* Reads <tool_call>NAME and pairs</tool_call>... */
+static bool read_pair_calls(struct span x, const json_t *tools, json_t *calls)
+{
+    static const char begin[] = "<tool_call>", end[] = "</tool_call>";
+    for (x = strip(x); starts(x, begin); x = strip(x)) {
+        x = skip(x, begin);
+        const char *stop = find(x, end);
+        if (!read_pairs(strip(span_of(x.s, stop ? stop : end_of(x))), tools, calls)) return false;
+        x = stop ? span_of(stop + strlen(end), end_of(x)) : span_of(end_of(x), end_of(x));
+    }
+    return !x.n && json_array_size(calls) > 0;
+}
+
+/* Reads calls whose tags contain a mark, without it. */
+static bool read_stripped(struct span x, const char *mark,
+                          bool read(struct span, const json_t *, json_t *), const json_t *tools,
+                          json_t *calls)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    strip_marks(x, mark, &text);
+    if (text.failed) errno = ENOMEM;
+    const bool ok =
+        !text.failed && read(strip((struct span){text.data, text.size - 1}), tools, calls);
+    base_buffer_free(&text);
+    return ok;
+}
+
 static bool read_any(struct span x, const json_t *tools, json_t *calls)
 {
+    static const struct words invoke = {"invoke name=\"", "parameter name=\"", "parameter>"},
+                              function = {"function name=\"", "param name=\"", "param>"};
     const struct span name = name_at(x), rest = span_of(end_of(name), end_of(x));
     if (!x.n) return false;
     if (starts(x, "functools[")) x = span_of(x.s + strlen("functools"), end_of(x));
@@ -415,7 +617,15 @@ static bool read_any(struct span x, const json_t *tools, json_t *calls)
     if (starts(x, "<|tool_call_begin|>"))
         return read_section(x, "<|tool_call_begin|>", "<|tool_call_argument_begin|>",
                             "<|tool_call_end|>", calls);
-    if (starts(x, "<")) return read_invoke(x, tools, calls);
+    if (starts(x, "]<]minimax[>["))
+        return read_stripped(x, "]<]minimax[>[", read_named_tags, tools, calls);
+    if (starts(x, "<tool_call:opensource>"))
+        return read_stripped(x, ":opensource", read_pair_calls, tools, calls);
+    if (starts(x, "<tool_call>")) return read_pair_calls(x, tools, calls);
+    if (starts(x, xopen)) return read_open_close(x, calls);
+    if (starts(x, "<function name=\"")) return read_invoke(x, &function, tools, calls);
+    if (starts(x, "<|plugin|>")) return read_json(strip(skip(x, "<|plugin|>")), calls);
+    if (starts(x, "<")) return read_invoke(x, &invoke, tools, calls);
     if (starts(x, "call:")) return read_loose(x, calls);
     if (starts(rest, "(")) return read_python(x, calls);
     if (find(x, "<arg_key>")) return read_pairs(x, tools, calls);

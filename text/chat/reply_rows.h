@@ -14,10 +14,11 @@ enum text_reply_role {
     TEXT_REPLY_BARE,    /* a call without marks, at the beginning; open is its first byte */
     TEXT_REPLY_HEAD,    /* open, header, close, content up to a stop or the next open */
     TEXT_REPLY_SKIP,    /* a mark by itself */
+    TEXT_REPLY_BEGIN,   /* a mark by itself, which begins the answer: it ends unclosed reasoning */
     TEXT_REPLY_LEFTOVER /* a mark by itself, recognized only after a call or reasoning */
 };
 
-enum { TEXT_REPLY_MAX_ROWS = 64 };
+enum { TEXT_REPLY_MAX_ROWS = 80 };
 
 enum {
     TEXT_REPLY_WHOLE = 1, /* the opening mark is part of the call's text */
@@ -30,6 +31,11 @@ struct text_reply_row {
     const char *sign;    /* text that templates of this format contain; NULL: open */
     const char *stop[3]; /* for HEAD: marks that end the content; for TOOL: further closing marks */
     unsigned flags;
+    /* For HEAD: the header of reasoning, or NULL. */
+    const char *thought;
+    /* For THINK, and HEAD with `thought`: text after the reasoning's closing mark, and the header
+     * of the answer, which also follows a prompt without reasoning; NULL: none. */
+    const char *turn, *answer;
 };
 
 extern const struct text_reply_row text_reply_rows[];
@@ -51,8 +57,5 @@ bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value)
 json_t *text_reply_read_value(const char *at, size_t size, size_t *used);
 /* Reads NAME(key=value, ...) at the start. Returns the arguments as a new object, or NULL. */
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used);
-
-/* Appends compact JSON. Floats have the fewest digits that are read back as the same number. */
-void text_reply_write_json(struct base_buffer *out, const json_t *value);
 
 #endif

@@ -2,6 +2,10 @@
 #include "text/tokenizer/charsmap.h"
 #include <string.h>
 
+/* Real maps have sources and replacements of some tens of bytes. The limits bound the steps for
+ * each byte of a text, also if the trie has a cycle, and the memory for a normalized text. */
+enum { MAX_SOURCE = 256, MAX_REPLACEMENT = 256 };
+
 static const char key[] = "tokenizer.ggml.precompiled_charsmap";
 
 static uint32_t load4(const char *bytes)
@@ -32,6 +36,11 @@ static bool fail(struct base_error *err)
     return base_fail_at(err, BASE_MODEL, key, -1, "points past its end");
 }
 
+static bool fail_size(const char *what, int most, struct base_error *err)
+{
+    return base_fail_at(err, BASE_MODEL, key, -1, "has a %s longer than %d bytes", what, most);
+}
+
 static uint32_t children_of(uint32_t unit)
 {
     return (unit >> 10) << (unit & 1u << 9 ? 8 : 0);
@@ -50,6 +59,7 @@ bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size
         if (at >= map->n_units) return fail(err);
         const uint32_t unit = load4(map->unit + 4 * (size_t)at);
         if ((unit & (1u << 31 | 0xff)) != byte) break;
+        if (i == MAX_SOURCE) return fail_size("source", MAX_SOURCE, err);
         at ^= children_of(unit);
         if (!(unit >> 8 & 1)) continue;
         if (at >= map->n_units) return fail(err);
@@ -57,9 +67,12 @@ bool text_charsmap_find(const struct text_charsmap *map, const char *bytes, size
         *used = i + 1;
     }
     if (!*used) return true;
-    const char *end =
-        place < map->text_size ? memchr(map->text + place, 0, map->text_size - place) : NULL;
-    if (!end) return fail(err);
+    if (place >= map->text_size) return fail(err);
+    const uint64_t left = map->text_size - place;
+    const uint64_t most = left < MAX_REPLACEMENT + 1 ? left : MAX_REPLACEMENT + 1;
+    const char *end = memchr(map->text + place, 0, most);
+    if (!end && most == left) return fail(err);
+    if (!end) return fail_size("replacement", MAX_REPLACEMENT, err);
     *replacement = (struct gguf_str){map->text + place, (uint64_t)(end - (map->text + place))};
     return true;
 }

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    TEXT_MAX_TOKEN_SIZE = 65535,     /* bytes of one token's text; real files: below 1,000 */
+    TEXT_MAX_TOKEN_SIZE = 2048, /* bytes of one token's text; real files: below 1,000. It bounds
+                                    the steps for each byte of a text through a trie */
     TEXT_MAX_TOKENS = (1 << 24) - 2, /* and merges: limit of a slot; real files: 500,000 */
     TEXT_BATCH = 32                  /* number of entries whose slots are prefetched while
                                       * opening */

@@ -1,0 +1,180 @@
+/* cli/cmd/model_summary.c: the summary of a model file. See cli/out/model_summary.h. */
+#include "cli/cmd/model_summary.h"
+#include "cli/cmd/quantize_plan.h"
+#include "cli/out/gguf_text.h"
+#include <string.h>
+
+static const uint32_t contexts[CLI_SUMMARY_CONTEXTS] = {4096, 8192, 32768};
+
+bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
+                         const struct cli_values *values, struct cli_plan_probe *probe,
+                         struct base_error *err)
+{
+    struct cli_memory_plan plan;
+    *s = (struct cli_model_summary){.cannot_run = BASE_ERROR_INIT};
+    bool ok = cli_model_open_weights(m, values, &s->cannot_run);
+    if (ok) s->trained = model_facts(m->model)->n_ctx_train;
+    for (int i = 0; ok && i < CLI_SUMMARY_CONTEXTS; i++) {
+        ok = cli_model_plan_session(m, values, 1, contexts[i], &s->cannot_run) &&
+             cli_plan_measure(m, values, 0, probe, &plan, &s->cannot_run);
+        if (ok) s->bytes[i] = plan.total;
+    }
+    if (s->cannot_run.code != BASE_NO_MEMORY && s->cannot_run.code != BASE_INTERRUPTED) return true;
+    *err = s->cannot_run;
+    return false;
+}
+
+struct sums {
+    uint64_t count[QUANT_ID_COUNT], bytes;
+    double elements;
+};
+
+static struct sums sum_up(const struct gguf_file *file)
+{
+    struct sums s = {0};
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        s.count[t->type->id]++;
+        s.bytes += t->size;
+        s.elements += (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
+    }
+    return s;
+}
+
+static double bits_each(const struct sums *s)
+{
+    return s->elements > 0 ? 8 * (double)s->bytes / s->elements : 0;
+}
+
+static void row(struct base_buffer *out, const char *name)
+{
+    base_buffer_add_format(out, "%-11s", name);
+}
+
+static void add_name(struct base_buffer *out, const char *text)
+{
+    cli_gguf_add_string(out, false, (struct gguf_str){text, strlen(text)}, CLI_SHOWN_BYTES, false);
+}
+
+static struct gguf_str text_of(const struct gguf_file *file, const char *key)
+{
+    struct gguf_str text = {NULL, 0};
+    struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
+    gguf_get_str(file, key, &text, &ignored);
+    return text;
+}
+
+static void add_types(const struct gguf_file *file, struct base_buffer *out)
+{
+    const struct sums s = sum_up(file);
+    const char *mix = cli_quantize_name(file);
+    row(out, "Type");
+    base_buffer_add_format(out, "%s%s%.1f M weights, %.2f bits each:", mix ? mix : "",
+                           mix ? "; " : "", s.elements / 1e6, bits_each(&s));
+    const char *comma = "";
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        if (s.count[id] == 0) continue;
+        base_buffer_add_format(out, "%s %llu %s", comma, (unsigned long long)s.count[id],
+                               quant_type_by_id(id)->name);
+        comma = ",";
+    }
+    base_buffer_add_text(out, "\n");
+}
+
+static void add_memory(const struct cli_model_summary *s, const struct cli_plan_probe *probe,
+                       struct base_buffer *out)
+{
+    for (int i = 0; i < CLI_SUMMARY_CONTEXTS; i++) {
+        row(out, i ? "" : "Memory");
+        base_buffer_add_format(out, "%9.1f MB with a context of %u tokens",
+                               (double)s->bytes[i] / 1e6, contexts[i]);
+        if (probe->room_known)
+            base_buffer_add_text(out, s->bytes[i] <= probe->room ? ", fits" : ", does not fit");
+        base_buffer_add_text(out, contexts[i] > s->trained ? " (beyond its training)\n" : "\n");
+    }
+    row(out, "");
+    if (probe->room_known)
+        base_buffer_add_format(out, "%9.1f MB are free\n", (double)probe->room / 1e6);
+    else
+        base_buffer_add_text(out, "free memory not known\n");
+}
+
+static void add_reason(const struct base_error *why, struct base_buffer *out)
+{
+    char text[sizeof why->item + sizeof why->text + 2];
+    base_buffer_add_text(out, base_error_format_here(why, text, sizeof text));
+}
+
+void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_model *m,
+                          const struct cli_plan_probe *probe, struct base_buffer *out)
+{
+    const struct gguf_file *f = m->file;
+    const struct gguf_str architecture = text_of(f, "general.architecture");
+    const struct gguf_str template = text_of(f, "tokenizer.chat_template");
+    const bool runs = s->cannot_run.code == BASE_OK;
+    row(out, "Model");
+    cli_gguf_add_string(out, false, (struct gguf_str){m->name.data, m->name.size}, CLI_SHOWN_BYTES,
+                        false);
+    base_buffer_add_text(out, " (");
+    cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
+    base_buffer_add_text(out, ")\n");
+    row(out, "File");
+    add_name(out, gguf_path(f));
+    base_buffer_add_format(out, ", %.1f MB", (double)gguf_size(f) / 1e6);
+    if (gguf_part_count(f) > 1) base_buffer_add_format(out, " in %d parts", gguf_part_count(f));
+    base_buffer_add_format(out, ", GGUF version %u\n", gguf_version(f));
+    add_types(f, out);
+    if (s->trained) {
+        row(out, "Context");
+        base_buffer_add_format(out, "%u tokens in its training\n", s->trained);
+    }
+    row(out, "Vocabulary");
+    if (m->tokenizer) base_buffer_add_format(out, "%u tokens, ", text_vocab_size(m->tokenizer));
+    if (m->tokenizer) add_name(out, text_tokenizer_model(m->tokenizer));
+    base_buffer_add_text(out, m->tokenizer ? "\n" : "none that is usable\n");
+    row(out, "Template");
+    if (template.size)
+        base_buffer_add_format(out, "%llu bytes\n", (unsigned long long)template.size);
+    else
+        base_buffer_add_text(out, "none in the file\n");
+    if (runs) {
+        add_memory(s, probe, out);
+        return;
+    }
+    row(out, "Runs");
+    base_buffer_add_text(out, "no: ");
+    add_reason(&s->cannot_run, out);
+    base_buffer_add_text(out, "\n");
+}
+
+void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_model *m,
+                          const struct cli_plan_probe *probe, struct base_buffer *out)
+{
+    const struct sums sums = sum_up(m->file);
+    const struct gguf_str architecture = text_of(m->file, "general.architecture");
+    const char *mix = cli_quantize_name(m->file);
+    const bool runs = s->cannot_run.code == BASE_OK;
+    char why[sizeof s->cannot_run.item + sizeof s->cannot_run.text + 2];
+    base_error_format_here(&s->cannot_run, why, sizeof why);
+    base_buffer_add_text(out, "{");
+    base_buffer_add_member(out, "name", m->name.data, m->name.size);
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, "architecture", architecture.data, architecture.size);
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, "type", mix, mix ? strlen(mix) : 0);
+    base_buffer_add_format(out,
+                           ",\"weights\":%.0f,\"bits_per_weight\":%.3f,\"context\":", sums.elements,
+                           bits_each(&sums));
+    base_buffer_add_format(out, s->trained ? "%u" : "null", s->trained);
+    base_buffer_add_format(out, ",\"template\":%s,",
+                           text_of(m->file, "tokenizer.chat_template").size ? "true" : "false");
+    base_buffer_add_member(out, "cannot_run", runs ? NULL : why, strlen(why));
+    base_buffer_add_text(out, ",\"memory\":[");
+    for (int i = 0; runs && i < CLI_SUMMARY_CONTEXTS; i++)
+        base_buffer_add_format(out, "%s{\"context\":%u,\"bytes\":%llu,\"fits\":%s}", i ? "," : "",
+                               contexts[i], (unsigned long long)s->bytes[i],
+                               !probe->room_known           ? "null"
+                               : s->bytes[i] <= probe->room ? "true"
+                                                            : "false");
+    base_buffer_add_text(out, "]}");
+}

@@ -1,0 +1,71 @@
+/* models/kind.c: files that contain something other than a language model. See models/model.h. */
+#include "models/model.h"
+#include <string.h>
+
+/* By general.type. */
+static const struct kind {
+    const char *name, *what;
+} types[] = {
+    {"adapter", "an adapter (LoRA), which changes the weights of another model: adapters are not "
+                "applied here; merge it into its model first"},
+    {"imatrix", "an importance matrix, for infer quantize"},
+    {"mmproj", "the encoder for images or audio of another model (mmproj): give the model's own "
+               "file"},
+    {"vocab", "a vocabulary without weights"},
+};
+
+/* By general.architecture. */
+static const struct kind architectures[] = {
+    {"clip", "an encoder for images or audio (mmproj): give the file of the model that it "
+             "belongs to"},
+    {"controlvector", "a control vector, which changes another model: these are not applied here"},
+    {"whisper", "a model for recognizing speech"},
+    {"wavtokenizer-dec", "the decoder of a model for speech"},
+    {"t5", "a model with an encoder, for translating texts"},
+    {"t5encoder", "an encoder of texts: it writes no text"},
+    {"bert", "a model for embeddings: it writes no text"},
+    {"modern-bert", "a model for embeddings: it writes no text"},
+    {"neo-bert", "a model for embeddings: it writes no text"},
+    {"nomic-bert", "a model for embeddings: it writes no text"},
+    {"nomic-bert-moe", "a model for embeddings: it writes no text"},
+    {"jina-bert-v2", "a model for embeddings: it writes no text"},
+    {"jina-bert-v3", "a model for embeddings: it writes no text"},
+    {"gemma-embedding", "a model for embeddings: it writes no text"},
+    {"sd1", "a model for images"},
+    {"sd3", "a model for images"},
+    {"sdxl", "a model for images"},
+    {"flux", "a model for images"},
+    {"lumina2", "a model for images"},
+    {"aura", "a model for images"},
+    {"hidream", "a model for images"},
+    {"qwen_image", "a model for images"},
+    {"wan", "a model for videos"},
+    {"ltxv", "a model for videos"},
+    {"hyvid", "a model for videos"},
+    {"cosmos", "a model for videos"},
+};
+
+static const char *find(const struct kind *table, size_t n, const struct gguf_file *file,
+                        const char *key)
+{
+    struct gguf_str name = {NULL, 0};
+    struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
+    if (!gguf_get_str(file, key, &name, &ignored) || !name.data) return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(table[i].name) == name.size && memcmp(table[i].name, name.data, name.size) == 0)
+            return table[i].what;
+    return NULL;
+}
+
+bool model_kind_check(const struct gguf_file *file, struct base_error *err)
+{
+    const char *what = find(types, sizeof types / sizeof *types, file, "general.type");
+    if (!what)
+        what = find(architectures, sizeof architectures / sizeof *architectures, file,
+                    "general.architecture");
+    if (!what && gguf_kv_find(file, "imatrix.chunk_count")) what = types[1].what;
+    if (!what && gguf_tensor_count(file) == 0)
+        what =
+            gguf_kv_find(file, "tokenizer.ggml.model") ? types[3].what : "metadata without weights";
+    return !what || base_fail(err, BASE_MODEL, "no language model: the file is %s", what);
+}
