@@ -2,6 +2,17 @@
 #include "test/support_level.h"
 #include "test/support_files.h"
 #include <stdio.h>
+#include <stdlib.h>
+
+/* Before main of each test program: an unknown family must not pass as this machine's. */
+__attribute__((constructor)) static void check_family(void)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    char text[512];
+    if (cpu_family_check(&err)) return;
+    fprintf(stderr, "%s\n", base_error_format(&err, text, sizeof text));
+    exit(2);
+}
 
 bool support_level_runs(enum cpu_level level)
 {

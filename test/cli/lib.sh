@@ -16,14 +16,14 @@
 #
 # $INFER is the program, $MODEL a small model or empty, $work a scratch folder, $make_model the
 # program beside it that writes models with random weights. All variables INFER_* of the caller are
-# unset, so that they do not change results.
+# unset, so that they do not change results, except the processor family, which must not change any.
 
 work=$(mktemp -d) || exit 1
 make_model=${INFER%/*}/test/tool_make_model
 trap 'rm -rf "$work"' EXIT
 quick=${INFER_TEST_QUICK-} # smaller cases; saved before the variables are unset
 for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
-    unset "$variable"
+    [ "$variable" = INFER_TEST_FAMILY ] || unset "$variable"
 done
 HOME=$work XDG_DATA_HOME=
 export HOME XDG_DATA_HOME
