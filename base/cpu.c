@@ -234,6 +234,11 @@ static const struct cpu_family families[] = {
 
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
+const struct cpu_family *cpu_family_at(int i)
+{
+    return i < N_FAMILIES ? &families[i] : NULL;
+}
+
 static const struct cpu_family *family_by_name(const char *name)
 {
     for (int i = 0; i < N_FAMILIES; i++)

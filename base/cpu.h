@@ -95,6 +95,8 @@ struct cpu_family {
  * each policy can be tested on each machine, because a policy needs no instructions. */
 #define CPU_FAMILY_VARIABLE "INFER_TEST_FAMILY"
 const struct cpu_family *cpu_family(void);
+/* Row i of the families, NULL past the last. */
+const struct cpu_family *cpu_family_at(int i);
 /* Fails with all names if the variable names no row; cpu_family then ignores it. For programs to
  * call at their start. */
 bool cpu_family_check(struct base_error *err);

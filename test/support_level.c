@@ -30,6 +30,15 @@ static bool is_left_out(enum cpu_level level)
     return support_quick() && level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX);
 }
 
+bool support_family_takes(size_t i)
+{
+    const char *named = getenv(CPU_FAMILY_VARIABLE);
+    size_t own = 0, n = 0;
+    for (const struct cpu_family *f; (f = cpu_family_at((int)n)) != NULL; n++)
+        if (f == cpu_family()) own = n;
+    return !support_quick() || !named || !*named || i % n == own;
+}
+
 bool support_level_next(int *level)
 {
     while (*level < CPU_LEVEL_COUNT &&
