@@ -6,6 +6,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
+answer=${quick:+24} answer=${answer:-40}
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -230,14 +231,14 @@ END
 each_as_run() { # PAIRS OPTIONS...: `batch` with the options gives what `run` gives for each pair
     pairs=$1
     shift
-    python3 - "$work" "$pairs" <<'END'
+    python3 - "$work" "$pairs" "$answer" <<'END'
 import json, sys
-work, pairs = sys.argv[1:]
+work, pairs, predict = sys.argv[1:]
 text = json.dumps(open(work + "/talk.jinja").read())
 with open(pairs) as pairs, open(work + "/lines", "w") as lines:
     for pair in pairs:
         members = pair.rstrip("\n").split("\t")[1].replace(":T", ":" + text).replace(":N", ':[{"function":{"name":"f"}}]')
-        lines.write('{"prompt":"Hi","chat":true,"predict":40,"temp":0,' + members + "}\n")
+        lines.write('{"prompt":"Hi","chat":true,"predict":' + predict + ',"temp":0,' + members + "}\n")
 END
     batch -np 3 "$@"
     status 0
@@ -247,7 +248,7 @@ END
         n=$((n + 1))
         options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
         # shellcheck disable=SC2086
-        "$INFER" run --chat -p Hi -n 40 --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        "$INFER" run --chat -p Hi -n "$answer" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
         code=$? last=$options
         status 0
         member message >"$work/alone"
@@ -442,7 +443,7 @@ cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
-    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
+    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "$answer" $i
 done >"$lines"
 batch -np 2
 cp "$work/out" "$work/whole"
