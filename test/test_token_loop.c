@@ -62,7 +62,8 @@ static void nothing_is_allocated_per_token(void **state)
     struct constraint *c = constraint_from_regex("[ -~]*", 6, &err);
     const struct generate_options plain = options(NULL), constrained = options(c);
     assert_non_null(c);
-    for (size_t i = 0; support_arch(i); i += support_quick() ? 8 : 1) {
+    for (size_t i = 0; support_arch(i); i++) {
+        if (support_quick() && !support_arch_is_first(i)) continue;
         struct support_generate s = {0};
         char what[64];
         support_generate_open_with(&s, support_arch(i), 2, 1, N_CTX);
