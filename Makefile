@@ -14,8 +14,9 @@ BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
 # -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.
-# Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes.
-CFLAGS   ?= $(if $(SAN),-O2,-O3) -g
+# Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes. -g1 has functions and
+# lines: the locations of variables (-g) cost a quarter of the compile time (docs/testing.md).
+CFLAGS   ?= $(if $(SAN),-O2,-O3) -g1
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \

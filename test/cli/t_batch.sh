@@ -6,7 +6,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
-answer=${quick:+24} answer=${answer:-40}
+n_reply=${quick:+24} n_reply=${n_reply:-40}
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -231,7 +231,7 @@ END
 each_as_run() { # PAIRS OPTIONS...: `batch` with the options gives what `run` gives for each pair
     pairs=$1
     shift
-    python3 - "$work" "$pairs" "$answer" <<'END'
+    python3 - "$work" "$pairs" "$n_reply" <<'END'
 import json, sys
 work, pairs, predict = sys.argv[1:]
 text = json.dumps(open(work + "/talk.jinja").read())
@@ -248,7 +248,7 @@ END
         n=$((n + 1))
         options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
         # shellcheck disable=SC2086
-        "$INFER" run --chat -p Hi -n "$answer" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        "$INFER" run --chat -p Hi -n "$n_reply" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
         code=$? last=$options
         status 0
         member message >"$work/alone"
@@ -443,7 +443,7 @@ cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
-    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "$answer" $i
+    printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
 done >"$lines"
 batch -np 2
 cp "$work/out" "$work/whole"

@@ -21,6 +21,7 @@ before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
 # after a timeout.
 modes() {
     last="$*"
+    : >"$work/out"
     "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
     pid=$! n=0
     while [ $n -lt 100 ]; do
