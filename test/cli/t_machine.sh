@@ -238,4 +238,24 @@ out_like '^level +scalar: '
 unset INFER_ISA
 usage "'fast' is none of" doctor --isa fast
 
+# On any machine, because a family decides only how rows are distributed and data is prefetched.
+begin a_variable_sets_the_family_of_the_processor
+family=${INFER_TEST_FAMILY-}
+"$make_model" "$work/family.gguf" vocab=300 embd=256 head_dim=64 ff=512 type=Q4_K || bad 'no model'
+rm -f "$work/same"
+for INFER_TEST_FAMILY in icelake intel Zen5 zen4 zen3; do
+    export INFER_TEST_FAMILY
+    infer doctor -m "$work/none.gguf" -t 1
+    status 0
+    out_like "^family +$(echo $INFER_TEST_FAMILY | tr Z z) \\("
+    infer logits -m "$work/family.gguf" -p 'some words' -o - # as floats
+    status 0
+    [ -s "$work/same" ] || cp "$work/out" "$work/same"
+    cmp "$work/out" "$work/same" >"$work/said" 2>&1 || bad "$INFER_TEST_FAMILY: $(cat "$work/said")"
+done
+INFER_TEST_FAMILY=zen
+usage "^infer: INFER_TEST_FAMILY: 'zen' is not a family of processors: icelake, .*, zen3$" version
+INFER_TEST_FAMILY=$family
+export INFER_TEST_FAMILY
+
 finish
