@@ -14,8 +14,9 @@ BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
 # -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.
-# Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes.
-CFLAGS   ?= $(if $(SAN),-O2,-O3) -g
+# Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes. -g1 has functions and
+# lines: the locations of variables (-g) cost a quarter of the compile time (docs/testing.md).
+CFLAGS   ?= $(if $(SAN),-O2,-O3) -g1
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
@@ -43,26 +44,41 @@ TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench/support*.c))
 
-# One short line a file; V=1 shows whole commands.
-Q   := $(if $(V),,@)
-say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+# `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
+CURL ?= $(if $(shell echo '\#include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
 
-.PHONY: fuzz all run test check setup bench install clean lint format compdb help tests objects
+# Progress: on a terminal one line, "[n/m] what", that is overwritten; otherwise a line for each tenth of
+# the steps. m is the number of steps that a dry run counts. V=1 shows whole commands.
+Q := $(if $(V),,@)
+ifeq (,$(V)$(COUNTING)$(filter run test test-long setup clean help format compdb,$(MAKECMDGOALS)))
+steps := $(shell $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) COUNTING=yes CURL=$(CURL) $(MAKECMDGOALS) 2>/dev/null | \
+                 grep -c '^: step')
+done  :=
+endif
+next_step = $(eval done += x)$(words $(done))
+shown     = $(if $(MAKE_TERMOUT),printf '\r[%d/%d] %s %s\033[K' $$n $(steps) $(1) $(2); [ $$n -lt $(steps) ] || echo, \
+            [ $$((n * 10 / $(steps))) -eq $$(((n - 1) * 10 / $(steps))) ] || echo "[$$n/$(steps)] $(1) $(2)")
+say       = $(if $(V),,$(if $(COUNTING),: step,@n=$(next_step); $(call shown,$(1),$(2))))
+
+.PHONY: fuzz all run test test-long check setup bench install uninstall clean lint format compdb help tests objects
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
+	@echo 'next: make run (fetches a small model and asks it), or $< -m FILE.gguf -p "a question"'
 
 help:
 	@echo 'make                 build build/infer'
 	@echo 'make run             install what is missing, build, fetch the default model, ask it something'
-	@echo 'make test            set up and run the whole suite (SAN=address,undefined or SAN=thread: sanitized)'
-	@echo 'make check           the suite without set-up'
+	@echo 'make test            set up and run the short suite, two minutes (SAN=address,undefined or SAN=thread: sanitized)'
+	@echo 'make test-long       the whole suite, a quarter of an hour'
+	@echo 'make check           the short suite without set-up'
 	@echo 'make bench           speed on this machine'
 	@echo 'make lint            layout, names, sizes, include order, globals'
 	@echo 'make format          apply .clang-format'
 	@echo 'make fuzz            build the fuzz targets, build/fuzz/TARGET (needs clang)'
 	@echo 'make compdb          compile_commands.json for clangd'
-	@echo 'make install         into $$(DESTDIR)$$(PREFIX)'
+	@echo 'make install         into $$(DESTDIR)$$(PREFIX), without symbols (STRIP=: keeps them)'
+	@echo 'make uninstall       remove what `make install` installed'
 	@echo 'make clean           remove what was built'
 	@echo 'V=1 shows whole commands'
 
@@ -79,27 +95,26 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
+keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
+
 # The commit, when this folder is a checkout's top: for `infer version --json`.
 COMMIT := $(shell [ -z "$$(git rev-parse --show-cdup 2>&1)" ] && git describe --always --dirty \
                   --abbrev=12 --exclude '*' 2>/dev/null)
 $(BUILD)/cli/cmd/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
 $(BUILD)/cli/cmd/cmd_version.o: $(BUILD)/commit
 $(BUILD)/commit: FORCE
-	@mkdir -p $(BUILD)
-	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+	$(call keep,$(COMMIT))
 
-# `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
-CURL ?= $(if $(shell echo '\#include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
+# See CURL above.
 $(BUILD)/cli/pull/http.o: CPPFLAGS += $(if $(filter yes,$(CURL)),-DCLI_HAS_CURL)
 $(BUILD)/cli/pull/http.o: $(BUILD)/curl
 $(BUILD)/curl: FORCE
-	@mkdir -p $(BUILD)
-	@echo '$(CURL)' | cmp -s - $@ || echo '$(CURL)' > $@
+	$(call keep,$(CURL))
 
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
-	@mkdir -p $(BUILD)
-	@echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' > $@
+	$(call keep,$(CC) $(CPPFLAGS) $(ALL_CFLAGS))
 FORCE:
 
 # A test may add link options: LDFLAGS_test_name = ...
@@ -153,42 +168,53 @@ setup:
 # Prints the answer of the default model to one question.
 run:
 	@scripts/setup build
-	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/infer
 	@scripts/fetch-model
-	$(BUILD)/infer -p "The capital of Italy is" -n 24 --temp 0
+	$(BUILD)/infer --chat -p "What is the capital of Italy?" -n 64 --temp 0
+	@echo 'next: $(BUILD)/infer -p "a question of yours", or $(BUILD)/infer chat; sudo make install: as infer'
 
-test: setup
-	@$(MAKE) --no-print-directory -j$$(nproc) all tests
+test test-long: setup
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/infer tests
 	@scripts/fetch-model
-	@test/run $(BUILD)
+	@$(if $(filter test,$@),INFER_TEST_QUICK=1) test/run $(BUILD)
 
-check: all tests
-	@test/run $(BUILD)
+check: $(BUILD)/infer tests
+	@INFER_TEST_QUICK=1 test/run $(BUILD)
 
-bench: all
+bench: $(BUILD)/infer
 	@scripts/fetch-model
 	$(BUILD)/infer bench
 
-lint: all
+lint: $(BUILD)/infer
 	@scripts/lint $(BUILD)
 
 # Compile commands for clangd, from a dry run: no further tool is needed.
 compdb:
 	@$(MAKE) --no-print-directory -Bn V=1 all tests | scripts/compdb > compile_commands.json
 
-DATA = $(DESTDIR)$(PREFIX)/share
-install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer/docs $(DATA)/man/man1 \
+# $(BUILD)/infer keeps the symbols of the installed program and has its build id.
+STRIP ?= strip
+BIN    = $(DESTDIR)$(PREFIX)/bin
+DATA   = $(DESTDIR)$(PREFIX)/share
+install: $(BUILD)/infer $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
+	install -d $(BIN) $(DATA)/doc/infer/docs $(DATA)/man/man1 \
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
-	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
-	install -m 755 scripts/fetch-model $(DESTDIR)$(PREFIX)/bin/infer-fetch-model
+	install -m 755 $(BUILD)/infer $(BIN)/infer
+	$(STRIP) $(BIN)/infer
+	install -m 755 scripts/fetch-model $(BIN)/infer-fetch-model
 	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
 	install -m 644 docs/* $(DATA)/doc/infer/docs
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
 	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
 	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer
 	install -m 644 $(BUILD)/man/fish $(DATA)/fish/vendor_completions.d/infer.fish
+
+uninstall:
+	rm -f $(BIN)/infer $(BIN)/infer-fetch-model $(DATA)/man/man1/infer.1 \
+	    $(DATA)/bash-completion/completions/infer $(DATA)/zsh/site-functions/_infer \
+	    $(DATA)/fish/vendor_completions.d/infer.fish
+	rm -rf $(DATA)/doc/infer
 
 # What the program says about itself, as files.
 $(BUILD)/man/infer.1: $(BUILD)/infer

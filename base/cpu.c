@@ -2,6 +2,9 @@
 #include "base/cpu.h"
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -80,7 +83,8 @@ struct machine {
     pthread_once_t once;
     uint32_t reg[N_REGS];
     bool intel;
-    long l1_bytes; /* of the data cache, 0: unknown */
+    long l1_bytes;      /* of the data cache, 0: unknown */
+    const char *family; /* the value of CPU_FAMILY_VARIABLE; NULL: unset or empty */
 };
 static struct machine cpu_machine = {.once = PTHREAD_ONCE_INIT};
 
@@ -88,6 +92,8 @@ static void read_machine(void)
 {
     read_cpuid(cpu_machine.reg);
     cpu_machine.intel = made_by_intel();
+    const char *family = getenv(CPU_FAMILY_VARIABLE);
+    if (family && *family) cpu_machine.family = family;
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     cpu_machine.l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
 #endif
@@ -198,27 +204,65 @@ enum cpu_level cpu_level_cap(enum cpu_level level)
  * Intel family uses it. No CPUID flag reports two 512-bit ports; the cores that have them have a
  * first-level data cache above 32 KB. */
 static const struct cpu_family families[] = {
-    {.name = "Intel, two 512-bit ports (servers since Ice Lake)",
+    {.name = "icelake",
+     .what = "Intel with two 512-bit ports: servers since Ice Lake",
      .intel = true,
      .level = CPU_AVX512,
      .l1_bytes = (32 << 10) + 1,
      .dual_512 = true,
      .prefetch = {.distance = 1024, .streams = true}},
-    {.name = "Intel", .intel = true, .level = CPU_SCALAR, .prefetch = {.distance = 1024}},
-    {.name = "two 512-bit ports (Zen 5)",
+    {.name = "intel",
+     .what = "other Intel",
+     .intel = true,
+     .level = CPU_SCALAR,
+     .prefetch = {.distance = 1024}},
+    {.name = "zen5",
+     .what = "two 512-bit ports: Zen 5",
      .level = CPU_AVX512,
      .l1_bytes = (32 << 10) + 1,
      .dual_512 = true,
      .prefetch = {.distance = 1024, .to_l1 = true, .adjacent_rows = true}},
-    {.name = "512 bits in halves (Zen 4)", .level = CPU_AVX512, .prefetch = {.distance = 1024}},
-    {.name = "256 bits or less (Zen 3)",
+    {.name = "zen4",
+     .what = "512 bits in halves: Zen 4",
+     .level = CPU_AVX512,
+     .prefetch = {.distance = 1024}},
+    {.name = "zen3",
+     .what = "256 bits or less: Zen 3 and all others",
      .level = CPU_SCALAR,
      .prefetch = {.distance = 384, .to_l1 = true}},
 };
 
+enum { N_FAMILIES = sizeof families / sizeof families[0] };
+
+const struct cpu_family *cpu_family_at(int i)
+{
+    return i < N_FAMILIES ? &families[i] : NULL;
+}
+
+static const struct cpu_family *family_by_name(const char *name)
+{
+    for (int i = 0; i < N_FAMILIES; i++)
+        if (strcasecmp(families[i].name, name) == 0) return &families[i];
+    return NULL;
+}
+
+bool cpu_family_check(struct base_error *err)
+{
+    const char *name = get_machine()->family;
+    if (!name || family_by_name(name)) return true;
+    char names[128] = "";
+    for (int i = 0; i < N_FAMILIES; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : "",
+                 families[i].name);
+    return base_fail_at(err, BASE_USAGE, CPU_FAMILY_VARIABLE, -1,
+                        "'%s' is not a family of processors: %s", name, names);
+}
+
 const struct cpu_family *cpu_family(void)
 {
     const struct machine *m = get_machine();
+    const struct cpu_family *named = m->family ? family_by_name(m->family) : NULL;
+    if (named) return named;
     const enum cpu_level best = cpu_level_best();
     const struct cpu_family *f = families;
     while (!cpu_has(best, f->level) || m->l1_bytes < f->l1_bytes || (f->intel && !m->intel)) f++;

@@ -13,6 +13,7 @@
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
+#include "base/error.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -81,7 +82,8 @@ struct cpu_prefetch {
 };
 
 struct cpu_family {
-    const char *name;
+    const char *name;     /* one word: "zen4" */
+    const char *what;     /* which processors these are */
     bool intel;           /* only processors of this vendor */
     enum cpu_level level; /* supported by all of its processors */
     long l1_bytes;        /* minimum size of their L1 data cache */
@@ -89,7 +91,14 @@ struct cpu_family {
     struct cpu_prefetch prefetch;
 };
 
-/* The row of this machine's processor. */
+/* The row of this machine's processor, or the one that CPU_FAMILY_VARIABLE names (any case): so
+ * each policy can be tested on each machine, because a policy needs no instructions. */
+#define CPU_FAMILY_VARIABLE "INFER_TEST_FAMILY"
 const struct cpu_family *cpu_family(void);
+/* Row i of the families, NULL past the last. */
+const struct cpu_family *cpu_family_at(int i);
+/* Fails with all names if the variable names no row; cpu_family then ignores it. For programs to
+ * call at their start. */
+bool cpu_family_check(struct base_error *err);
 
 #endif

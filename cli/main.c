@@ -1,5 +1,6 @@
 /* cli/main.c: finds the command, parses its options, runs it, reports errors and exits. Only this
  * file ends the process. */
+#include "base/cpu.h"
 #include "cli/commands.h"
 #include "cli/system.h"
 #include <string.h>
@@ -70,6 +71,7 @@ static bool run(int argc, char **argv, struct base_error *err)
     struct cli_values values = {0};
     enum cli_command_id command = CLI_RUN;
     int first = 1;
+    if (!cpu_family_check(err)) return false;
     if (argc > 1 && argv[1][0] != '-') {
         command = cli_command_find(argv[1]);
         first = 2;

@@ -72,8 +72,9 @@ void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch,
     const struct quant_rows rows = {.w = w,
                                     .row_bytes = row_bytes,
                                     .n = n,
-                                    .order = prefetch.adjacent_rows ? QUANT_ROWS_ADJACENT
-                                                                    : QUANT_ROWS_STRIDED,
+                                    .order = kernel->rows_per_step == 1 ? QUANT_ROWS_SINGLE
+                                             : prefetch.adjacent_rows   ? QUANT_ROWS_ADJACENT
+                                                                        : QUANT_ROWS_STRIDED,
                                     .stride = n,
                                     .prefetch = prefetch};
     quant_gemv_steps(kernel, k, &rows, n_columns, a, out);
@@ -81,8 +82,7 @@ void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch,
     const struct quant_rows rest = {.w = (const char *)w + (size_t)done * row_bytes,
                                     .row_bytes = row_bytes,
                                     .n = n_rows - done,
-                                    .order = QUANT_ROWS_STRIDED,
-                                    .stride = 0,
+                                    .order = QUANT_ROWS_SINGLE,
                                     .prefetch = prefetch};
     float *left[QUANT_FEW_COLUMNS];
     for (int c = 0; c < n_columns; c++) left[c] = out[c] + done;

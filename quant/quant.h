@@ -190,8 +190,11 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 enum { QUANT_MAX_ROWS_PER_STEP = 8, QUANT_FEW_COLUMNS = 4 };
 
-/* The rows of a matrix that step r of a gemv with m rows per step multiplies. */
+/* The rows of a matrix that step r of a gemv multiplies; m is the kernel's rows_per_step. Nothing
+ * else decides which rows a kernel reads: the prefetch policy may be that of any processor. */
 enum quant_row_order {
+    QUANT_ROWS_SINGLE,  /* r (a kernel that has no other loop than that of m rows computes it m
+                           times) */
     QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
     QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
 };
@@ -201,8 +204,8 @@ struct quant_rows {
     size_t row_bytes;
     int64_t n; /* steps */
     enum quant_row_order order;
-    int64_t stride;               /* in rows, at least n; 0: each step has one row, m times */
-    struct cpu_prefetch prefetch; /* the table's */
+    int64_t stride;               /* in rows, at least n, if strided */
+    struct cpu_prefetch prefetch; /* only where data is prefetched */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
@@ -230,7 +233,9 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int rows_per_step; /* of gemv; 0 means 1; never 0 in a filled table */
+    /* In a type's row: the rows of a step of gemv (0 means 1). In a filled table: that number, or 1
+     * where the processor's policy is to multiply rows one by one. */
+    int rows_per_step;
 
     /* As gemv for 2 .. few_columns columns, which reads the rows once: out[c][r] = row r times
      * column c. NULL if it is not faster than a gemv for each column. */

@@ -1,11 +1,13 @@
 /* quant/row_groups.h: private to quant/: gemv with several rows per step.
  *
- * The rows of a step are strided or adjacent (struct quant_rows). Some processors read several long
- * streams faster than one; on these the engine uses the largest possible stride. On others a single
- * stream is faster, and the rows are adjacent (docs/performance.md).
+ * The rows of a step are strided or adjacent (enum quant_row_order). Some processors read several
+ * long streams faster than one; on these the engine uses the largest possible stride. On others a
+ * single stream is faster, and the rows are adjacent (docs/performance.md).
  *
  *     strided, stride n           adjacent
- *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step */
+ *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step
+ *
+ * A single row is m strided rows with stride 0. */
 #ifndef QUANT_ROW_GROUPS_H
 #define QUANT_ROW_GROUPS_H
 
@@ -53,7 +55,10 @@ QUANT_INLINE void quant_gemv_groups(int n, int n_columns, bool adjacent_rows,
                                     quant_group_sums *sums, const void *product,
                                     const struct quant_rows *rows, float *const *out)
 {
-    const int64_t stride = adjacent_rows ? 1 : rows->stride, step = adjacent_rows ? n : 1;
+    const int64_t stride = adjacent_rows                       ? 1
+                           : rows->order == QUANT_ROWS_STRIDED ? rows->stride
+                                                               : 0,
+                  step = adjacent_rows ? n : 1;
     const struct quant_row_group group = {n, adjacent_rows, (size_t)stride * rows->row_bytes,
                                           rows->prefetch.distance};
     const uint8_t *row = rows->w;

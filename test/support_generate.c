@@ -8,13 +8,19 @@
 void support_generate_open(struct support_generate *s, const char *arch, uint32_t n_seq,
                            uint32_t n_ctx)
 {
+    support_generate_open_with(s, arch, 1, n_seq, n_ctx);
+}
+
+void support_generate_open_with(struct support_generate *s, const char *arch, int n_threads,
+                                uint32_t n_seq, uint32_t n_ctx)
+{
     struct base_error err = BASE_ERROR_INIT;
     struct support_model m = support_model_default(arch);
     struct engine_options engine = engine_options_default();
     struct model_session_options session = model_session_options_default();
     char path[64];
     snprintf(path, sizeof path, "/tmp/infer-%d-generate.gguf", (int)getpid());
-    engine.n_threads = 2;
+    engine.n_threads = n_threads;
     session.n_seq = n_seq;
     session.n_ctx = n_ctx;
     s->n_vocab = m.n_vocab;

@@ -2,6 +2,17 @@
 #include "test/support_level.h"
 #include "test/support_files.h"
 #include <stdio.h>
+#include <stdlib.h>
+
+/* Before main of each test program: an unknown family must not pass as this machine's. */
+__attribute__((constructor)) static void check_family(void)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    char text[512];
+    if (cpu_family_check(&err)) return;
+    fprintf(stderr, "%s\n", base_error_format(&err, text, sizeof text));
+    exit(2);
+}
 
 bool support_level_runs(enum cpu_level level)
 {
@@ -17,6 +28,15 @@ bool support_level_runs(enum cpu_level level)
 static bool is_left_out(enum cpu_level level)
 {
     return support_quick() && level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX);
+}
+
+bool support_family_takes(size_t i)
+{
+    const char *named = getenv(CPU_FAMILY_VARIABLE);
+    size_t own = 0, n = 0;
+    for (const struct cpu_family *f; (f = cpu_family_at((int)n)) != NULL; n++)
+        if (f == cpu_family()) own = n;
+    return !support_quick() || !named || !*named || i % n == own;
 }
 
 bool support_level_next(int *level)

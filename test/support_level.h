@@ -9,6 +9,10 @@
 /* Whether the machine runs the level; reports it otherwise. */
 bool support_level_runs(enum cpu_level level);
 
+/* Whether case i is part of this run. Short runs for a family (INFER_TEST_FAMILY) share the cases:
+ * each is part of the run for one family. */
+bool support_family_takes(size_t i);
+
 /* Advances *level, which may be CPU_LEVEL_COUNT, to the first level >= *level that the machine
  * runs; false if there is none:
  *     for (int level = CPU_SCALAR; support_level_next(&level); level++) */

@@ -164,7 +164,8 @@ void product_for_all(void (*check)(const struct quant_type *, struct engine *, i
         for (int i = 0; i < n_threads; i++) engine[level][i] = product_engine(level, threads[i]);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        for (int round = 0; type && type->act && round < PRODUCT_ROUNDS; round++)
+        for (int round = 0; type && type->act && support_family_takes(id) && round < PRODUCT_ROUNDS;
+             round++)
             check_round(check, type, round, engine, n_threads);
     }
     for (int level = CPU_SCALAR; support_level_next(&level); level++)

@@ -49,3 +49,23 @@ const char *support_arch(size_t i)
 {
     return model_arch_name(i, NULL);
 }
+
+static bool same_kind(const struct model_arch *a, const struct model_arch *b)
+{
+    const struct model_plan *p = &a->plan, *q = &b->plan;
+    return p->mixer == q->mixer && p->recurrent == q->recurrent && p->mixer_2 == q->mixer_2 &&
+           p->per_layer == q->per_layer && p->altup == q->altup && p->loops == q->loops &&
+           a->attn.window.rule == b->attn.window.rule &&
+           a->attn.window.chunked == b->attn.window.chunked && a->attn.sharing == b->attn.sharing;
+}
+
+bool support_arch_is_first(size_t i)
+{
+    const struct model_arch *a, *b;
+    model_arch_name(i, &a);
+    for (size_t j = 0; j < i; j++) {
+        model_arch_name(j, &b);
+        if (same_kind(a, b)) return false;
+    }
+    return true;
+}

@@ -30,5 +30,7 @@ double support_nmse(const float *got, const float *want, size_t n);
 
 /* The name of row i of the architecture table, or NULL past its end. */
 const char *support_arch(size_t i);
+/* Whether no name before i has the same kinds of mixers and of state: short runs test these. */
+bool support_arch_is_first(size_t i);
 
 #endif

@@ -1,6 +1,6 @@
 /* test/test_checkkern.c: every kernel of the table, at every level of this machine, against scalar.
  *
- *      test_checkkern [--seed N]         the test; the seed is printed
+ *      test_checkkern [--seed=N]         the test; the seed is printed
  *      test_checkkern --bench [MB]       speed of the same kernels, with a memory buffer of MB
  *
  * A kernel is correct if its bits are those of the scalar specification; all NaN count as equal.
@@ -15,6 +15,8 @@
 #include "test/support_level.h"
 #include "test/support_random.h"
 #include "test/support_row.h"
+#include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,15 +293,22 @@ static struct cpu_prefetch any_prefetch(struct bed *bed)
                                  .streams = processor & 4};
 }
 
-/* As quant_kernels_init sets it. */
-static int rows_of_step(const struct quant_type *type, int rows_per_step,
-                        struct cpu_prefetch prefetch)
+/* The kernel with the number of rows per step of any processor: that of the type's row or 1. The
+ * policy does not determine it, because a kernel must be right with any policy. */
+static struct quant_kernel of_any_processor(struct bed *bed, const struct quant_type *type,
+                                            enum cpu_level level, struct quant_kernel kernel)
 {
-    return type->act->layout == QUANT_LAYOUT_256 && !prefetch.streams ? 1 : rows_per_step;
+    enum cpu_level path[CPU_LEVEL_COUNT];
+    const int n = cpu_path(level, path);
+    for (int i = 0; i < n; i++)
+        if (type->kernel[path[i]].gemv == kernel.gemv)
+            kernel.rows_per_step = type->kernel[path[i]].rows_per_step;
+    if (kernel.rows_per_step == 0 || support_random_below(&bed->rng, 2)) kernel.rows_per_step = 1;
+    return kernel;
 }
 
-static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
-                           int streams, int64_t k, int n_rows)
+static int gemv_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
+                           const struct quant_kernel *tested, int64_t k, int n_rows)
 {
     const size_t row_bytes = any_row_bytes(bed, type, k);
     uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
@@ -310,17 +319,13 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
     const struct cpu_prefetch prefetch = any_prefetch(bed);
-    const struct quant_kernel kernel = {
-        .gemv = gemv,
-        .few_columns = 1,
-        .rows_per_step = rows_of_step(type, streams, prefetch),
-    };
+    const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, 1, &bed->column.act, &out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
 
-static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
+static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type, enum cpu_level level,
                                const struct quant_kernel *tested, int64_t k, int n_rows)
 {
     const int n_columns =
@@ -338,10 +343,7 @@ static int gemv_few_mismatches(struct bed *bed, const struct quant_type *type,
     float *all = canary_place(&bed->out, bytes);
     for (int c = 0; c < n_columns; c++) out[c] = all + c * n_rows;
     const struct cpu_prefetch prefetch = any_prefetch(bed);
-    const struct quant_kernel kernel = {.gemv_few = tested->gemv_few,
-                                        .few_columns = tested->few_columns,
-                                        .rows_per_step =
-                                            rows_of_step(type, tested->rows_per_step, prefetch)};
+    const struct quant_kernel kernel = of_any_processor(bed, type, level, *tested);
     quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, n_columns, a, out);
     return float_mismatches(n_columns * n_rows, all, expected) +
            canary_mismatches(&bed->out, bytes);
@@ -493,10 +495,10 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             /* As many rows as any kernel processes at once. */
             int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
-                   gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
+                   gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
             if (kernel->few_columns > 1)
                 report("gemv_few", type->name, kernels->level, k, n_rows,
-                       gemv_few_mismatches(bed, type, kernel, k, n_rows));
+                       gemv_few_mismatches(bed, type, kernels->level, kernel, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->encode != type->encode)
@@ -513,7 +515,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows += support_quick() ? 4 : 1) {
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
-               gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
+               gemv_mismatches(bed, type, kernels->level, kernel, k, n_rows));
     }
 }
 
@@ -560,7 +562,8 @@ static void every_kernel_of_every_type_equals_scalar(void **state)
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
-            if (type && type->act != NULL) check_type(&bed, type, &kernels);
+            if (type && type->act != NULL && support_family_takes(id))
+                check_type(&bed, type, &kernels);
         }
     }
     bed_free(&bed);
@@ -707,14 +710,16 @@ static struct caught try_mutants(bool plain, int tries)
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
     const struct quant_kernel few = {
         .gemv_few = mutant_gemv_few, .few_columns = QUANT_FEW_COLUMNS, .rows_per_step = 1};
+    const struct quant_kernel dropped = {.gemv = mutant_gemv, .few_columns = 1},
+                              order = {.gemv = mutant_order, .few_columns = 1};
     struct bed bed = bed_new();
     struct caught n = {0};
     bed.plain = bed.column.plain = plain;
     for (int c = 0; c < QUANT_FEW_COLUMNS; c++) bed.few[c].plain = plain;
     for (int i = 0; i < tries; i++) {
-        n.dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7) != 0;
-        n.order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7) != 0;
-        n.column += gemv_few_mismatches(&bed, type, &few, 32 * 18, 7) != 0;
+        n.dropped += gemv_mismatches(&bed, type, CPU_SCALAR, &dropped, 32 * 18, 7) != 0;
+        n.order += gemv_mismatches(&bed, type, CPU_SCALAR, &order, 32 * 18, 7) != 0;
+        n.column += gemv_few_mismatches(&bed, type, CPU_SCALAR, &few, 32 * 18, 7) != 0;
         n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }
@@ -746,6 +751,28 @@ static void mutants_are_caught(void **state)
     assert_int_equal(odd.decoded, TRIES);
 }
 
+static bool read_number(const char *text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 0);
+    return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+static bool read_options(int argc, char **argv, bool *bench, uint64_t *mib)
+{
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'}, {"bench", no_argument, NULL, 'b'}, {0}};
+    bool seeded = false, ok = true;
+    for (int c; ok && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 'b') *bench = true;
+        if (c == 's') seeded = ok = read_number(optarg, &seed);
+        if (c == '?') ok = false;
+    }
+    if (ok && *bench && optind < argc) ok = read_number(argv[optind++], mib) && *mib > 0;
+    return ok && optind == argc && !(seeded && *bench);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -755,9 +782,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(bf16_dots_agree_beside_the_smallest_normal),
         cmocka_unit_test(mutants_are_caught),
     };
-    if (argc > 1 && strcmp(argv[1], "--bench") == 0)
-        return kernbench_run(argc > 2 ? strtoull(argv[2], NULL, 0) : 128);
-    if (argc > 2 && strcmp(argv[1], "--seed") == 0) seed = strtoull(argv[2], NULL, 0);
+    bool bench = false;
+    uint64_t mib = 128;
+    if (!read_options(argc, argv, &bench, &mib)) {
+        fprintf(stderr, "usage: test_checkkern [--seed=N | --bench [MB]]\n");
+        return 2;
+    }
+    if (bench) return kernbench_run(mib);
     printf("seed %llu, best level %s\n", (unsigned long long)seed,
            cpu_level_name(cpu_level_best()));
     return cmocka_run_group_tests(tests, NULL, NULL);

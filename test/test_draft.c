@@ -190,7 +190,8 @@ static void texts_are_the_same(void **state)
     struct kit kit = {0};
     make_kit(&kit);
     uint64_t right[4] = {0}, guesses[4] = {0};
-    for (size_t i = 0; support_arch(i); i += support_quick() ? 20 : 1) {
+    for (size_t i = 0; support_arch(i); i++) {
+        if (support_quick() && !support_arch_is_first(i)) continue;
         struct fixture f = {0};
         support_generate_open(&f.plain, support_arch(i), 1, N_CTX);
         support_generate_open(&f.guessed, support_arch(i), 1, N_CTX);

@@ -188,6 +188,8 @@ static void text_processor(const struct doctor *d, struct base_buffer *out)
     row(out, "level");
     base_buffer_add_format(out, "%s: %s\n", cpu_level_name(d->engine->options.level),
                            d->why.size ? d->why.data : "");
+    row(out, "family");
+    base_buffer_add_format(out, "%s (%s)\n", cpu_family()->name, cpu_family()->what);
     row(out, "threads");
     base_buffer_add_format(out, "%d; %d processors online, %d allowed, %d physical cores",
                            d->engine->options.n_threads, m->online, m->allowed, m->cores);
@@ -276,6 +278,8 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
                            m->features_known ? "]" : "", cpu_level_name(d->engine->options.level),
                            cpu_level_name(cpu_level_best()));
     json_text(out, "why", d->why.data);
+    base_buffer_add_text(out, ",");
+    json_text(out, "family", cpu_family()->name);
     base_buffer_add_text(out, ",");
     json_text(out, "governor", m->governor);
     base_buffer_add_format(out,

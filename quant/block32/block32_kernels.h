@@ -65,7 +65,7 @@
                                                          int n_columns, const struct quant_act *a, \
                                                          float *const *out)                        \
     {                                                                                              \
-        quant_gemv32_few_avx512(NAME##_form, k, rows, n_columns, a, out);                          \
+        quant_gemv32_few_avx512(NAME##_form, NAME##_gemv_avx512, k, rows, n_columns, a, out);      \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \

@@ -187,14 +187,18 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
-/* Multiplies the rows by 2 to 4 columns; strided rows are read only once. n_columns is a constant
- * in each of the inlined copies. */
+typedef void quant_gemv32_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                             float *out);
+
+/* Multiplies the rows by 2 to 4 columns; strided rows are read only once, others by `gemv`, the
+ * type's. n_columns is a constant in each of the inlined copies. */
 CPU_TARGET_AVX512 QUANT_INLINE void
-quant_gemv32_few_avx512(struct quant_form32 form, int64_t k, const struct quant_rows *rows,
-                        int n_columns, const struct quant_act *a, float *const *out)
+quant_gemv32_few_avx512(struct quant_form32 form, quant_gemv32_fn *gemv, int64_t k,
+                        const struct quant_rows *rows, int n_columns, const struct quant_act *a,
+                        float *const *out)
 {
     if (form.block_bytes % 2 != 0 || rows->order == QUANT_ROWS_ADJACENT) {
-        for (int c = 0; c < n_columns; c++) quant_gemv32_avx512(form, k, rows, a + c, out[c]);
+        for (int c = 0; c < n_columns; c++) gemv(k, rows, a + c, out[c]);
         return;
     }
     struct quant_product512 product = {form, k / 32, a, 2};

@@ -100,6 +100,15 @@ const struct quant_grid_level quant_grid_scalar = GRID_LEVEL;
 
 /* ---- A sub-block ---- */
 
+/* The bounds of the groups of sub-block s with a shift by 1 or (down) by -1; types without shifts
+ * have one array, of[0]. */
+static const float *bounds_at(const struct quant_grid_form *form,
+                              const struct quant_grid_bounds *bounds, int s, bool down)
+{
+    return bounds->of[down && form->signs == QUANT_GRID_SHIFTS] +
+           s * (form->sub_len / form->entry_len);
+}
+
 /* Finds the best entries of sub-block s for c->scale, beginning with the entries of *c; false if
  * their error is not below `limit`. down: the shift of all groups; NULL: each group has the better
  * one. */
@@ -110,7 +119,8 @@ static bool choose_with(const struct quant_grid *grid, const struct quant_grid_t
     const struct quant_grid_form *form = grid->form;
     const int groups = form->sub_len / form->entry_len;
     const bool both = form->signs == QUANT_GRID_SHIFTS && !down;
-    const float *up = bounds->of[down && *down] + s * groups, *other = bounds->of[1] + s * groups;
+    const float *up = bounds_at(form, bounds, s, down && *down),
+                *other = bounds_at(form, bounds, s, true);
     float rest[MAX_GROUPS + 1]; /* a bound for the groups from i on */
     rest[groups] = 0.0f;
     for (int i = groups - 1; i >= 0; i--)
@@ -159,8 +169,7 @@ static void sum_bounds(const struct quant_grid_form *form, const struct quant_gr
                        int s, float sum[3])
 {
     const int groups = form->sub_len / form->entry_len;
-    const float *up = bounds->of[0] + s * groups;
-    const float *down = form->signs == QUANT_GRID_SHIFTS ? bounds->of[1] + s * groups : up;
+    const float *up = bounds_at(form, bounds, s, false), *down = bounds_at(form, bounds, s, true);
     sum[0] = sum[1] = sum[2] = 0.0f;
     for (int i = 0; i < groups; i++) {
         sum[0] += up[i];

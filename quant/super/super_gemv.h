@@ -157,10 +157,8 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
                                    const struct quant_act *a, float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
-    const bool steps = rows_per_step > 1 && rows->prefetch.streams && rows->stride > 0;
-    const bool adjacent = rows->order == QUANT_ROWS_ADJACENT;
-    const int n_streams = steps && !adjacent ? rows_per_step : 1;
-    const int64_t n_rows = rows->n * (steps && adjacent ? rows_per_step : 1);
+    const int n_streams = rows->order == QUANT_ROWS_STRIDED ? rows_per_step : 1;
+    const int64_t n_rows = rows->n * (rows->order == QUANT_ROWS_ADJACENT ? rows_per_step : 1);
     for (int s = 0; s < n_streams; s++)
         EACH (c, n_columns) memset(out[c] + s * rows->stride, 0, (size_t)n_rows * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {

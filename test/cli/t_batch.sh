@@ -6,6 +6,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
+n_reply=${quick:+24} n_reply=${n_reply:-40}
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -260,14 +261,14 @@ END
 each_as_run() { # PAIRS OPTIONS...: `batch` with the options gives what `run` gives for each pair
     pairs=$1
     shift
-    python3 - "$work" "$pairs" <<'END'
+    python3 - "$work" "$pairs" "$n_reply" <<'END'
 import json, sys
-work, pairs = sys.argv[1:]
+work, pairs, predict = sys.argv[1:]
 text = json.dumps(open(work + "/talk.jinja").read())
 with open(pairs) as pairs, open(work + "/lines", "w") as lines:
     for pair in pairs:
         members = pair.rstrip("\n").split("\t")[1].replace(":T", ":" + text).replace(":N", ':[{"function":{"name":"f"}}]')
-        lines.write('{"prompt":"Hi","chat":true,"predict":40,"temp":0,' + members + "}\n")
+        lines.write('{"prompt":"Hi","chat":true,"predict":' + predict + ',"temp":0,' + members + "}\n")
 END
     batch -np 3 "$@"
     status 0
@@ -277,7 +278,7 @@ END
         n=$((n + 1))
         options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
         # shellcheck disable=SC2086
-        "$INFER" run --chat -p Hi -n 40 --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        "$INFER" run --chat -p Hi -n "$n_reply" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
         code=$? last=$options
         status 0
         member message >"$work/alone"

@@ -62,20 +62,22 @@ lines_are_right() {
         END { exit wrong || NR == 0 }'
 }
 
-# The first 16 allocations, then 24 distributed over the rest; or all.
+# The first 16 allocations, then 24 distributed over the rest (short runs: 4 and 8); or all.
+first=${quick:+4} first=${first:-16}
+rest=${quick:+8} rest=${rest:-24}
 sample() {
     failing "FAIL_ALLOC_COUNT=$work/count" "$@"
     [ $code -eq "${usual:-0}" ] || bad "infer $last: status $code: $(head -c 200 "$work/err")"
     mv "$work/out" "$work/right"
     count=$(cat "$work/count")
     [ "$count" -gt 2 ] || bad "infer $last: $count allocations were counted"
-    step=$(((count - 16) / 24))
+    step=$(((count - first) / rest))
     [ -z "$every" ] && [ $step -gt 1 ] || step=1
     at=1
     while [ $at -le "$count" ] && [ -z "$test_bad" ]; do
         failing "FAIL_ALLOC_AT=$at" "$@"
         judge
-        if [ $at -lt 16 ]; then at=$((at + 1)); else at=$((at + step)); fi
+        if [ $at -lt $first ]; then at=$((at + 1)); else at=$((at + step)); fi
     done
 }
 

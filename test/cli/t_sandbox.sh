@@ -21,11 +21,14 @@ before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
 # after a timeout.
 modes() {
     last="$*"
+    : >"$work/out"
     "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
     pid=$! n=0
     while [ $n -lt 100 ]; do
+        begun=no
+        [ ! -s "$work/out" ] || begun=yes # by then the sandbox is entered, or never will be
         seen=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/$pid/task/*/status 2>"$work/said" | sort -u)
-        [ "$seen" != 2 ] || break
+        [ "$seen" != 2 ] && [ $begun = no ] || break
         sleep 0.05
         n=$((n + 1))
     done
@@ -89,7 +92,7 @@ modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox
 begin the_sandbox_changes_nothing
 mkdir "$work/sub"
 ln -s sub/real "$work/link"
-head -c 8000 "$work/text" >"$work/pages"
+head -c 3000 "$work/text" >"$work/pages"
 for how in '' --no-sandbox; do
     rm -f "$work"/sub/*
     # shellcheck disable=SC2086
@@ -97,7 +100,7 @@ for how in '' --no-sandbox; do
         infer logits $m --ids '1 2 3' -o "$work/link" $how
         status 0
         cp "$work/sub/real" "$work/logits$how"
-        infer perplexity $m -f "$work/pages" --chunk 1000 --save-logits "$work/saved$how" -b 512 $how
+        infer perplexity $m -f "$work/pages" --chunk 300 --save-logits "$work/saved$how" -b 128 $how
         status 0
         infer quantize "$work/m.gguf" "$work/sub/q" Q8_0 $how
         status 0
