@@ -17,7 +17,8 @@ enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 struct parser {
     enum cli_command_id command;
     struct cli_values *values;
-    enum origin origin[CLI_OPTION_MAX]; /* [row of the table] */
+    enum origin origin[CLI_OPTION_MAX];                  /* [row of the table] */
+    const struct cli_option *implied_by[CLI_OPTION_MAX]; /* NULL: it is on the line itself */
 };
 
 bool cli_option_takes_file(const struct cli_option *o)
@@ -329,6 +330,7 @@ static void add_implied(struct parser *p)
                 continue;
             *(bool *)((char *)p->values + o->at) = true;
             p->origin[k] = FROM_LINE;
+            p->implied_by[k] = &cli_option_table[i];
         }
     }
 }
@@ -388,6 +390,12 @@ static bool check_needs(const struct parser *p, struct base_error *err)
     return true;
 }
 
+/* Returns the option that the user wrote: row i, or the one that implies it. */
+static const struct cli_option *written(const struct parser *p, size_t i)
+{
+    return p->implied_by[i] ? p->implied_by[i] : &cli_option_table[i];
+}
+
 static bool check_line(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -395,10 +403,10 @@ static bool check_line(const struct parser *p, struct base_error *err)
         const struct cli_option *other =
             p->origin[i] == FROM_LINE ? contradiction(p, o, FROM_LINE) : NULL;
         char name[NAME_MAX_SIZE];
-        snprintf(name, sizeof name, "--%s", o->name);
+        snprintf(name, sizeof name, "--%s", written(p, i)->name);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",
-                                other->name);
+                                written(p, (size_t)(other - cli_option_table))->name);
     }
     return true;
 }
@@ -496,6 +504,7 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
         if (settings[i].text && !set(&p, o, source, settings[i].text, err)) return false;
         p.origin[o - cli_option_table] = FROM_LINE;
     }
+    add_implied(&p);
     if (!check_line(&p, err)) return false;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
@@ -506,6 +515,15 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
     }
     for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
     return check_needs(&p, err);
+}
+
+enum cli_mode cli_options_mode(const struct cli_values *values)
+{
+    if (values->chat) return CLI_MODE_CHAT;
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (values->given[i] && cli_option_table[i].at == offsetof(struct cli_values, chat))
+            return CLI_MODE_RAW; /* --chat=off */
+    return values->raw ? CLI_MODE_RAW : CLI_MODE_BY_MODEL;
 }
 
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err)

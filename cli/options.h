@@ -220,6 +220,10 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
                           const struct cli_setting *settings, size_t n, struct cli_values *values,
                           struct base_error *err);
 
+/* How a prompt is read: as the options say, or through a chat template if there is one. */
+enum cli_mode { CLI_MODE_BY_MODEL, CLI_MODE_CHAT, CLI_MODE_RAW };
+enum cli_mode cli_options_mode(const struct cli_values *values);
+
 /* Adds the name of the variable to an error about an option whose value is that of a variable. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 

@@ -244,7 +244,7 @@ export INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
 infer -p x -m "$work/none.gguf"
 status 3
 unset INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
-usage '--system: needs --chat' -p x --system y
+usage '--system: contradicts --raw' -p x --system y --raw
 usage '--logprobs: needs --json or --jsonl' -p x --logprobs 2
 
 begin double_dash_ends_options
