@@ -59,8 +59,8 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   0, 0},
     [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
                    "answer many texts together: JSON lines in, JSON lines out",
-                   "Each line is an object with a `prompt` or `messages`, and options of its own;\n"
-                   "a prefix that lines share is read once. Answers are those of `infer run`.",
+                   "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
+                   "with --lines, --each or --csv a text. Answers are those of `infer run`.",
                    0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
@@ -256,6 +256,10 @@ const struct cli_option cli_option_table[] = {
      .at = AT(continuation)},
     {.name = "each", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .escapes = true, .value = "TEXT", .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
+    {.name = "csv", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_INPUT, .excludes = "lines",
+     .help = "a table with a header; answers are one more column", .at = AT(csv)},
+    {.name = "column", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT, .needs = "csv",
+     .value = "NAME", .help = "the column (or its number) that {} of --each is", .at = AT(column)},
     {.name = "shard", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "I/N", .help = "part I of N of the lines, from 1", .at = AT(shard)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
