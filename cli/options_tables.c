@@ -47,7 +47,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "Writes one completion of exactly the given text to standard output and exits.\n"
                  "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
                  "same command writes the same bytes each time.",
-                 0, 0},
+                 0, 0, "prompt"},
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
@@ -56,22 +56,22 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "only the answers are written, each ending with a line end, and /commands are\n"
                   "text unless --commands is given. The conversation stays in the cache: each turn\n"
                   "evaluates only new text.",
-                  0, 0},
+                  0, 0, "prompt"},
     [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
                    "answer many texts together: JSON lines in, JSON lines out",
                    "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
                    "with --lines, --each or --csv a text. Answers are those of `infer run`.",
-                   0, 0},
+                   0, 0, "file"},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
                       "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0},
+                      0, 0, "prompt"},
     [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
                     "write the logits of every position, or the best of the last",
                     "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
                     "best tokens of the last position as JSON.",
-                    0, 0},
+                    0, 0, "prompt"},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
                         "how well a model predicts a text or answers tasks; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
@@ -79,14 +79,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                         "and --kl compare two models (or two quantizations) position by position.\n"
                         "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
                         "print how many the model solves.",
-                        0, 0},
+                        0, 0, "file"},
     [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
                    "probabilities of given continuations of a prompt",
                    "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
                    "list of texts. The answer has the log-probability of each, in total and for\n"
                    "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
                    "scored, as a table; with --each too, each of many plain lines.",
-                   0, 0},
+                   0, 0, "file"},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
                    "measure tokens per second and the machine's limits",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
@@ -96,7 +96,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "measured. With -np N each step evaluates one token of each of N sequences, and\n"
                    "tokens/s counts all of them; they share the KV slots of a common prefix of -d\n"
                    "tokens. Prompts are read one at a time.",
-                   0, 0},
+                   0, 0, "model"},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show the content of a GGUF file",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
@@ -114,13 +114,13 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                      "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
                      "matrix of the model, with experts separately: the importance matrix of\n"
                      "quantize --imatrix, as GGUF.",
-                     0, 0},
+                     0, 0, "file"},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "test whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
                    "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0},
+                   0, 0, "prompt"},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
@@ -147,7 +147,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "Shows the features of this machine and the settings that infer chooses, with\n"
                     "reasons, and measures the limits of its speed for about a second. Lines that\n"
                     "begin with -> are advice for more speed. Always ends with status 0.",
-                    0, 0},
+                    0, 0, "model"},
     [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
                    "cut a model file into parts",
                    "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
@@ -237,6 +237,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = CHAT, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "the first message", .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | CHUNKING,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
