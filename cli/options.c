@@ -279,7 +279,7 @@ static const struct cli_option *find_attached(enum cli_command_id command, const
     return resembles(command, name, near) ? NULL : o;
 }
 
-/* Passes over an option of another program that asks for what is done anyway, and its value. */
+/* Passes over an option of another program that names only what is done anyway, and its value. */
 static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, char **argv, int *i)
 {
     struct cli_values *v = p->values;

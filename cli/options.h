@@ -171,14 +171,9 @@ extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
 /* What the parser does with an option of another program that this one lacks: reports its hint, or
- * passes over it (a flag, one with a value, one that may have a value), because it asks for what is
- * done anyway and cannot change what is written. */
-enum cli_foreign_use {
-    CLI_FOREIGN_HINT,
-    CLI_FOREIGN_FLAG,
-    CLI_FOREIGN_VALUE,
-    CLI_FOREIGN_MAYBE
-};
+ * passes over it (a flag, one with a value, one that may have a value), because it names only what
+ * is done anyway and cannot change what is written. */
+enum cli_foreign_use { CLI_FOREIGN_HINT, CLI_FOREIGN_FLAG, CLI_FOREIGN_VALUE, CLI_FOREIGN_MAYBE };
 
 /* Options and commands of other programs: their names in this program, or the reason why there is
  * none. */
@@ -237,7 +232,8 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
                           const struct cli_setting *settings, size_t n, struct cli_values *values,
                           struct base_error *err);
 
-/* Appends the options whose values differ from the defaults, and the variables that they are from. */
+/* Appends the options whose values differ from the defaults, and the variables that they are from.
+ */
 void cli_options_describe(const struct cli_values *values, struct base_buffer *out);
 /* Appends the names of variables INFER_... that no command has, with similar ones. */
 void cli_options_unknown_variables(struct base_buffer *out);

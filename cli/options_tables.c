@@ -42,13 +42,13 @@
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
-    [CLI_RUN] = {"run", "infer [run] [-m MODEL] -p TEXT [options]",
-                 "write one completion of exactly the given text (the default)",
-                 "Writes one completion of exactly the given text to standard output and exits.\n"
-                 "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
-                 "same command writes the same bytes each time.",
+    [CLI_RUN] = {"run", "infer [run] [-m MODEL] TEXT [options]",
+                 "answer a text, or complete it (the default command)",
+                 "Answers the text through the model's chat template; with --raw, or if the model\n"
+                 "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
+                 "file (-f), on a line of its own. The same command writes the same bytes.",
                  0, 0, "prompt"},
-    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
+    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [TEXT] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
                   "stops the answer, and /help lists the commands; a backslash at the end of a\n"
@@ -62,7 +62,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
                    "with --lines, --each or --csv a text. Answers are those of `infer run`.",
                    0, 0, "file"},
-    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
+    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
                       "spaces, one line per input. Needs the vocabulary only, not the weights.",
