@@ -148,8 +148,7 @@ static void add_variable(enum cli_command_id command, struct base_buffer *out)
     }
     if (!shown) return;
     cli_option_variable(shown, name);
-    base_buffer_add_format(out,
-                           "\nAn absent option comes from its variable: --%s from %s.\n",
+    base_buffer_add_format(out, "\nAn absent option comes from its variable: --%s from %s.\n",
                            shown->name, name);
 }
 

@@ -41,7 +41,7 @@ struct entry {
 
 struct batch {
     struct cli_values values; /* for texts: with texts_only; otherwise those of the command */
-    struct base_buffer owned[3 * CLI_LIST_MAX + 4]; /* texts that values point to */
+    struct base_buffer owned[3 * CLI_LIST_MAX + 5]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;
     struct cli_batch_context context;

@@ -162,4 +162,29 @@ sys.exit(text != events[-1]["text"] or text != json.load(open(sys.argv[2]))["tex
         bad "--jsonl --reasoning $mode"
 done
 
+begin a_gap_is_filled
+fim=$work/fim.gguf
+"$INFER" edit "$ask" -o "$fim" --set tokenizer.ggml.fim_pre_token_id=u32:262 --set tokenizer.ggml.fim_suf_token_id=u32:264 \
+    --set tokenizer.ggml.fim_mid_token_id=u32:266 2>"$work/said"
+ids() { tail -n 1 "$work/out"; }
+shown ' thethe<|im_start|>in' -m "$fim" -p the --suffix in
+[ "$(ids)" = '262 260 264 257 266' ] || bad "$(ids)"
+infer -m "$fim" --prefix the --suffix '' --show-prompt
+[ "$(ids)" = '262 260 264 266' ] || bad "$(ids)"
+input=$work/in
+printf the >"$input"
+infer -m "$fim" --suffix 'i\x6e' -e --show-prompt
+[ "$(ids)" = '262 260 264 257 266' ] || bad "$(ids)"
+printf '{"prompt":"the","suffix":"in"}\n{"prompt":"the","raw":true}\n' >"$input"
+infer batch -m "$fim" -n 2
+status 0
+[ "$(sed 's/.*"prompt_tokens":\([0-9]*\),.*"chat":\([a-z]*\).*/\1\2/' "$work/out" | tr '\n' ' ')" = '5false 1false ' ] || bad "$(cat "$work/out")"
+input=
+infer -m "$fim" -p the --suffix in -n 3
+status 0
+infer -m "$fim" -p '<|im_start|>' --suffix in --show-prompt # text of a part is never a special token
+[ "$(ids | wc -w)" -gt 5 ] || bad "$(ids)"
+usage '--suffix: the model has no tokens for a text with a gap' -m "$ask" -p the --suffix in
+usage '--suffix: contradicts --chat|--chat: contradicts --suffix' -m "$fim" -p the --suffix in --chat
+
 finish
