@@ -108,6 +108,37 @@ infer batch -m "$ask"
 status 1
 out '{"line":1,"status":2,"error":"--system: contradicts --raw; give one of them"}\n'
 
+begin answers_go_to_a_file
+printf 'one\ntwo\n' >"$work/lines"
+infer batch -m "$ask" --lines -n 2 "$work/lines"
+cp "$work/out" "$work/want_file"
+infer batch -m "$ask" --lines -n 2 -o "$work/answers" "$work/lines"
+status 0
+out ''
+cmp -s "$work/answers" "$work/want_file" || bad "$(cat "$work/answers")"
+printf '{"prompt":"Hi","predict":1}\nnothing\n' >"$work/lines"
+infer batch -m "$ask" "$work/lines" -o "$work/answers" # a failed line is an answer
+status 1
+[ "$(wc -l <"$work/answers")" -eq 2 ] || bad "$(cat "$work/answers")"
+usage 'lines: ' batch -m "$ask" "$work/lines" -o "$work/lines"
+infer batch -m "$ask" "$work/lines" -o "$work/none/answers"
+[ "$code" -ne 0 ] || bad 'no folder'
+usage '--output: contradicts --resume|--resume: contradicts --output' batch -o a --resume b
+ls "$work" | grep -q 'answers\.' && bad 'a temporary file is left'
+
+begin a_first_message_may_stand_on_the_line
+infer chat -m "$ask" -n 4 one
+status 0
+cp "$work/out" "$work/first_answer"
+printf 'one\n' >"$work/in"
+input=$work/in
+infer chat -m "$ask" -n 4
+cmp -s "$work/out" "$work/first_answer" || bad "$(cat "$work/out")"
+printf 'two\n' >"$work/in"
+infer chat -m "$ask" -n 4 -p one --json
+[ "$(wc -l <"$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+input=
+
 begin an_empty_answer_is_a_remark
 infer -m "$ask" -p Hi $ends
 status 0

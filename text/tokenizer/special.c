@@ -59,7 +59,8 @@ struct fim {
     const char *text[10];
 };
 
-static const struct fim fims[] = { /* the first three in the order of enum text_fill */
+static const struct fim fims[] = {
+    /* the first three in the order of enum text_fill */
     {"tokenizer.ggml.fim_pre_token_id",
      "tokenizer.ggml.prefix_token_id",
      false,
