@@ -4,7 +4,7 @@
 
 #define NO_GPU     "not needed: everything runs on the processor"
 #define NO_ACCOUNT "not here: `infer pull` fetches from the hub, and nothing is sent to it"
-#define NO_SERVER  "not here: each call is one completion, `infer chat` a conversation"
+#define NO_SERVER  "not here: each call is one answer, `infer chat` a conversation"
 #define LAYOUT     "not needed: the layout is chosen for the processor"
 #define MAPPED     "not needed: the file is always mapped"
 #define THREADS    "not needed: -t, and --pin to bind threads; taskset and numactl work too"
@@ -47,9 +47,10 @@ const struct cli_foreign cli_foreign_table[] = {
          "the text around a message"),
     HINT(LLAMA, "--reasoning-format", "--reasoning WHAT", "show, hide or only"),
     SAME(LLAMA, "-r --reverse-prompt", "stop", "--stop TEXT", "repeatable"),
-    HINT(LLAMA, "--keep --context-shift", "chat --on-full WHAT",
+    HINT(LLAMA, "--context-shift", "chat --on-full WHAT",
          "stop, error, or shift, which keeps the system message"),
     FLAG(LLAMA, "--no-context-shift", "not needed: a full context ends the text"),
+    VALUE(LLAMA, "--keep", "not needed: `chat --on-full shift` keeps the system message"),
     HINT(LLAMA, "--prompt-cache --prompt-cache-all --prompt-cache-ro", "--cache DIR",
          "a folder for as many texts as fit --cache-size; `auto` for the user's"),
     FLAG(LLAMA, "--mlock", "not needed: mapped weights stay in memory as long as there is room"),
@@ -95,7 +96,7 @@ const struct cli_foreign cli_foreign_table[] = {
     HINT(LLAMA, "--list-devices", "infer doctor", NULL),
     HINT(LLAMA, "--license --usage", "infer help", NULL),
     HINT(LLAMA, "--parallel --cont-batching -cb --sequences", "infer batch -np N", "many texts together"),
-    HINT(LLAMA, "--host --port --api-key --slots --metrics --embedding --embeddings -embd --pooling --rerank",
+    HINT(LLAMA, "--host --port --api-key --slots --no-slots --webui --no-webui --metrics --embedding --embeddings -embd --pooling --rerank",
          NULL, NO_SERVER),
     VALUE(LLAMA, "--delay", "not needed: -r repeats, and the median is shown"),
     FLAG(LLAMA, "--progress", "not needed: -v shows progress"),

@@ -197,6 +197,12 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
+    [CLI_BATCH] = {"FILE"},
+    [CLI_SCORE] = {"FILE"},
+    [CLI_PERPLEXITY] = {"FILE"},
+    [CLI_BENCH] = {"FILE"},
+    [CLI_IMATRIX] = {"FILE"},
+    [CLI_DOCTOR] = {"FILE"},
     [CLI_INSPECT] = {"FILE"},
     [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
