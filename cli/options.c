@@ -389,12 +389,23 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
     return check_unknown(p, err) && ok;
 }
 
+/* Returns whether row i comes from there with an effect: it is no switch that is off, no empty
+ * list. */
+static bool is_on(const struct parser *p, size_t i, enum origin origin)
+{
+    const struct cli_option *o = &cli_option_table[i];
+    const void *value = (const char *)p->values + o->at;
+    if (p->origin[i] != origin) return false;
+    if (o->kind == CLI_LIST) return ((const struct cli_list *)value)->count > 0;
+    return o->kind != CLI_FLAG || *(const bool *)value;
+}
+
 /* Turns on the switches that options on the line imply, as if they were on the line. */
 static void add_implied(struct parser *p)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const char *implied = cli_option_table[i].implies;
-        if (!implied || p->origin[i] != FROM_LINE) continue;
+        if (!implied || !is_on(p, i, FROM_LINE)) continue;
         for (size_t k = 0; k < cli_option_count; k++) {
             const struct cli_option *o = &cli_option_table[k];
             if (!cli_option_belongs(o, p->command) || strcmp(o->name, implied) != 0 ||
@@ -413,7 +424,7 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (p->origin[i] == origin && cli_option_belongs(other, p->command) &&
+        if (is_on(p, i, origin) && cli_option_belongs(other, p->command) &&
             (has_word(o->excludes, other->name, strlen(other->name)) ||
              has_word(other->excludes, o->name, strlen(o->name))))
             return other;
@@ -468,13 +479,26 @@ static const struct cli_option *written(const struct parser *p, size_t i)
     return p->implied_by[i] ? p->implied_by[i] : &cli_option_table[i];
 }
 
+/* Fails if a switch that the option implies is off on the line. */
+static bool check_implied(const struct parser *p, size_t i, struct base_error *err)
+{
+    const struct cli_option *o = &cli_option_table[i];
+    const struct cli_option *implied = o->implies ? find_named(p->command, o->implies) : NULL;
+    const size_t k = implied ? (size_t)(implied - cli_option_table) : 0;
+    char name[NAME_MAX_SIZE];
+    if (!implied || !is_on(p, i, FROM_LINE) || is_on(p, k, FROM_LINE)) return true;
+    snprintf(name, sizeof name, "--%s", o->name);
+    return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s off", implied->name);
+}
+
 static bool check_line(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         const struct cli_option *other =
-            p->origin[i] == FROM_LINE ? contradiction(p, o, FROM_LINE) : NULL;
+            is_on(p, i, FROM_LINE) ? contradiction(p, o, FROM_LINE) : NULL;
         char name[NAME_MAX_SIZE];
+        if (!check_implied(p, i, err)) return false;
         snprintf(name, sizeof name, "--%s", written(p, i)->name);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",

@@ -56,6 +56,17 @@ usage '--raw: contradicts --chat|--chat: contradicts --raw' -m "$ask" -p Hi --ra
 usage '--system: contradicts --raw' -m "$ask" -p Hi --raw --system S
 usage '--system: contradicts --echo' -m "$ask" -p Hi --echo --system S
 
+begin a_switch_that_is_off_implies_nothing
+shown '[user=Hi]' -m "$ask" -p Hi --special=off --echo=off
+usage '--system: contradicts --chat off' -m "$ask" -p Hi --chat=off --system S
+usage '--echo: contradicts --raw off' -m "$ask" -p Hi --raw=off --echo
+printf '{"prompt":"Hi","predict":1,"special":false,"template_var":{}}\n{"prompt":"Hi","chat":false,"system":"S"}\n' >"$work/in"
+input=$work/in
+infer batch -m "$ask"
+out_like '^\{"line":1,.*"chat":true'
+out_like '^\{"line":2,"status":2,"error":"--system: contradicts --chat off"\}$'
+input=
+
 begin a_question_is_needed
 usage 'the question is empty; --raw completes the text without the chat template' -m "$ask"
 infer -m "$ask" --raw -p '' --override-kv tokenizer.ggml.add_bos_token=bool:true -n 1
