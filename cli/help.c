@@ -42,16 +42,16 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                                cli_command_table[i].effect);
     if (brief) {
         add_names(listed, out);
-        base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
+        base_buffer_add_text(out, "\n  infer \"What is the capital of France?\"\n"
                                   "\ninfer COMMAND -h: its main options; --help: all of them\n"
                                   "infer help: all commands\n");
         return;
     }
     base_buffer_add_text(
         out, "\nExamples:\n"
-             "  infer -p \"The capital of France is\" -n 20\n"
-             "  git diff | infer -m model.gguf -p \"Summary of this change: \" --temp 0\n"
-             "  infer run --chat -p \"What is the capital of France?\"\n"
+             "  infer \"What is the capital of France?\"\n"
+             "  git diff | infer -m model.gguf -p \"What does this change do?\" --temp 0\n"
+             "  infer --raw -p \"The capital of France is\" -n 20\n"
              "  infer chat --system \"Be brief.\"\n"
              "  infer bench -m model.gguf --format json\n"
              "\n"
@@ -135,6 +135,23 @@ static size_t count_lines(const struct base_buffer *text)
     return n;
 }
 
+/* Adds the line about variables, with an option of the command. */
+static void add_variable(enum cli_command_id command, struct base_buffer *out)
+{
+    const struct cli_option *shown = NULL;
+    char name[CLI_VARIABLE_SIZE];
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (cli_option_belongs(o, command) && cli_option_has_variable(o) &&
+            (!shown || (!shown->value && o->value)))
+            shown = o;
+    }
+    if (!shown) return;
+    cli_option_variable(shown, name);
+    base_buffer_add_format(out, "\nAn absent option comes from its variable: --%s from %s.\n",
+                           shown->name, name);
+}
+
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
     const struct cli_command *c = &cli_command_table[command];
@@ -148,9 +165,7 @@ void cli_help_command(enum cli_command_id command, bool brief, struct base_buffe
         base_buffer_add_format(out, "\n%zu more: infer %s --help\n", n, c->name);
     } else {
         base_buffer_add(out, all.data, all.size);
-        base_buffer_add_text(out,
-                             "\nAn option that is not given comes from its variable: --top-k from "
-                             "INFER_TOP_K.\n");
+        add_variable(command, out);
     }
     out->failed |= all.failed;
     base_buffer_free(&all);

@@ -132,7 +132,7 @@ static const struct command commands[] = {
     {"/undo", NULL, false, "take back the last message and its answer", undo},
     {"/regen", NULL, false, "answer the last message again; so does /retry", regenerate},
     {"/retry", NULL, false, NULL, regenerate},
-    {"/system", "TEXT", false, "set the system message; - removes it, nothing shows it",
+    {"/system", "TEXT", false, "set the system message; - removes it; without TEXT show it",
      set_system},
     {"/save", "FILE", true, "write the conversation as JSON, as --messages reads it", save},
     {"/load", "FILE", true, "go on with a conversation from a file", load},
