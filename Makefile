@@ -113,8 +113,9 @@ LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 
-# Rooms' tests have no command line but this.
+# Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
+$(BUILD)/test/test_progress: $(BUILD)/cli/progress.o
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)

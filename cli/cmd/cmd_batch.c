@@ -10,10 +10,12 @@
 #include "cli/draft_model.h"
 #include "cli/input.h"
 #include "cli/output_files.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,8 +56,7 @@ struct batch {
     uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
-    double start, shown;           /* base_seconds() */
-    bool shows;                    /* a progress line on standard error */
+    double start;                  /* base_seconds() */
 };
 
 /* ---- Options of the command ---- */
@@ -126,7 +127,6 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
         (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
         !cli_batch_output_open(&b->output, v->resume, plain, err))
         return false;
-    b->shows = isatty(STDERR_FILENO) && (v->resume || !cli_stdout_is_terminal());
     return true;
 }
 
@@ -199,6 +199,7 @@ static bool finish(struct entry *e, struct base_error *err)
     struct batch *b = e->batch;
     cli_batch_text_close(&e->text);
     e->done = true;
+    cli_progress_add(1);
     if (b->values.unordered) return write_entry(b, e, err);
     while (b->first && b->first->done)
         if (!write_entry(b, b->first, err)) return false;
@@ -235,13 +236,6 @@ static bool end(void *user, const struct generate_outcome *outcome, const struct
 
 /* ---- Reading lines ---- */
 
-static bool is_blank(const char *line, size_t size)
-{
-    size_t n = 0;
-    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
-    return n == size;
-}
-
 static struct entry *new_entry(struct batch *b, size_t size, struct base_error *err)
 {
     struct entry *e = calloc(1, sizeof *e);
@@ -263,8 +257,11 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
 {
     const uint64_t number = b->input.number;
     const bool is_part = cli_shard_has(&b->shard, number);
-    if (!is_part || (!b->values.each && !b->input.too_long && is_blank(line, size))) return true;
-    if (cli_batch_output_has(&b->output, number, b->n_part++)) return true;
+    if (!b->values.each && !b->input.too_long && cli_batch_is_blank(line, size)) return true;
+    if (!is_part || cli_batch_output_has(&b->output, number, b->n_part++)) {
+        cli_progress_skip(1);
+        return true;
+    }
     struct base_error wrong = BASE_ERROR_INIT;
     struct entry *e = new_entry(b, size, err);
     if (!e) return false;
@@ -312,32 +309,32 @@ static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
 
 /* ---- The command ---- */
 
-static void show_progress(struct batch *b)
+static void begin_progress(const struct batch *b)
 {
-    const double now = base_seconds();
-    if (!b->shows || now - b->shown < 1) return;
-    char line[128];
-    const int n = snprintf(line, sizeof line, "\r%llu lines answered, %llu failed, %.1f tokens/s ",
-                           (unsigned long long)b->n_answers, (unsigned long long)b->n_failed,
-                           (double)b->n_generated / (now - b->start));
-    base_write_all(STDERR_FILENO, line, (size_t)n);
-    b->shown = now;
+    const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
+    cli_progress_begin("answering", "lines",
+                       shows ? cli_batch_input_count(&b->input, b->values.each) : 0);
 }
 
-static void end_progress(const struct batch *b)
+static void note_progress(const struct batch *b)
 {
-    static const char blank[] = "\r                                                            \r";
-    if (b->shows && b->shown > b->start) base_write_all(STDERR_FILENO, blank, sizeof blank - 1);
+    const double seconds = base_seconds() - b->start;
+    char failed[32] = "";
+    if (b->n_failed)
+        snprintf(failed, sizeof failed, "%llu failed, ", (unsigned long long)b->n_failed);
+    cli_progress_note("%s%.1f tokens/s", failed,
+                      seconds > 0 ? (double)b->n_generated / seconds : 0);
 }
 
 static bool answer(struct batch *b, struct base_error *err)
 {
     bool ended = false;
-    b->start = b->shown = base_seconds();
+    b->start = base_seconds();
+    begin_progress(b);
     while (!ended || !is_idle(b)) {
         if (!take_lines(b, &ended, err) || !generate_scheduler_step(b->scheduler, err))
             return false;
-        show_progress(b);
+        note_progress(b);
     }
     return true;
 }
@@ -380,7 +377,7 @@ bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
     bool ok = open_all(b, values, err);
     if (ok) {
         ok = answer(b, err);
-        end_progress(b);
+        cli_progress_end();
         ok = ok && report(b, err);
     }
     close_all(b);

@@ -8,7 +8,6 @@
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/out/memory_plan.h"
-#include "cli/out/progress.h"
 #include "cli/out/result.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -21,9 +20,8 @@ struct completion {
     struct text_ids prompt;
     struct cli_generation generation;
     struct generate_outcome outcome;
-    struct cli_chat_once chat; /* with --chat */
-    struct cli_result result;  /* with --json or --jsonl */
-    struct cli_progress progress;
+    struct cli_chat_once chat;      /* with --chat */
+    struct cli_result result;       /* with --json or --jsonl */
     struct cli_prefix_cache *cache; /* NULL: none */
     double cache_seconds;           /* of reading the cache */
     bool kept;                      /* sequence 1 is a copy of the prompt, for the cache */
@@ -109,7 +107,7 @@ static void keep_prompt(struct completion *c)
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
     if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
@@ -187,10 +185,10 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!c->values->no_sandbox) cli_sandbox_close(cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
-    if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    if (!c->values->echo) cli_model_progress_length(&c->model, prompt.n);
     const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
                                       c, &c->outcome, err);
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);
     if (c->kept)

@@ -9,6 +9,7 @@
 #include "cli/chat/messages.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "generate/score.h"
@@ -233,23 +234,19 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     return ok;
 }
 
-static bool is_blank(const char *line, size_t size)
-{
-    size_t n = 0;
-    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
-    return n == size;
-}
-
 /* Reads a line. An error is the line's own, except an interrupt and lack of memory. */
 static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
 {
-    if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
+    if (!s->values.each && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
     struct item *it = &s->item[s->n_items++];
     *it = (struct item){.number = s->input.number, .failed = BASE_ERROR_INIT};
     s->n_bytes += size;
     if (read_line(s, it, line, size, &it->failed)) return true;
     const enum base_code code = it->failed.code;
-    if (code != BASE_INTERRUPTED && code != BASE_NO_MEMORY) return true;
+    if (code != BASE_INTERRUPTED && code != BASE_NO_MEMORY) {
+        cli_progress_skip(1);
+        return true;
+    }
     *err = it->failed;
     return false;
 }
@@ -350,6 +347,20 @@ static bool answer_items(struct score *s, struct base_error *err)
     return ok;
 }
 
+static uint64_t groups_of(const void *scorer)
+{
+    return generate_scorer_counts(scorer).n_groups;
+}
+
+/* Lines that are wrong are done when they are read. */
+static void begin_progress(const struct score *s)
+{
+    const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
+    cli_progress_begin("scoring", "lines",
+                       shows ? cli_batch_input_count(&s->input, s->values.each) : 0);
+    cli_progress_watch(groups_of, s->scorer, 0);
+}
+
 static bool answer_lines(struct score *s, struct base_error *err)
 {
     for (;;) {
@@ -390,6 +401,15 @@ static bool read_one(struct score *s, struct item *it, struct base_error *err)
     return ok;
 }
 
+/* Returns the number of tokens that are evaluated: the prompt, and without their last token the
+ * continuations. */
+static uint64_t tokens_of(const struct item *it)
+{
+    uint64_t n = it->n_prompt;
+    for (size_t i = 0; i < it->n; i++) n += it->row[i].n - it->n_prompt - 1;
+    return n;
+}
+
 static bool answer_one(struct score *s, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -397,7 +417,9 @@ static bool answer_one(struct score *s, struct base_error *err)
     *it = (struct item){.failed = BASE_ERROR_INIT};
     bool ok = read_one(s, it, err);
     if (ok && !s->values.no_sandbox) cli_sandbox_close(0);
+    if (ok) cli_model_progress_tokens(&s->model, "scoring", tokens_of(it));
     ok = ok && eval_items(s, err);
+    cli_progress_end();
     if (ok && it->failed.code) {
         *err = it->failed;
         ok = false;
@@ -460,7 +482,10 @@ static bool open_all(struct score *s, struct base_error *err)
 static bool score_lines(struct score *s, struct base_error *err)
 {
     if (!s->values.no_sandbox) cli_sandbox_close(0);
-    if (!answer_lines(s, err)) return false;
+    begin_progress(s);
+    const bool ok = answer_lines(s, err);
+    cli_progress_end();
+    if (!ok) return false;
     const struct generate_score_counts c = generate_scorer_counts(s->scorer);
     if (s->values.verbose)
         cli_note("%llu lines; %llu tokens evaluated of %llu that they have",
