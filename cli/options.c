@@ -427,12 +427,17 @@ static bool read_environment(struct parser *p, struct base_error *err)
     return true;
 }
 
+/* Sets the defaults: last those of the command's own rows, because rows of several commands may
+ * share a member. */
 static bool set_defaults(struct parser *p, struct base_error *err)
 {
-    for (size_t i = 0; i < cli_option_count; i++) {
-        const struct cli_option *o = &cli_option_table[i];
-        if (o->standard && !set(p, o, o->name, o->standard, err)) return false;
-    }
+    for (int own = 0; own < 2; own++)
+        for (size_t i = 0; i < cli_option_count; i++) {
+            const struct cli_option *o = &cli_option_table[i];
+            if (o->standard && cli_option_belongs(o, p->command) == own &&
+                !set(p, o, o->name, o->standard, err))
+                return false;
+        }
     return true;
 }
 

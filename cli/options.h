@@ -223,14 +223,15 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
 /* Adds the name of the variable to an error about an option whose value is that of a variable. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
-/* Append the text of `infer help`, and of `infer COMMAND --help`; `brief`: at most one screen. */
+/* Append the text of `infer help`, and of `infer COMMAND --help`, for the width of the terminal;
+ * `brief`: at most one screen of 80 columns. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
 /* Appends a command's `about`, and the possible values of its TYPE. */
 void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
-/* Appends the table of options of other programs. */
-void cli_help_foreign(struct base_buffer *out);
+/* Appends the table of options of other programs, for a reader or as Markdown. */
+void cli_help_foreign(bool markdown, struct base_buffer *out);
 
 /* Return the row of the word word[0..n) of another program, or NULL; and write a clause about
  * it. */

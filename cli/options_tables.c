@@ -25,6 +25,7 @@
 #define DOCTOR     (1u << CLI_DOCTOR)
 #define CACHE      (1u << CLI_CACHE)
 #define VERSION    (1u << CLI_VERSION)
+#define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
@@ -192,8 +193,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "Prints the manual page as roff source: infer man | man -l -", 0, 0},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
                      "Prints the version; with --json also the source and the tools of the build.", 0, 0},
-    [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options.", 0, 1},
+    [CLI_HELP] = {"help", "infer help [COMMAND | coming-from]", "this text, or a command's options",
+                  "Prints the list of commands, or a command's options; with coming-from what\n"
+                  "options of llama.cpp, ollama and llm are here.", 0, 1},
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
@@ -602,6 +604,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "format", .kind = CLI_CHOICE, .commands = DIFF | VERIFY, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "text", .choices = "text|json",
      .help = "text, or json as --json", .common = true, .at = AT(format)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = HELP, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "text", .choices = "text|md",
+     .help = "of coming-from: text, or md for Markdown", .at = AT(format)},
     {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "jsonl echo hash token-ids", .help = "run nothing, print the memory it would need",
      .at = AT(plan)},

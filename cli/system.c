@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,6 +67,13 @@ bool cli_write_buffer(struct base_buffer *b, struct base_error *err)
 bool cli_stdout_is_terminal(void)
 {
     return isatty(STDOUT_FILENO);
+}
+
+size_t cli_stdout_width(void)
+{
+    struct winsize size;
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
 }
 
 /* Allocates nothing, so that a lack of memory can be reported too. Truncates text that does not
