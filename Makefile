@@ -116,6 +116,7 @@ LDFLAGS_test_draft = $(WRAP_MALLOC)
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
 $(BUILD)/test/test_progress: $(BUILD)/cli/progress.o
+$(BUILD)/test/test_bench_ratio: $(BUILD)/cli/out/bench_ratio.o
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)

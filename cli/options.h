@@ -74,16 +74,16 @@ struct cli_values {
     const char *each, *shard, *resume, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size;
-    const char *cache;
+    const char *cache, *compare;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation, set, delete, rename;
+        tensor_type, override_kv, continuation, set, delete, rename, models;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
-    struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
+    struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
@@ -102,7 +102,16 @@ struct cli_values {
     bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
+enum cli_kind {
+    CLI_FLAG,
+    CLI_TEXT,
+    CLI_LIST,
+    CLI_INTEGER,
+    CLI_INTEGERS,
+    CLI_REAL,
+    CLI_CHOICE,
+    CLI_CHOICES
+};
 
 enum cli_group {
     CLI_GROUP_INPUT,
@@ -125,7 +134,7 @@ struct cli_option {
     const char *value;     /* the name of the value in --help; NULL for flags */
     const char *standard;  /* the default as typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
-    const char *choices;   /* CLI_CHOICE: "md|json|csv" */
+    const char *choices;   /* "md|json|csv"; CLI_CHOICE: one of them, CLI_CHOICES: "md,csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
     const char *needs;     /* names of options, one of which this one needs to have an effect */
     const char *implies;   /* name of a switch that this option turns on if it is on the line */

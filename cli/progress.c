@@ -71,15 +71,21 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c)
     return x < 1e18 ? (uint64_t)x : (uint64_t)1e18;
 }
 
+static bool is_share(const struct cli_progress_view *v)
+{
+    return strcmp(v->unit, "%") == 0;
+}
+
 static char *add_amount(char *at, const struct cli_progress_view *v, uint64_t n)
 {
+    if (is_share(v)) return add_number(at, n / 10);
     return is_bytes(v) ? add_tenths(at, n / 100000) : add_number(at, n);
 }
 
 /* Adds ", 812/s"; slow work is counted by the minute. */
 static char *add_rate(char *at, const struct cli_progress_view *v)
 {
-    if (v->done <= v->first || v->ms_done == 0) return at;
+    if (v->done <= v->first || v->ms_done == 0 || is_share(v)) return at;
     const uint64_t n = v->done - v->first;
     const uint64_t per_second = scaled(n, is_bytes(v) ? 1 : 10000, v->ms_done); /* tenths */
     at = add_text(at, ", ");
@@ -135,7 +141,7 @@ size_t cli_progress_format(const struct cli_progress_view *v, size_t width,
     size_t used = 0;
     end[DONE] = add_text(add_text(part[DONE], v->what), ": ");
     end[DONE] = add_amount(end[DONE], v, v->done < v->total || !v->total ? v->done : v->total);
-    if (v->total) end[DONE] = add_amount(add_text(end[DONE], " of "), v, v->total);
+    if (v->total && !is_share(v)) end[DONE] = add_amount(add_text(end[DONE], " of "), v, v->total);
     end[UNIT] = add_text(add_text(part[UNIT], " "), is_bytes(v) ? "MB" : v->unit);
     end[RATE] = add_rate(part[RATE], v);
     end[LEFT] = add_left(part[LEFT], v);

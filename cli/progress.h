@@ -15,7 +15,8 @@
 enum { CLI_PROGRESS_LINE = 512, CLI_PROGRESS_NOTE = 64 };
 
 /* Begins a line: "reading", "tokens". The texts must outlive the work. The unit "bytes" is shown as
- * MB. total 0: unknown. Ends the line before it, if there is one. */
+ * MB, "%" (of 1000) as a share without rate. total 0: unknown. Ends the line before it, if there is
+ * one. */
 void cli_progress_begin(const char *what, const char *unit, uint64_t total);
 /* Sets the number of units that are done; add may be called by any thread. */
 void cli_progress_set(uint64_t done);
