@@ -179,7 +179,7 @@ bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
 {
     cli_input_add(values, values->each, each);
     if (!cli_buffer_check(each, err)) return false;
-    return strstr(values->each, "{}") ||
+    return values->csv || strstr(values->each, "{}") ||
            base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");
 }
 

@@ -25,7 +25,7 @@ bool cli_input_encode(const struct cli_values *values, const struct text_tokeniz
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 
 /* Appends --each, with its escapes converted to bytes if -e is given. Fails with BASE_USAGE if it
- * has no {}. */
+ * has no {}, except with --csv. */
 bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
                    struct base_error *err);
 /* Appends the prompt of a plain line: `each` with the line in place of each {}. A CR before the

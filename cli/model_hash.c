@@ -54,6 +54,25 @@ static bool is_hash(const char *text)
            text[BASE_SHA256_HEX - 1] == '\0';
 }
 
+enum { PIECES = 16, PIECE_BYTES = 4096 }; /* hashed of a larger model, evenly spaced */
+
+void cli_model_hash_pieces(const struct gguf_file *file, bool all, char out[BASE_SHA256_HEX])
+{
+    struct base_sha256 h;
+    base_sha256_init(&h);
+    for (int i = 0; i < gguf_part_count(file); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(file, i);
+        if (all || part.size <= PIECE_BYTES)
+            base_sha256_add(&h, part.bytes, (size_t)part.size);
+        else
+            for (uint64_t k = 0; k < PIECES; k++)
+                base_sha256_add(
+                    &h, (const char *)part.bytes + (part.size - PIECE_BYTES) / (PIECES - 1) * k,
+                    PIECE_BYTES);
+    }
+    base_sha256_hex(&h, out);
+}
+
 bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HEX])
 {
     struct base_buffer path = BASE_BUFFER_INIT;

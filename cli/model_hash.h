@@ -12,6 +12,10 @@
 /* Returns the cached hash; false (and "") if there is none. */
 bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HEX]);
 
+/* Computes the hash of all bytes, or of pieces that are spread evenly over the file, which takes
+ * milliseconds for any size. */
+void cli_model_hash_pieces(const struct gguf_file *file, bool all, char out[BASE_SHA256_HEX]);
+
 /* Returns the cached hash, or computes and caches it. Fails with BASE_INTERRUPTED on Ctrl-C. */
 bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX],
                     struct base_error *err);

@@ -71,7 +71,7 @@ struct cli_values {
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
     const char *on_full;
-    const char *each, *shard, *resume, *logits_format;
+    const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size;
     const char *cache, *compare;
@@ -85,8 +85,8 @@ struct cli_values {
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     struct sample_options sample; /* its numbers and `samplers` */
-    bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
-    bool chat, show_prompt, no_history, commands;
+    bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
+    bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;

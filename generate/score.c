@@ -169,21 +169,21 @@ static bool evaluate(struct generate_scorer *s, struct base_error *err)
 
 /* ---- Prefixes ---- */
 
-static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
+static int32_t id_of(const struct generate_score_group *g, size_t row, size_t i)
 {
-    const size_t n = n_a < n_b ? n_a : n_b;
-    size_t i = 0;
-    while (i < n && a[i] == b[i]) i++;
-    return i;
+    return i < g->n_prefix ? g->prefix[i] : g->row[row].ids[i - g->n_prefix];
 }
 
-/* Returns the length of a group's prefix. */
+/* Returns the length of a group's prefix: that of the group, and further ids that all rows have in
+ * common. */
 static size_t beginning_of(const struct generate_score_group *g)
 {
     size_t n = g->row[0].from;
     for (size_t i = 1; i < g->n; i++) {
-        if (g->row[i].from < n) n = g->row[i].from;
-        n = common(g->row[0].ids, n, g->row[i].ids, g->row[i].n);
+        const size_t most = g->row[i].from < n ? g->row[i].from : n;
+        for (n = g->n_prefix < most ? g->n_prefix : most;
+             n < most && id_of(g, 0, n) == id_of(g, i, n);)
+            n++;
     }
     return n;
 }
@@ -196,20 +196,32 @@ static size_t shareable(const struct generate_score_group *g)
     return n ? n - 1 : 0;
 }
 
+/* Returns how many of the first n ids of a group sequence 0 has. */
+static size_t held_of(const struct generate_scorer *s, const struct generate_score_group *g,
+                      size_t n)
+{
+    const size_t kept = model_seq_length(s->session, KEEPER), most = kept < n ? kept : n;
+    size_t i = 0;
+    while (i < most && s->kept[i] == id_of(g, 0, i)) i++;
+    return i;
+}
+
 /* Keeps the common prefix of two adjacent groups in sequence 0 if it is longer than the kept
  * one. */
 static bool keep(struct generate_scorer *s, const struct generate_score_group *a,
                  const struct generate_score_group *b, struct base_error *err)
 {
-    const int32_t *ids = a->row[0].ids;
-    const size_t shared = common(ids, shareable(a), b->row[0].ids, shareable(b));
-    size_t held = common(s->kept, model_seq_length(s->session, KEEPER), ids, shared);
+    const size_t most = shareable(a) < shareable(b) ? shareable(a) : shareable(b);
+    size_t shared = 0;
+    while (shared < most && id_of(a, 0, shared) == id_of(b, 0, shared)) shared++;
+    size_t held = held_of(s, a, shared);
     if (shared < LEAST_SHARED || held == shared) return true;
     held = model_seq_truncate(s->session, KEEPER, (uint32_t)held);
-    memcpy(s->kept + held, ids + held, (shared - held) * sizeof *ids);
     clear(s);
-    for (size_t i = held; i < shared; i++)
-        if (!add_token(s, ids[i], KEEPER, err)) return false;
+    for (size_t i = held; i < shared; i++) {
+        s->kept[i] = id_of(a, 0, i);
+        if (!add_token(s, s->kept[i], KEEPER, err)) return false;
+    }
     return evaluate(s, err);
 }
 
@@ -217,14 +229,14 @@ static bool keep(struct generate_scorer *s, const struct generate_score_group *a
 static bool add_beginning(struct generate_scorer *s, const struct generate_score_group *g,
                           uint32_t seq, struct base_error *err)
 {
-    const int32_t *ids = g->row[0].ids;
     const size_t n = beginning_of(g);
-    const size_t kept = common(s->kept, model_seq_length(s->session, KEEPER), ids, shareable(g));
+    const size_t kept = held_of(s, g, shareable(g));
     for (size_t i = model_seq_fork(s->session, KEEPER, seq, (uint32_t)kept); i < n; i++)
-        if (!add_token(s, ids[i], seq, err)) return false;
+        if (!add_token(s, id_of(g, 0, i), seq, err)) return false;
     for (size_t i = 0; n > 0 && i < g->n; i++) {
         const struct generate_score_row *r = &g->row[i];
-        if (r->from == n && n < r->n && !add_target(s, r->ids[n], r->logprob, err)) return false;
+        if (r->from == n && n < r->n && !add_target(s, id_of(g, i, n), r->logprob, err))
+            return false;
     }
     return true;
 }
@@ -233,13 +245,15 @@ static bool add_beginning(struct generate_scorer *s, const struct generate_score
 
 /* Adds the tokens of a row after the prefix [n] of sequence `from`, without the last token, which
  * predicts none that counts. */
-static bool add_row(struct generate_scorer *s, const struct generate_score_row *r, size_t n,
-                    uint32_t from, uint32_t seq, struct base_error *err)
+static bool add_row(struct generate_scorer *s, const struct generate_score_group *g, size_t row,
+                    size_t n, uint32_t from, uint32_t seq, struct base_error *err)
 {
+    const struct generate_score_row *r = &g->row[row];
     model_seq_fork(s->session, from, seq, (uint32_t)n);
     for (size_t i = n; i + 1 < r->n; i++) {
-        if (!add_token(s, r->ids[i], seq, err)) return false;
-        if (i + 1 >= r->from && !add_target(s, r->ids[i + 1], r->logprob + (i + 1 - r->from), err))
+        if (!add_token(s, id_of(g, row, i), seq, err)) return false;
+        if (i + 1 >= r->from &&
+            !add_target(s, id_of(g, row, i + 1), r->logprob + (i + 1 - r->from), err))
             return false;
     }
     return true;
@@ -260,7 +274,7 @@ static bool run_rows(struct generate_scorer *s, const struct generate_score_grou
                 clear(s);
                 seq = from + 1;
             }
-            if (!add_row(s, &group[k].row[i], begins, from, seq++, err)) return false;
+            if (!add_row(s, &group[k], i, begins, from, seq++, err)) return false;
         }
     }
     return evaluate(s, err);
@@ -295,7 +309,7 @@ static bool check(const struct generate_scorer *s, const struct generate_score_g
         if (group[k].n == 0) return base_fail(err, BASE_USAGE, "a group without rows");
         for (size_t i = 0; i < group[k].n; i++) {
             const struct generate_score_row *r = &group[k].row[i];
-            if (r->from < 1 || r->from > r->n)
+            if (r->from < 1 || r->from > r->n || r->n < group[k].n_prefix)
                 return base_fail(err, BASE_USAGE, "a text without a token before what is scored");
             if (r->n - 1 > s->n_ctx)
                 return base_fail(err, BASE_TOO_LONG,

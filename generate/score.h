@@ -15,8 +15,9 @@
 #include "models/model.h"
 
 struct generate_score_row {
-    const int32_t *ids; /* [n], at most the session's n_ctx + 1: the last id is not evaluated */
-    size_t n;
+    const int32_t *ids; /* the ids of the row after the prefix of its group */
+    size_t n;        /* number with the prefix, at most the session's n_ctx + 1: the last id is not
+                        evaluated */
     size_t from;     /* first token that counts, 1 <= from <= n: token 0 has no prediction */
     double *logprob; /* [n - from]: natural logarithms of the probabilities */
 };
@@ -24,6 +25,8 @@ struct generate_score_row {
 struct generate_score_group {
     const struct generate_score_row *row; /* [n] */
     size_t n;
+    const int32_t *prefix; /* [n_prefix]: the first ids of all rows; NULL: none */
+    size_t n_prefix;
 };
 
 struct generate_score_counts {

@@ -126,8 +126,20 @@ static void fill(uint64_t *r, int32_t *id, size_t n, uint32_t n_vocab)
     for (size_t i = 0; i < n; i++) id[i] = (int32_t)support_random_below(r, n_vocab);
 }
 
+/* Makes the first n ids of a group's rows, or fewer if a row is shorter, the group's prefix. */
+static void give_prefix(struct texts *t, size_t g, size_t n)
+{
+    struct generate_score_group *group = &t->group[g];
+    for (size_t i = 0; i < group->n; i++)
+        if (t->row[g][i].n < n) n = t->row[g][i].n;
+    for (size_t i = 0; i < group->n; i++) t->row[g][i].ids += n;
+    group->prefix = t->id[g][0];
+    group->n_prefix = n;
+}
+
 /* Groups of one to nine rows. Half of the consecutive groups have a common prefix; rows of a group
- * share a prefix of any length, and the first scored token is any later one. */
+ * share a prefix of any length, a part of which half of the groups have as theirs, and the first
+ * scored token is any later one. */
 static void make_texts(struct texts *t, uint64_t *r, uint32_t n_vocab)
 {
     int32_t start[N_CTX + 1];
@@ -139,7 +151,7 @@ static void make_texts(struct texts *t, uint64_t *r, uint32_t n_vocab)
         int32_t own[N_CTX + 1];
         memcpy(own, start, sizeof own);
         if (alike < shared) fill(r, own + alike, shared - alike, n_vocab);
-        t->group[g] = (struct generate_score_group){t->row[g], n};
+        t->group[g] = (struct generate_score_group){.row = t->row[g], .n = n};
         for (size_t i = 0; i < n; i++) {
             int32_t *id = t->id[g][i];
             memcpy(id, own, sizeof own);
@@ -148,11 +160,14 @@ static void make_texts(struct texts *t, uint64_t *r, uint32_t n_vocab)
             const size_t from = 1 + support_random_below(r, (uint32_t)size - 1);
             t->row[g][i] = (struct generate_score_row){id, size, from, t->logprob[g][i]};
         }
+        if (support_random_below(r, 2))
+            give_prefix(t, g, support_random_below(r, (uint32_t)shared + 1));
     }
 }
 
 struct alone {
     const struct generate_score_row *row;
+    const int32_t *ids; /* of the whole row */
     uint32_t n_vocab;
     size_t n_wrong;
 };
@@ -166,7 +181,7 @@ static bool compare(void *user, uint64_t first, uint64_t rows, const float *logi
         if (i + 1 < a->row->from) continue;
         uint32_t best;
         const double want =
-            (double)logits[a->row->ids[i + 1]] - generate_row_log_sum(logits, a->n_vocab, &best);
+            (double)logits[a->ids[i + 1]] - generate_row_log_sum(logits, a->n_vocab, &best);
         a->n_wrong += want != a->row->logprob[i + 1 - a->row->from];
     }
     return true;
@@ -190,9 +205,9 @@ static void rows_together_are_what_they_are_alone(void **state)
             assert_true(generate_scorer_run(scorer, t.group, N_GROUPS, &err));
             for (size_t g = 0; g < N_GROUPS; g++)
                 for (size_t i = 0; i < t.group[g].n; i++) {
-                    struct alone want = {&t.row[g][i], s.n_vocab, 0};
+                    struct alone want = {&t.row[g][i], t.id[g][i], s.n_vocab, 0};
                     model_session_truncate(one.session, 0);
-                    assert_true(model_eval(one.session, t.row[g][i].ids, t.row[g][i].n - 1,
+                    assert_true(model_eval(one.session, t.id[g][i], t.row[g][i].n - 1,
                                            MODEL_LOGITS_ALL, compare, &want, &err));
                     assert_int_equal(want.n_wrong, 0);
                 }
@@ -215,7 +230,7 @@ static void beginnings_are_evaluated_once(void **state)
     fill(&r, start, 60, s.n_vocab);
     for (size_t g = 0; g < 6; g++) { /* 40 tokens for all, 20 for the group, 3 rows of 4 */
         fill(&r, start + 40, 20, s.n_vocab);
-        t.group[g] = (struct generate_score_group){t.row[g], 3};
+        t.group[g] = (struct generate_score_group){.row = t.row[g], .n = 3};
         for (size_t i = 0; i < 3; i++) {
             memcpy(t.id[g][i], start, sizeof start);
             for (int k = 0; k < 4; k++) t.id[g][i][60 + k] = (int32_t)(g * 12 + i * 4) + k;
@@ -243,7 +258,7 @@ static void wrong_rows_are_refused(void **state)
     int32_t id[N_CTX + 2] = {0};
     double logprob[N_CTX + 2];
     struct generate_score_row row = {id, N_CTX + 1, 0, logprob};
-    const struct generate_score_group group = {&row, 1};
+    const struct generate_score_group group = {.row = &row, .n = 1};
     assert_false(generate_scorer_run(scorer, &group, 1, &err));
     assert_int_equal(err.code, BASE_USAGE);
     err = BASE_ERROR_INIT;

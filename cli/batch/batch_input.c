@@ -81,14 +81,37 @@ static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t n
     return CLI_BATCH_LINE;
 }
 
+/* Reads a byte of a record. Quotes open at the start of a field; two of them within are one. */
+static void step_quotes(struct cli_batch_input *in, const char *at)
+{
+    const bool starts = at == in->bytes.data + in->at || strchr(",;\t", at[-1]);
+    if (*at != '"')
+        in->quotes = in->quotes == CLI_QUOTES_OPEN ? CLI_QUOTES_OPEN : CLI_QUOTES_NONE;
+    else if (in->quotes == CLI_QUOTES_OPEN)
+        in->quotes = CLI_QUOTES_CLOSED;
+    else if (in->quotes == CLI_QUOTES_CLOSED || starts)
+        in->quotes = CLI_QUOTES_OPEN;
+}
+
+/* Returns the end of the latest line, or NULL if it is beyond the bytes. */
+static const char *find_end(struct cli_batch_input *in)
+{
+    const char *at = in->bytes.data + in->looked_at, *end = in->bytes.data + in->bytes.size;
+    if (in->looked_at == in->bytes.size) return NULL;
+    if (!in->csv) return memchr(at, '\n', (size_t)(end - at));
+    for (; at < end; at++) {
+        step_quotes(in, at);
+        if (*at == '\n' && in->quotes == CLI_QUOTES_NONE) return at;
+    }
+    return NULL;
+}
+
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err)
 {
     if (in->looked_at == in->at) in->too_long = false; /* the latest line has ended */
     for (;;) {
-        const size_t left = in->bytes.size - in->looked_at;
-        const char *from = in->bytes.data + in->looked_at;
-        const char *end = left ? memchr(from, '\n', left) : NULL;
+        const char *end = find_end(in);
         if (end) {
             const size_t at = (size_t)(end - in->bytes.data);
             return give(in, at, at + 1, line, size, err);
@@ -102,6 +125,7 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         if (got == CLI_BATCH_END) {
             in->ended = true;
             if (in->at == in->bytes.size) return CLI_BATCH_END;
+            in->unfinished = true;
             return give(in, in->bytes.size, in->bytes.size, line, size, err);
         }
         if (got != CLI_BATCH_LINE) return got;
@@ -120,7 +144,7 @@ uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank)
     struct stat st;
     char piece[STEP];
     uint64_t lines = 0;
-    bool has_text = false, has_bytes = false; /* of the line so far */
+    bool has_text = false, has_bytes = false, quoted = false; /* of the line so far */
     if (fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
     const off_t start = lseek(in->fd, 0, SEEK_CUR);
     for (off_t at = start < 0 ? 0 : start; !base_interrupted();) {
@@ -128,7 +152,8 @@ uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank)
         if (n <= 0) break;
         at += n;
         for (ssize_t i = 0; i < n; i++) {
-            const bool ends = piece[i] == '\n';
+            quoted ^= in->csv && piece[i] == '"';
+            const bool ends = piece[i] == '\n' && !quoted;
             if (ends) lines += blank || has_text;
             has_bytes = !ends;
             has_text = !ends && (has_text || !cli_batch_is_blank(&piece[i], 1));

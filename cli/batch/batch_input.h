@@ -17,6 +17,9 @@ struct cli_batch_input {
     size_t at, looked_at; /* start of the next line; end of the bytes searched for a line end */
     uint64_t number;      /* number of the latest line, from 1 on */
     bool ended, too_long; /* too_long: the latest line exceeds the limit and is skipped */
+    bool csv; /* lines are records of a table: a line end within quotes is part of one */
+    enum cli_batch_quotes { CLI_QUOTES_NONE, CLI_QUOTES_OPEN, CLI_QUOTES_CLOSED } quotes;
+    bool unfinished; /* the latest line, which is the last one, has no line end */
 };
 
 /* Opens the file; NULL or "-" is standard input. NULL is an error that names `command` if standard

@@ -1,6 +1,7 @@
 /* cli/batch/batch_text.c: makes jobs of lines. See cli/batch/batch_text.h. */
 #include "cli/batch/batch_text.h"
 #include "cli/batch/batch_input.h"
+#include "cli/batch/openai.h"
 #include "cli/chat/messages.h"
 #include "cli/chat/tool_choice.h"
 #include "cli/input.h"
@@ -352,10 +353,35 @@ void cli_batch_context_close(struct cli_batch_context *c)
     }
     cli_chat_template_close(&c->template);
     base_buffer_free(&c->each);
+    cli_csv_close(&c->csv);
     *c = (struct cli_batch_context){0};
 }
 
+bool cli_batch_context_begin(struct cli_batch_context *c, const char *line, size_t size,
+                             struct base_buffer *header, struct base_error *err)
+{
+    static const char name[] = "answer";
+    if (!cli_csv_open(&c->csv, line, size, c->values->column, &c->each, err)) return false;
+    if (cli_batch_is_plain(c->values))
+        cli_csv_add(&c->csv, line, size, name, sizeof name - 1, header);
+    return cli_buffer_check(header, err);
+}
+
 /* ---- Prompts of lines ---- */
+
+/* Makes the prompt of a line of plain text or of a table. */
+static bool fill_each(struct cli_batch_text *t, const char *line, size_t size,
+                      struct base_buffer *prompt, struct base_error *err)
+{
+    const struct cli_batch_context *c = t->context;
+    if (!c->values->csv) {
+        cli_each_fill(&c->each, line, size, prompt);
+        return true;
+    }
+    base_buffer_add(&t->record, line, size);
+    return cli_buffer_check(&t->record, err) &&
+           cli_csv_fill(&c->csv, &c->each, line, size, prompt, err);
+}
 
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
@@ -478,6 +504,11 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
     if (!t->line) return false;
     if (!json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
+    if (cli_openai_is_line(t->line)) {
+        t->openai = t->line;
+        t->line = cli_openai_read(t->openai, err);
+        return t->line != NULL;
+    }
     if (cli_json_member(t->line, "prompt") || cli_json_member(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
@@ -486,12 +517,9 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
                          const char *line, size_t size, struct base_error *err)
 {
     struct base_buffer prompt = BASE_BUFFER_INIT;
-    bool ok = true;
     *t = (struct cli_batch_text){.context = c, .number = number};
-    if (c->values->each)
-        cli_each_fill(&c->each, line, size, &prompt);
-    else
-        ok = parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
+    bool ok = c->values->each ? fill_each(t, line, size, &prompt, err)
+                              : parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
     const bool asks = c->values->each || cli_json_member(t->line, "prompt");
     ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
          begin(t, &prompt, asks, err);
@@ -503,9 +531,11 @@ void cli_batch_text_close(struct cli_batch_text *t)
 {
     if (t->profile) t->profile->n_texts--;
     json_decref(t->line);
+    json_decref(t->openai);
     text_ids_free(&t->ids);
     cli_chat_reply_close(&t->reply);
     cli_chat_prompt_free(&t->prompt);
+    base_buffer_free(&t->record);
     base_buffer_free(&t->text);
     cli_logprobs_close(&t->logprobs);
     *t = (struct cli_batch_text){0};
@@ -544,6 +574,19 @@ static void add_escaped(struct base_buffer *out, const struct base_buffer *text)
         else
             base_buffer_add(out, &c, 1);
     }
+}
+
+/* Appends a plain answer: a line, or a record of the table. */
+static void add_plain(const struct cli_batch_text *t, struct base_buffer *out)
+{
+    const struct cli_batch_context *c = t->context;
+    if (!c->values->csv) {
+        add_escaped(out, &t->text);
+        base_buffer_add_text(out, "\n");
+        return;
+    }
+    cli_csv_add(&c->csv, t->record.size ? t->record.data : "", t->record.size,
+                t->text.size ? t->text.data : "", t->text.size, out);
 }
 
 static void add_head(const struct cli_batch_text *t, struct base_buffer *out)
@@ -594,6 +637,25 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     return true;
 }
 
+/* Appends the answer to a line in OpenAI's form. */
+static bool add_openai(const struct cli_batch_text *t, const struct generate_outcome *o,
+                       struct base_buffer *out, struct base_error *err)
+{
+    const struct base_buffer *items = &t->logprobs.items;
+    struct cli_openai_answer a = {.number = t->number,
+                                  .line = t->openai,
+                                  .model = t->context->model->name.data,
+                                  .text = t->text.size ? t->text.data : "",
+                                  .size = t->text.size,
+                                  .outcome = o};
+    if (t->profile->values.logprobs >= 0) a.logprobs = items->size ? items->data : "";
+    a.n_logprobs = items->size;
+    if (t->is_chat && !(a.message = cli_chat_reply_message(&t->reply, err))) return false;
+    const bool ok = cli_openai_add(&a, out, err);
+    json_decref(a.message);
+    return ok;
+}
+
 bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome *outcome, bool *cut,
                         struct base_buffer *out, struct base_error *err)
 {
@@ -601,12 +663,14 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
     const bool plain = cli_batch_is_plain(t->context->values);
     if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
     *cut = !cli_outcome_check(outcome, &failed);
+    if (t->openai && *cut) cli_openai_fail(t->number, t->openai, &failed, out);
+    if (t->openai) return *cut || add_openai(t, outcome, out, err);
     if (plain)
-        add_escaped(out, &t->text);
+        add_plain(t, out);
     else if (!add_object(t, outcome, out, err))
         return false;
     if (*cut) add_failure(t, &failed, out);
-    base_buffer_add_text(out, plain ? "\n" : "}\n");
+    if (!plain) base_buffer_add_text(out, "}\n");
     return cli_buffer_check(out, err);
 }
 
@@ -614,7 +678,14 @@ void cli_batch_text_fail(const struct cli_batch_text *t, const struct base_error
                          struct base_buffer *out)
 {
     const bool plain = cli_batch_is_plain(t->context->values);
-    if (!plain) add_head(t, out);
+    if (t->openai) {
+        cli_openai_fail(t->number, t->openai, failed, out);
+        return;
+    }
+    if (plain)
+        add_plain(t, out);
+    else
+        add_head(t, out);
     add_failure(t, failed, out);
-    base_buffer_add_text(out, plain ? "\n" : "}\n");
+    if (!plain) base_buffer_add_text(out, "}\n");
 }

@@ -7,6 +7,7 @@
 #ifndef CLI_BATCH_BATCH_TEXT_H
 #define CLI_BATCH_BATCH_TEXT_H
 
+#include "cli/batch/csv.h"
 #include "cli/chat/chat_reply.h"
 #include "cli/generation.h"
 #include "cli/out/logprobs.h"
@@ -22,6 +23,7 @@ struct cli_batch_context {
     struct cli_chat_template template; /* if the model has one */
     struct base_error no_template;     /* the error if the model has none */
     struct base_buffer each;           /* --each */
+    struct cli_csv csv;                /* the table of --csv */
     struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
 };
@@ -39,6 +41,10 @@ bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values
                             const struct cli_model *model, struct base_error *err);
 void cli_batch_context_close(struct cli_batch_context *c); /* may be all zeros */
 
+/* Reads the first line of a table. Appends the header of the answers, if they are a table too. */
+bool cli_batch_context_begin(struct cli_batch_context *c, const char *line, size_t size,
+                             struct base_buffer *header, struct base_error *err);
+
 /* A text, from its line to its answer. */
 struct cli_batch_text {
     struct generate_job job; /* prompt and options are set; the caller sets sink and end */
@@ -46,11 +52,13 @@ struct cli_batch_text {
     struct cli_batch_profile *profile;
     uint64_t number; /* number of the line */
     json_t *line;    /* the line's object, for its id; NULL: none */
+    json_t *openai;  /* the line in OpenAI's form (cli/batch/openai.h); NULL: in ours */
     bool is_chat;
     struct text_ids ids;
     struct cli_chat_prompt prompt; /* of a chat */
     struct cli_chat_reply reply;
     struct generate_thought_marks marks;
+    struct base_buffer record; /* the line, if it is a record of a table */
     struct base_buffer text;
     struct cli_logprobs logprobs;
 };

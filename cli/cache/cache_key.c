@@ -1,5 +1,6 @@
 /* cli/cache/cache_key.c: computes the key of stored sequences. See cli/cache/cache_key.h. */
 #include "cli/cache/cache_key.h"
+#include "cli/model_hash.h"
 #include <elf.h>
 #include <gnu/libc-version.h>
 #include <link.h>
@@ -8,9 +9,7 @@
 
 enum {
     SMALL_BYTES = 4 << 20, /* the largest model of which all bytes are hashed */
-    YOUNG_SECONDS = 2,
-    PIECES = 16, /* number of hashed pieces of a larger model, evenly spaced */
-    PIECE_BYTES = 4096
+    YOUNG_SECONDS = 2
 };
 
 /* ---- The program ---- */
@@ -48,28 +47,11 @@ static bool add_program(struct base_buffer *out)
 
 /* ---- The model ---- */
 
-static void hash_pieces(const struct gguf_file *file, bool all, char out[BASE_SHA256_HEX])
-{
-    struct base_sha256 h;
-    base_sha256_init(&h);
-    for (int i = 0; i < gguf_part_count(file); i++) {
-        const struct gguf_part_facts part = gguf_part_facts(file, i);
-        if (all || part.size <= PIECE_BYTES)
-            base_sha256_add(&h, part.bytes, (size_t)part.size);
-        else
-            for (uint64_t k = 0; k < PIECES; k++)
-                base_sha256_add(
-                    &h, (const char *)part.bytes + (part.size - PIECE_BYTES) / (PIECES - 1) * k,
-                    PIECE_BYTES);
-    }
-    base_sha256_hex(&h, out);
-}
-
 static bool add_model(const struct gguf_file *file, struct base_buffer *out)
 {
     const bool small = gguf_size(file) <= SMALL_BYTES;
     char hash[BASE_SHA256_HEX];
-    hash_pieces(file, small, hash);
+    cli_model_hash_pieces(file, small, hash);
     base_buffer_add_format(out, "%s %llu\n", hash, (unsigned long long)gguf_size(file));
     for (int i = 0; !small && i < gguf_part_count(file); i++) {
         const struct gguf_part_facts part = gguf_part_facts(file, i);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/draft_model.h"
 #include "cli/input.h"
+#include "cli/model_hash.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -34,6 +35,7 @@ struct entry {
     struct batch *batch;
     struct entry *before, *next; /* neighbours in the order of the input */
     size_t size;                 /* bytes of the line */
+    uint64_t number, hash;       /* of the line */
     struct cli_batch_text text;
     struct base_buffer answer; /* the complete line, once it is ready */
     bool done;
@@ -116,6 +118,8 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
 {
     const struct cli_values *v = &b->values;
     const bool plain = cli_batch_is_plain(v);
+    char model[BASE_SHA256_HEX] = "";
+    if (v->resume) cli_model_hash_pieces(b->model.file, false, model);
     if (plain && v->unordered)
         return base_fail_at(err, BASE_USAGE, "--unordered", -1,
                             "plain answers do not say which line they are of: add --json");
@@ -125,7 +129,7 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
         (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
-        !cli_batch_output_open(&b->output, v->resume, plain, err))
+        !cli_batch_output_open(&b->output, v->resume, plain, plain && v->csv, model, err))
         return false;
     return true;
 }
@@ -157,7 +161,8 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
 {
     b->values = *values;
-    if (values->lines && !values->each) b->values.each = "{}";
+    if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
+    b->input.csv = values->csv;
     if (!own_escaped(b, err) || !own_constraint(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
@@ -187,7 +192,7 @@ static void free_entry(struct batch *b, struct entry *e)
 
 static bool write_entry(struct batch *b, struct entry *e, struct base_error *err)
 {
-    const bool ok = cli_batch_output_write(&b->output, &e->answer, err);
+    const bool ok = cli_batch_output_write(&b->output, e->number, e->hash, &e->answer, err);
     b->n_answers += ok;
     free_entry(b, e);
     return ok;
@@ -236,7 +241,20 @@ static bool end(void *user, const struct generate_outcome *outcome, const struct
 
 /* ---- Reading lines ---- */
 
-static struct entry *new_entry(struct batch *b, size_t size, struct base_error *err)
+/* Returns a hash of the text of a line and of --each, which makes its prompt. */
+static uint64_t hash_of(const struct batch *b, const char *line, size_t size)
+{
+    char hex[BASE_SHA256_HEX];
+    struct base_sha256 h;
+    base_sha256_init(&h);
+    if (b->values.each) base_sha256_add(&h, b->values.each, strlen(b->values.each) + 1);
+    base_sha256_add(&h, line, size);
+    base_sha256_hex(&h, hex);
+    hex[16] = '\0';
+    return strtoull(hex, NULL, 16);
+}
+
+static struct entry *new_entry(struct batch *b, size_t size, uint64_t hash, struct base_error *err)
 {
     struct entry *e = calloc(1, sizeof *e);
     if (!e) {
@@ -245,6 +263,8 @@ static struct entry *new_entry(struct batch *b, size_t size, struct base_error *
     }
     e->batch = b;
     e->size = size;
+    e->number = b->input.number;
+    e->hash = hash;
     e->before = b->last;
     *(b->last ? &b->last->next : &b->first) = e;
     b->last = e;
@@ -253,17 +273,39 @@ static struct entry *new_entry(struct batch *b, size_t size, struct base_error *
     return e;
 }
 
+static bool begin_table(struct batch *b, const char *line, size_t size, struct base_error *err)
+{
+    struct base_buffer header = BASE_BUFFER_INIT;
+    bool ok = cli_batch_context_begin(&b->context, line, size, &header, err);
+    if (ok && header.size > 0) ok = cli_batch_output_begin(&b->output, &header, err);
+    base_buffer_free(&header);
+    return ok;
+}
+
+/* Returns whether a blank line is one of the texts. */
+static bool blanks_count(const struct batch *b)
+{
+    return b->values.each && !b->values.csv;
+}
+
 static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)
 {
     const uint64_t number = b->input.number;
+    if (!blanks_count(b) && !b->input.too_long && cli_batch_is_blank(line, size)) return true;
+    const bool is_header = b->values.csv && !b->context.csv.name;
     const bool is_part = cli_shard_has(&b->shard, number);
-    if (!b->values.each && !b->input.too_long && cli_batch_is_blank(line, size)) return true;
-    if (!is_part || cli_batch_output_has(&b->output, number, b->n_part++)) {
+    if (is_header || !is_part) cli_progress_skip(1);
+    if (is_header) return begin_table(b, line, size, err);
+    if (!is_part) return true;
+    const uint64_t hash = b->output.path ? hash_of(b, line, size) : 0;
+    bool has;
+    if (!cli_batch_output_has(&b->output, number, b->n_part++, hash, &has, err)) return false;
+    if (has) {
         cli_progress_skip(1);
         return true;
     }
     struct base_error wrong = BASE_ERROR_INIT;
-    struct entry *e = new_entry(b, size, err);
+    struct entry *e = new_entry(b, size, hash, err);
     if (!e) return false;
     if (b->input.too_long) {
         e->text = (struct cli_batch_text){.context = &b->context, .number = number};
@@ -313,7 +355,7 @@ static void begin_progress(const struct batch *b)
 {
     const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
     cli_progress_begin("answering", "lines",
-                       shows ? cli_batch_input_count(&b->input, b->values.each) : 0);
+                       shows ? cli_batch_input_count(&b->input, blanks_count(b)) : 0);
 }
 
 static void note_progress(const struct batch *b)

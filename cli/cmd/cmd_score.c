@@ -26,12 +26,13 @@ enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
 struct item {
     uint64_t number;                /* number of the line */
     json_t *line;                   /* the line, for its id; NULL: none */
-    struct text_ids *ids;           /* [n]: the prompt and the continuation */
+    struct text_ids prompt;         /* the ids of the prompt */
+    struct text_ids *ids;           /* [n]: the ids of the continuations */
     struct generate_score_row *row; /* [n] */
     struct base_buffer *text;       /* [n]: the continuations */
     double *logprob;                /* log-probabilities of all rows */
-    size_t n, n_prompt;             /* n_prompt: tokens of the prompt */
-    struct base_error failed;       /* code 0: no error */
+    size_t n;
+    struct base_error failed; /* code 0: no error */
 };
 
 struct score {
@@ -55,6 +56,7 @@ static void free_item(struct item *it)
         if (it->ids) text_ids_free(&it->ids[i]);
         if (it->text) base_buffer_free(&it->text[i]);
     }
+    text_ids_free(&it->prompt);
     free(it->ids);
     free(it->row);
     free(it->text);
@@ -73,41 +75,39 @@ static bool make_parts(struct item *it, size_t n, struct base_error *err)
            base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu continuations", n);
 }
 
-/* Encodes continuation i after the ids of the prompt. */
+/* Encodes continuation i as a text that follows the prompt. */
 static bool encode_continuation(const struct score *s, struct item *it, size_t i,
-                                const struct text_ids *prompt, struct base_error *err)
+                                struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     const unsigned flags = TEXT_CONTINUES | (v->no_special ? 0 : TEXT_PARSE_SPECIAL);
     const uint32_t n_ctx = model_session_n_ctx(s->model.session);
-    for (size_t k = 0; k < prompt->count; k++)
-        if (!text_ids_add(&it->ids[i], prompt->id[k], err)) return false;
     if (!cli_encode(v, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
         return false;
-    if (it->ids[i].count == prompt->count)
+    if (it->ids[i].count == 0)
         return base_fail(err, BASE_USAGE, "continuation %zu is empty", i + 1);
-    if (it->ids[i].count - 1 > n_ctx)
+    const size_t n = it->prompt.count + it->ids[i].count;
+    if (n - 1 > n_ctx)
         return base_fail(err, BASE_TOO_LONG,
                          "the prompt and continuation %zu have %zu tokens and the context holds "
                          "%u: shorten it or raise --ctx-size",
-                         i + 1, it->ids[i].count, n_ctx);
+                         i + 1, n, n_ctx);
     return true;
 }
 
 /* Makes the rows of the continuations, whose texts are set. */
-static bool make_rows(const struct score *s, struct item *it, const struct text_ids *prompt,
-                      struct base_error *err)
+static bool make_rows(const struct score *s, struct item *it, struct base_error *err)
 {
+    const size_t n_prompt = it->prompt.count;
     size_t n = 0;
-    if (prompt->count == 0)
+    if (n_prompt == 0)
         return base_fail(err, BASE_USAGE,
                          "the prompt is empty and this model has no beginning-of-text token");
-    it->n_prompt = prompt->count;
     for (size_t i = 0; i < it->n; i++) {
-        if (!encode_continuation(s, it, i, prompt, err)) return false;
+        if (!encode_continuation(s, it, i, err)) return false;
         it->row[i] =
-            (struct generate_score_row){it->ids[i].id, it->ids[i].count, prompt->count, NULL};
-        n += it->ids[i].count - prompt->count;
+            (struct generate_score_row){it->ids[i].id, n_prompt + it->ids[i].count, n_prompt, NULL};
+        n += it->ids[i].count;
     }
     it->logprob = calloc(n, sizeof *it->logprob);
     if (!it->logprob) return base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
@@ -144,13 +144,11 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
 static bool score_item(struct score *s, struct item *it, const json_t *messages,
                        const struct base_buffer *prompt, struct base_error *err)
 {
-    struct text_ids ids = TEXT_IDS_INIT;
-    const bool ok = (messages || s->values.chat
-                         ? encode_chat(s, messages, prompt, &ids, err)
-                         : cli_input_encode(&s->values, s->model.tokenizer, prompt, &ids, err)) &&
-                    make_rows(s, it, &ids, err);
-    text_ids_free(&ids);
-    return ok;
+    struct text_ids *ids = &it->prompt;
+    return (messages || s->values.chat
+                ? encode_chat(s, messages, prompt, ids, err)
+                : cli_input_encode(&s->values, s->model.tokenizer, prompt, ids, err)) &&
+           make_rows(s, it, err);
 }
 
 /* ---- Lines ---- */
@@ -268,15 +266,15 @@ static void add_continuation(const struct item *it, size_t i, struct base_buffer
     for (size_t k = 0; k < r->n - r->from; k++)
         base_buffer_add_format(out, "%s%.6f", k ? "," : "", r->logprob[k]);
     base_buffer_add_text(out, "],\"ids\":[");
-    for (size_t k = r->from; k < r->n; k++)
-        base_buffer_add_format(out, "%s%d", k > r->from ? "," : "", r->ids[k]);
+    for (size_t k = 0; k < r->n - r->from; k++)
+        base_buffer_add_format(out, "%s%d", k ? "," : "", r->ids[k]);
     base_buffer_add_text(out, "]}");
 }
 
 /* Appends the answer, without the opening brace. */
 static void add_answer(const struct item *it, struct base_buffer *out)
 {
-    base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", it->n_prompt);
+    base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", it->prompt.count);
     for (size_t i = 0; i < it->n; i++) add_continuation(it, i, out);
     base_buffer_add_text(out, "]}\n");
 }
@@ -323,7 +321,10 @@ static bool eval_items(struct score *s, struct base_error *err)
     size_t n = 0;
     for (size_t i = 0; i < s->n_items; i++)
         if (!s->item[i].failed.code)
-            group[n++] = (struct generate_score_group){s->item[i].row, s->item[i].n};
+            group[n++] = (struct generate_score_group){.row = s->item[i].row,
+                                                       .n = s->item[i].n,
+                                                       .prefix = s->item[i].prompt.id,
+                                                       .n_prefix = s->item[i].prompt.count};
     if (!generate_scorer_run(s->scorer, group, n, err)) return false;
     for (size_t i = 0; i < s->n_items; i++) check_numbers(&s->item[i]);
     return true;

@@ -160,7 +160,7 @@ static bool eval_some(struct tasks *t, struct generate_scorer *scorer, size_t fi
     struct generate_score_group group[TASKS_AT_ONCE];
     const struct cli_task *task = t->list.task + first;
     for (size_t i = 0; i < n; i++)
-        group[i] = (struct generate_score_group){t->row + task[i].first, task[i].n};
+        group[i] = (struct generate_score_group){.row = t->row + task[i].first, .n = task[i].n};
     if (!generate_scorer_run(scorer, group, n, err)) return false;
     for (size_t i = 0; i < n; i++)
         if (!judge_task(t, &task[i], err)) return false;

@@ -77,7 +77,7 @@ static struct engine_tensor *product_of(const struct model_builder *b, const str
 {
     struct engine_tensor *w = l->weight;
     w = engine_view(b->g, w, 2, w->ne, w->nb, i * w->nb[2]);
-    return engine_mul_mat(b->g, w, x);
+    return model_linear_of(b, w, x);
 }
 
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x)

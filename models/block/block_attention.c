@@ -260,25 +260,17 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
                       struct engine_tensor *x, struct engine_tensor *qkv[3],
                       struct engine_tensor **gate)
 {
-    struct engine_tensor *separate[] = {a->q.weight, a->k.weight, a->v.weight, a->gate.weight};
-    const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
-    const uint32_t size[] = {a->n_q_all, a->n_k, a->n_v};
-    const uint32_t n = a->shared ? 1 : a->v.weight || a->qkv.weight ? 3 : 2;
-    const bool gated = a->gate.weight;
-    struct engine_tensor *in = x;
-    if (n < 3) separate[n] = a->gate.weight;
-    x = a->qkv.weight ? model_linear(b, &a->qkv, x)
-                      : engine_mul_mat_cat(b->g, separate, (int)n + gated, x);
-    x = model_named(b, x, "qkv");
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < n; first += size[i++]) {
-        qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
-        if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
-    }
-    *gate = !gated          ? NULL
-            : a->qkv.weight ? engine_mul_mat(b->g, a->gate.weight, in)
-                            : engine_cols(b->g, x, first, a->gate_rows);
-    if (gated) *gate = model_finish(b, &a->gate, *gate);
+    const struct model_linear *linear[] = {&a->q, &a->k, &a->v, &a->gate};
+    uint32_t size[] = {a->n_q_all, a->n_k, a->n_v, a->gate_rows};
+    const int n = a->shared ? 1 : a->v.weight || a->qkv.weight ? 3 : 2;
+    const bool fused = a->qkv.weight, joins_gate = a->gate.weight && !fused;
+    struct engine_tensor *part[4];
+    linear[n] = &a->gate;
+    size[n] = a->gate_rows;
+    model_linears(b, &a->qkv, linear, size, n + joins_gate, x, "qkv", MODEL_IN_MIXER, part);
+    for (int i = 0; i < n; i++)
+        qkv[i] = a->clamp > 0.0f ? engine_clamp(b->g, part[i], -a->clamp, a->clamp) : part[i];
+    *gate = joins_gate ? part[n] : a->gate.weight ? model_linear(b, &a->gate, x) : NULL;
     if (n == 2) qkv[2] = qkv[1];
 }
 

@@ -109,15 +109,12 @@ static void build_parts(const struct model_builder *b, const struct delta_net *d
 {
     const struct model_linear *const linear[] = {&d->qkv, &d->z, &d->beta, &d->alpha};
     const uint32_t size[] = {d->n_qkv, d->n_value, d->n_each, d->n_each};
-    struct engine_tensor *weight[PARTS];
     const int first = d->qkvz.weight ? BETA : QKV, last = d->ba.weight ? BETA : PARTS;
     if (first == BETA) split_qkvz(b, d, x, part);
     if (last == BETA) split_ba(b, d, x, part);
     if (first == last) return;
-    for (int i = first; i < last; i++) weight[i] = linear[i]->weight;
-    x = engine_mul_mat_cat(b->g, weight + first, last - first, x);
-    for (int i = first, column = 0; i < last; column += (int)size[i++])
-        part[i] = model_finish(b, linear[i], engine_cols(b->g, x, column, size[i]));
+    model_linears(b, NULL, linear + first, size + first, last - first, x, "delta_in",
+                  MODEL_IN_MIXER, part + first);
 }
 
 /* Returns the columns from `first` on of x [T][..] as heads [T][heads][D], normalized to length 1

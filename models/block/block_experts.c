@@ -164,32 +164,6 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Gathers the rows of the chosen experts from a table with one row per expert: [n][U][columns]. */
-static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
-                                            struct engine_tensor *table, int64_t columns,
-                                            struct engine_tensor *ids)
-{
-    if (!ids) return NULL;
-    const int64_t used = ids->ne[0], n = ids->ne[1];
-    struct engine_tensor *list =
-        engine_reshape(b->g, engine_cont(b->g, ids), 1, (int64_t[]){used * n});
-    table =
-        engine_reshape(b->g, table, 2, (int64_t[]){columns, table->ne[0] * table->ne[1] / columns});
-    return engine_reshape(b->g, engine_get_rows(b->g, table, list), 3,
-                          (int64_t[]){columns, used, n});
-}
-
-/* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs]. */
-static struct engine_tensor *linear_id(const struct model_builder *b, const struct model_linear *l,
-                                       struct engine_tensor *x, struct engine_tensor *ids)
-{
-    x = engine_mul_mat_id(b->g, l->weight, x, ids);
-    if (l->scale && b->params->arch->ffn.scales)
-        x = engine_mul(b->g, x, rows_of_chosen(b, l->scale, 1, ids));
-    if (l->bias) x = engine_add(b->g, x, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));
-    return x;
-}
-
 static struct engine_tensor *build_glu(const struct model_builder *b, struct engine_tensor *gate,
                                        struct engine_tensor *up, float clamp)
 {
@@ -202,26 +176,25 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
 static struct engine_tensor *build_shared(const struct model_builder *b, const struct experts *e,
                                           struct engine_tensor *x)
 {
-    struct engine_tensor *const both[] = {e->shared_gate.weight, e->shared_up.weight};
+    static const struct model_linear none;
     const struct model_arch *arch = b->params->arch;
     const bool fused = e->n_shared_gate_rows == 0;
-    struct engine_tensor *h =
-        fused ? engine_mul_mat(b->g, e->shared_up.weight, x) : engine_mul_mat_cat(b->g, both, 2, x);
+    const struct model_linear *const both[] = {fused ? &none : &e->shared_gate,
+                                               fused ? &none : &e->shared_up};
+    const uint32_t size[] = {e->n_shared, e->n_shared};
+    struct engine_tensor *part[2], *h;
     if (arch->experts.plain) {
-        h = engine_unary(b->g, model_finish_ffn(b, &e->shared_up, h), arch->ffn.act);
-        return model_finish_ffn(b, &e->shared_down, engine_mul_mat(b->g, e->shared_down.weight, h));
+        h = model_linear_as(b, &e->shared_up, MODEL_IN_FFN, x);
+        h = engine_unary(b->g, h, arch->ffn.act);
+        return model_linear_as(b, &e->shared_down, MODEL_IN_FFN, h);
     }
-    struct engine_tensor *gate = engine_cols(b->g, h, 0, e->n_shared);
-    struct engine_tensor *up = engine_cols(b->g, h, e->n_shared, e->n_shared);
-    if (!fused) {
-        gate = model_finish_ffn(b, &e->shared_gate, gate);
-        up = model_finish_ffn(b, &e->shared_up, up);
-    }
-    h = build_glu(b, gate, up, e->shared_clamp);
-    h = model_finish_ffn(b, &e->shared_down, engine_mul_mat(b->g, e->shared_down.weight, h));
+    model_linears(b, fused ? &e->shared_up : NULL, both, size, 2, x, "shared_gate_up", MODEL_IN_FFN,
+                  part);
+    h = build_glu(b, part[0], part[1], e->shared_clamp);
+    h = model_linear_as(b, &e->shared_down, MODEL_IN_FFN, h);
     if (!e->shared_in) return h;
     return engine_mul(b->g, h,
-                      engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
+                      engine_unary(b->g, model_linear_of(b, e->shared_in, x), ENGINE_SIGMOID));
 }
 
 /* Returns the router's input: x, or the residual, normalized without weights and scaled. */
@@ -247,9 +220,9 @@ static struct engine_tensor *build_chunks(const struct model_builder *b, const s
     struct engine_tensor *weights = engine_expert_weights(b->g, probs, ids, false, true, e->scale);
     if (!x) return NULL;
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, x->ne[1]});
-    struct engine_tensor *gate = linear_id(b, &e->chunk_gate, x, ids);
-    struct engine_tensor *up = build_glu(b, gate, linear_id(b, &e->chunk_up, x, ids), 0.0f);
-    return engine_expert_sum(b->g, linear_id(b, &e->chunk_down, up, ids), weights);
+    struct engine_tensor *gate = model_linear_id(b, &e->chunk_gate, x, ids);
+    struct engine_tensor *up = build_glu(b, gate, model_linear_id(b, &e->chunk_up, x, ids), 0.0f);
+    return engine_expert_sum(b->g, model_linear_id(b, &e->chunk_down, up, ids), weights);
 }
 
 /* Returns the sum of the outputs, weighted by the router, of the U experts that the router chooses
@@ -273,16 +246,16 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *weights = engine_expert_weights(
         b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 
-    if (e->n_latent) x = engine_mul_mat(b->g, e->latent_down.weight, x);
+    if (e->n_latent) x = model_linear(b, &e->latent_down, x);
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_work, 1, n});
     struct engine_tensor *gate = NULL, *up;
     if (e->gate_up.weight) {
-        x = linear_id(b, &e->gate_up, x, ids);
+        x = model_linear_id(b, &e->gate_up, x, ids);
         gate = engine_cols(b->g, x, 0, e->n_ff);
         up = engine_cols(b->g, x, e->n_ff, e->n_ff);
     } else {
-        if (e->n_gate) gate = linear_id(b, &e->gate, x, ids);
-        up = linear_id(b, &e->up, x, ids);
+        if (e->n_gate) gate = model_linear_id(b, &e->gate, x, ids);
+        up = model_linear_id(b, &e->up, x, ids);
     }
     if (row->weigh_inputs) { /* gate and up are both linear in the input */
         struct engine_tensor *factors =
@@ -292,12 +265,12 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
     up = gate ? build_glu(b, gate, up, e->clamp) : engine_unary(b->g, up, b->params->arch->ffn.act);
-    x = engine_expert_sum(b->g, linear_id(b, &e->down, up, ids), weights);
+    x = engine_expert_sum(b->g, model_linear_id(b, &e->down, up, ids), weights);
     if (e->n_chunk) {
         struct engine_tensor *chunks = build_chunks(b, e, x, logits, probs);
         x = engine_add(b->g, x, engine_scale(b->g, chunks, e->chunk_scale, 0.0f));
     }
-    if (e->n_latent) x = engine_mul_mat(b->g, e->latent_up.weight, x);
+    if (e->n_latent) x = model_linear(b, &e->latent_up, x);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
     if (e->n_shared && b->params->arch->experts.shared_mean) x = engine_scale(b->g, x, 0.5f, 0.0f);
     return model_named(b, x, "ffn_out");

@@ -84,19 +84,14 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
 static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
 {
-    struct engine_tensor *const both[] = {f->gate.weight, f->up.weight};
+    static const struct model_linear none;
     const bool fused = f->n_gate == 0;
-    x = fused ? model_finish_ffn(b, &f->up, engine_mul_mat(b->g, f->up.weight, x))
-              : engine_mul_mat_cat(b->g, both, 2, x);
-    x = model_named(b, x, "ffn_gate_up");
-    struct engine_tensor *gate = engine_cols(b->g, x, 0, f->n_ff);
-    struct engine_tensor *up = engine_cols(b->g, x, f->n_ff, f->n_ff);
-    if (!fused) {
-        gate = model_finish_ffn(b, &f->gate, gate);
-        up = model_finish_ffn(b, &f->up, up);
-    }
-    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
-    return model_glu(b, gate, up, f->clamp);
+    const struct model_linear *const both[] = {fused ? &none : &f->gate, fused ? &none : &f->up};
+    const uint32_t size[] = {f->n_ff, f->n_ff};
+    struct engine_tensor *part[2];
+    model_linears(b, fused ? &f->up : NULL, both, size, 2, x, "ffn_gate_up", MODEL_IN_FFN, part);
+    if (f->sparse) part[0] = keep_largest(b, part[0], f->n_ff);
+    return model_glu(b, part[0], part[1], f->clamp);
 }
 
 /* Builds xIELU: for x > 0 alpha_p x^2 + beta x, otherwise alpha_n (exp(x) - 1 - x) + beta x. */
@@ -119,14 +114,13 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     if (row->form == MODEL_FFN_GATED || row->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {
-        x = model_finish_ffn(b, &f->up, engine_mul_mat(b->g, f->up.weight, x));
+        x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);
         x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, row->act);
     }
     x = model_named(b, x, "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
-    x = engine_mul_mat(b->g, f->down.weight, x);
-    return model_named(b, model_finish_ffn(b, &f->down, x), "ffn_out");
+    return model_named(b, model_linear_as(b, &f->down, MODEL_IN_FFN, x), "ffn_out");
 }
 
 const struct model_block model_block_ffn = {

@@ -156,11 +156,12 @@ static void build_down(const struct model_builder *b, const struct mla *a, struc
                        struct engine_tensor **q, struct engine_tensor **kv)
 {
     const struct model_linear *first = a->q.weight ? &a->q : &a->q_a;
-    const uint32_t n_first = a->q.weight ? a->n_q_heads : a->n_q_latent;
-    struct engine_tensor *const both[] = {first->weight, a->kv_a.weight};
-    x = model_named(b, engine_mul_mat_cat(b->g, both, 2, x), "q_kv");
-    *q = model_finish(b, first, engine_cols(b->g, x, 0, n_first));
-    *kv = model_finish(b, &a->kv_a, engine_cols(b->g, x, n_first, a->n_kv_a));
+    const struct model_linear *const both[] = {first, &a->kv_a};
+    const uint32_t size[] = {a->q.weight ? a->n_q_heads : a->n_q_latent, a->n_kv_a};
+    struct engine_tensor *part[2];
+    model_linears(b, NULL, both, size, 2, x, "q_kv", MODEL_IN_MIXER, part);
+    *q = part[0];
+    *kv = part[1];
     if (first == &a->q_a)
         *q = model_linear(b, &a->q_b, model_norm_as(b, *q, &a->q_a_norm, MODEL_RMS_NORM));
     *q = engine_reshape(b->g, *q, 3, (int64_t[]){a->d, a->n_head, b->n_tokens});
@@ -171,7 +172,7 @@ static void build_down(const struct model_builder *b, const struct mla *a, struc
 static struct engine_tensor *by_head(const struct model_builder *b, struct engine_tensor *w,
                                      struct engine_tensor *x)
 {
-    return model_swap_heads(b, engine_mul_mat(b->g, w, model_swap_heads(b, x)));
+    return model_swap_heads(b, model_linear_of(b, w, model_swap_heads(b, x)));
 }
 
 /* Builds attention with the latent as the one head of keys and values: [T][H * DV]. */

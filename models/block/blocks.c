@@ -56,37 +56,6 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
     return norm_with(b, x, norm, b->params->norm, b->params->post_norm_eps);
 }
 
-static struct engine_tensor *add_bias(const struct model_builder *b, const struct model_linear *l,
-                                      struct engine_tensor *x)
-{
-    return l->bias ? engine_add(b->g, x, l->bias) : x;
-}
-
-static struct engine_tensor *apply_scale(const struct model_builder *b,
-                                         const struct model_linear *l, struct engine_tensor *x)
-{
-    return l->scale ? engine_mul(b->g, x, l->scale) : x;
-}
-
-struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
-                                   struct engine_tensor *product)
-{
-    return add_bias(b, l, apply_scale(b, l, product));
-}
-
-struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
-                                       struct engine_tensor *product)
-{
-    product = add_bias(b, l, product);
-    return b->params->arch->ffn.scales ? apply_scale(b, l, product) : product;
-}
-
-struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
-                                   struct engine_tensor *x)
-{
-    return model_finish(b, l, engine_mul_mat(b->g, l->weight, x));
-}
-
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp)
 {

@@ -84,9 +84,36 @@ struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine
                                     const struct model_norm *norm, enum model_norm_kind kind);
 /* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
 struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
-/* Builds W x, with the linear's scale and bias. */
+/* ---- Products of weights (product.c) ---- */
+
+/* Where a linear stands, which determines the order of its scale and bias: (W x) scale + bias, but
+ * in a feed-forward network, as in the reference implementation, (W x + bias) scale, or without the
+ * scale if the architecture has none there. */
+enum model_linear_role { MODEL_IN_MIXER, MODEL_IN_FFN };
+enum { MODEL_LINEARS_MAX = 4 };
+
+/* Builds W x with the linear's scale and bias, for x [n][inputs]: [n][outputs]. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
+                                      enum model_linear_role role, struct engine_tensor *x);
+/* Builds W x for a matrix without scale and bias, or for a view of one; more dimensions of W are
+ * those of x. */
+struct engine_tensor *model_linear_of(const struct model_builder *b, struct engine_tensor *weight,
+                                      struct engine_tensor *x);
+/* Builds n linears of one input as columns of one product, which gets the name "NAME-LAYER": out[i]
+ * is [T][size[i]], with the scale and bias of l[i]. If `whole` (which may be NULL) has a weight, it
+ * has the rows of all, and l[i] none. n is at most MODEL_LINEARS_MAX. */
+void model_linears(const struct model_builder *b, const struct model_linear *whole,
+                   const struct model_linear *const *l, const uint32_t *size, int n,
+                   struct engine_tensor *x, const char *name, enum model_linear_role role,
+                   struct engine_tensor **out);
+/* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs]. */
+struct engine_tensor *model_linear_id(const struct model_builder *b, const struct model_linear *l,
+                                      struct engine_tensor *x, struct engine_tensor *ids);
+
+/* ---- Other parts ---- */
+
 /* Builds a causal convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The layer's
  * convolution state precedes each span of tokens and becomes the last K - 1 rows of the span. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
@@ -120,12 +147,5 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
-/* Applies the scale and bias of `l` to its product. */
-struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
-                                   struct engine_tensor *product);
-/* The same for a feed-forward network, where the bias is added before scaling, as in the reference
- * implementation. */
-struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
-                                       struct engine_tensor *product);
 
 #endif

@@ -16,7 +16,8 @@
 #
 # $INFER is the program, $MODEL a small model or empty, $work a scratch folder, $make_model the
 # program beside it that writes models with random weights. All variables INFER_* of the caller are
-# unset, so that they do not change results.
+# unset, so that they do not change results, and INFER_RAW=1 is set: prompts are completed as they are.
+# A script about answers through the chat template unsets it.
 
 work=$(mktemp -d) || exit 1
 make_model=${INFER%/*}/test/tool_make_model
@@ -25,8 +26,8 @@ quick=${INFER_TEST_QUICK-} # smaller cases; saved before the variables are unset
 for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
     unset "$variable"
 done
-HOME=$work XDG_DATA_HOME=
-export HOME XDG_DATA_HOME
+HOME=$work XDG_DATA_HOME= INFER_RAW=1
+export HOME XDG_DATA_HOME INFER_RAW
 test_name='' test_bad='' test_skip='' input=''
 
 say_result() {

@@ -436,9 +436,124 @@ usage 'none/x: cannot write' batch --resume "$work/none/x"
 printf 'a\nb\nc\n' >"$lines"
 batch --each 'X{}' -n 2
 cp "$work/out" "$work/whole"
-head -c $(($(head -n 1 "$work/whole" | wc -c) + 1)) "$work/whole" >"$work/part"
-batch --each 'X{}' -n 2 --resume "$work/part"
-cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
+batch --each 'X{}' -n 2 --resume "$work/plainly"
+cmp -s "$work/plainly" "$work/whole" || bad "plain: $(cat "$work/plainly")"
+head -c $(($(head -n 1 "$work/whole" | wc -c) + 1)) "$work/whole" >"$work/plainly"
+printf '3 12' >>"$work/plainly.input" # an incomplete record
+batch --each 'X{}' -n 2 --resume "$work/plainly"
+status 0
+cmp -s "$work/plainly" "$work/whole" || bad "plain: $(cat "$work/plainly")"
+
+begin resume_refuses_another_input_and_another_model
+printf '{"prompt":"a","predict":1}\n{"prompt":"b","predict":1}\n' >"$lines"
+rm -f "$work/part" "$work/part.input"
+batch --resume "$work/part"
+status 0
+err ''
+cp "$work/part" "$work/whole"
+printf '{"prompt":"c","predict":1}\n' >>"$lines" # more lines go on
+batch --resume "$work/part"
+status 0
+cmp -s "$work/part" "$work/whole" && bad 'nothing was added'
+cp "$work/part" "$work/whole"
+sed -i 's/"b"/"x"/' "$lines"
+usage 'part: has the answer to another line 2' batch -f "$lines" --resume "$work/part"
+cmp -s "$work/part" "$work/whole" || bad 'changed by another input'
+sed -i 's/"x"/"b"/' "$lines"
+"$INFER" edit "$INFER_MODEL" -o "$work/other.gguf" --set general.name=str:Other >"$work/said" 2>&1
+usage 'part: its answers are those of another model' batch -m "$work/other.gguf" --resume "$work/part"
+cmp -s "$work/part" "$work/whole" || bad 'changed by another model'
+rm "$work/part" # the records of a file that is gone do not count
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+cmp -s "$work/part" "$work/whole" || bad "begun again: $(cat "$work/part")"
+sed 1d "$work/whole" >"$work/part" # the line of a removed answer may be another one
+sed -i '1s/"a"/"z"/' "$lines"
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+batch -m "$work/other.gguf" --resume "$work/part"
+status 0
+cp "$work/whole" "$work/kept" # answers that were written to standard output
+batch --resume "$work/kept"
+status 0
+err_like '^infer: .*kept: there is no .*kept.input, so it is not checked'
+printf 'a text\nof mine' >"$work/mine"
+usage 'mine: is not a file of answers' batch --lines --resume "$work/mine"
+same "$work/mine" 'a text\nof mine'
+printf 'a text of mine\n' >"$work/mine.input"
+usage 'mine.input: is not a record of answered lines' batch --lines --resume "$work/mine"
+same "$work/mine.input" 'a text of mine\n'
+usage 'standard output holds no answers' batch --resume -
+[ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
+
+begin lines_in_the_form_of_openai
+cat >"$lines" <<'END'
+{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"any","messages":[{"role":"user","content":"What is 2+2?"}],"temperature":0,"seed":7}}
+{"custom_id":2,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0,"logprobs":1}}
+{"custom_id":"c","url":"/v1/embeddings","body":{"input":"x"}}
+{"custom_id":"d","body":{"messages":[{"role":"user","content":"x"}],"n":2}}
+{"custom_id":"e","body":{"messages":[{"role":"user","content":"x"}],"frobnicate":2}}
+{"custom_id":"f","body":{"messages":[{"role":"user","content":[{"type":"text","text":"A colour?"}]}],"logprobs":true,"max_completion_tokens":1,"stream":false,"response_format":{"type":"json_schema","json_schema":{"name":"c","strict":true,"schema":{"enum":["r"]}}}}}
+{"custom_id":"g","body":{"prompt":"x"}}
+{"prompt":"The capital of Italy is","predict":3,"temp":0}
+END
+batch
+status 1
+err 'infer: 5 of 8 lines failed: their answers have an "error"\n'
+sed -n '1p;3,5p;7,8p' "$work/out" >"$work/some"
+cat >"$work/want_some" <<'END'
+{"line":1,"id":"batch_req_1","custom_id":"a","error":null,"response":{"status_code":200,"request_id":"req_1","body":{"id":"chatcmpl-1","object":"chat.completion","created":0,"model":"Smollm2 135M 8k Lc100K Mix1 Ep2","choices":[{"index":0,"message":{"role":"assistant","content":"The answer to this classic math problem is 4."},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":37,"completion_tokens":12,"total_tokens":49}}}}
+{"line":3,"id":"batch_req_3","custom_id":"c","response":null,"error":{"code":"2","message":"url: is not /v1/chat/completions or /v1/completions"}}
+{"line":4,"id":"batch_req_4","custom_id":"d","response":null,"error":{"code":"2","message":"n: is not 1: write a line for each answer"}}
+{"line":5,"id":"batch_req_5","custom_id":"e","response":null,"error":{"code":"2","message":"frobnicate: is not a member of a line: prompt, messages, id or an option of one text"}}
+{"line":7,"id":"batch_req_7","custom_id":"g","response":null,"error":{"code":"2","message":"body: has no messages"}}
+{"line":8,"text":" Rome.\n","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":3,"seed":0}
+END
+cmp -s "$work/some" "$work/want_some" || bad "$(diff "$work/some" "$work/want_some")"
+sed -n 2p "$work/out" >"$work/some"
+grep -q '"object":"text_completion".*"text":" Rome.*"logprobs":{"content":\[{.*"token":" Rome","top_logprobs":\[{.*}\]}.*"finish_reason":"length"' \
+    "$work/some" || bad "$(cat "$work/some")"
+batch --resume "$work/openai"
+cmp -s "$work/out" "$work/openai" && bad 'standard output was written'
+batch --resume "$work/openai"
+status 1
+err 'infer: 5 of 8 lines failed: their answers have an "error"\n'
+
+begin a_table_gets_one_more_column
+printf 'id,review,stars\r\n1,"good, very\n""good""",5\r\n2,bad,1\n\n3,x\n4,"it is ""ok""",3' >"$lines"
+batch --csv --each 'Is {review} positive? {stars} stars. {no} {}' --column 2 --choices '"yes","no"'
+status 1
+err 'infer: line 5: the record has 2 fields and the header 3\ninfer: 1 of 4 lines failed\n'
+sed 's/"""yes"""$/A/;s/"""no"""$/A/;s/"""no"""\r$/A\r/;s/"""yes"""\r$/A\r/' "$work/out" >"$work/one"
+same "$work/one" 'id,review,stars,answer\r\n1,"good, very\n""good""",5,A\r\n2,bad,1,A\n3,x,\n4,"it is ""ok""",3,A\n'
+cp "$work/out" "$work/whole"
+for cut in 0 10 25 40 60 62 1000; do
+    rm -f "$work/table" "$work/table.input"
+    batch --csv --column review -n 3 --resume "$work/table"
+    cp "$work/table" "$work/whole"
+    head -c "$cut" "$work/whole" >"$work/table"
+    batch --csv --column review -n 3 --resume "$work/table"
+    cmp -s "$work/table" "$work/whole" || bad "cut at $cut: $(cat "$work/table")"
+done
+batch --csv --column review -n 1 --json # records are numbered like the rows of a table
+sed 's/,.*//' "$work/out" >"$work/one"
+same "$work/one" '{"line":2\n{"line":3\n{"line":5\n{"line":6\n'
+printf 'name;town\nA, B;"x;y"\n' >"$lines" # the separator is the header's
+batch --csv --column town --choices 'a;b'
+status 0
+out 'name;town;answer\nA, B;"x;y";"a;b"\n'
+printf '"only, one"\nx\n' >"$lines"
+batch --csv --choices a
+out '"only, one",answer\nx,a\n'
+printf 'a,b\n1,2\n' >"$lines"
+usage '--column: say which column .* is: the columns are a, b' batch --csv -f "$lines"
+usage '--column: there is no such column: the columns are a, b' batch --csv --column c -f "$lines"
+usage '--column: there is no such column: the columns are a, b' batch --csv --column 3 -f "$lines"
+usage '--each: has no .* and no .*NAME. of a column' batch --csv --each 'x {c}' -f "$lines"
+usage '--column: needs --csv' batch --column a -f "$lines"
+printf 'a,b\n1,"2\n' >"$lines" # quotes that never close
+batch --csv --each '{a}' --choices x
+out 'a,b,answer\n1,"2\n,x\n'
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do

@@ -50,14 +50,14 @@ recipe 'one of a few answers'
 status 0
 out_like '^(agreed|refused)$'
 
-begin a_label_for_each_line
-in_folder reviews.csv 'Wonderful, I love it\nTerrible, a waste of money\n"No, never again"\n'
-recipe 'a label for each line'
+begin a_label_for_each_record
+in_folder reviews.csv 'id,review\n1,"Wonderful, I\nlove it"\n2,"No, never again"\n'
+recipe 'a label for each record'
 status 0
+out ''
 err ''
-[ "$(wc -l <"$work/out")" -eq 3 ] || bad "$(cat "$work/out")"
-out_like '^Wonderful, I love it,(positive|negative)$'
-out_like '^"No, never again",(positive|negative)$'
+sed 's/,positive$/,L/;s/,negative$/,L/' "$work/folder/labelled.csv" >"$work/labelled"
+same "$work/labelled" 'id,review,answer\n1,"Wonderful, I\nlove it",L\n2,"No, never again",L\n'
 
 begin many_prompts
 in_folder countries.txt 'France\nItaly\nJapan\n'

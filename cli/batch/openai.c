@@ -1,0 +1,254 @@
+/* cli/batch/openai.c: OpenAI's form of lines. See cli/batch/openai.h. */
+#include "cli/batch/openai.h"
+#include "cli/chat/messages.h"
+#include "cli/system.h"
+#include "text/chat/json_load.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Requests ---- */
+
+bool cli_openai_is_line(const json_t *line)
+{
+    return json_object_get(line, "custom_id") && json_object_get(line, "body");
+}
+
+static bool fail_member(const char *name, const char *what, struct base_error *err)
+{
+    return base_fail_at(err, BASE_USAGE, name, -1, "%s", what);
+}
+
+static bool set(json_t *out, const char *name, json_t *value, struct base_error *err)
+{
+    return json_object_set_new(out, name, value) == 0 ||
+           base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
+}
+
+static bool keep(json_t *out, const char *name, const json_t *value, struct base_error *err)
+{
+    return set(out, name, text_json_copy(value), err);
+}
+
+static bool read_format(json_t *out, const json_t *format, struct base_error *err)
+{
+    const char *type = json_string_value(json_object_get(format, "type"));
+    const json_t *schema = json_object_get(json_object_get(format, "json_schema"), "schema");
+    if (type && strcmp(type, "text") == 0) return true;
+    if (type && strcmp(type, "json_object") == 0) return set(out, "json_object", json_true(), err);
+    if (type && strcmp(type, "json_schema") == 0 && schema)
+        return keep(out, "json_schema", schema, err);
+    return fail_member("response_format", "is not text, json_object or json_schema with a schema",
+                       err);
+}
+
+static bool read_tool_choice(json_t *out, const json_t *choice, struct base_error *err)
+{
+    const json_t *name = json_object_get(json_object_get(choice, "function"), "name");
+    if (json_is_string(choice) && strcmp(json_string_value(choice), "none") == 0)
+        return set(out, "tools", json_null(), err);
+    if (json_is_string(choice)) name = choice;
+    return json_is_string(name)
+               ? keep(out, "tool_choice", name, err)
+               : fail_member("tool_choice", "is no word and names no function", err);
+}
+
+/* {"50256":-100} becomes ["50256-100"], the form of --logit-bias. */
+static bool read_bias(json_t *out, const json_t *bias, struct base_error *err)
+{
+    json_t *list = json_array(), *value;
+    const char *id;
+    bool ok = list != NULL;
+    json_object_foreach((json_t *)(uintptr_t)bias, id, value)
+    {
+        char text[64];
+        snprintf(text, sizeof text, "%.20s%+g", id, json_number_value(value));
+        ok = ok && json_array_append_new(list, json_string(text)) == 0;
+    }
+    if (ok) return set(out, "logit_bias", list, err);
+    json_decref(list);
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
+}
+
+/* Chats have logprobs true and top_logprobs, completions a number of logprobs. */
+static bool read_logprobs(json_t *out, const json_t *body, struct base_error *err)
+{
+    const json_t *wanted = json_object_get(body, "logprobs");
+    const json_t *top = json_object_get(body, "top_logprobs");
+    if (json_is_integer(wanted)) return keep(out, "logprobs", wanted, err);
+    if (!json_is_true(wanted)) return true;
+    return top ? keep(out, "logprobs", top, err) : set(out, "logprobs", json_integer(0), err);
+}
+
+static bool is_one_of(const char *name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, list[i]) == 0) return true;
+    return false;
+}
+
+static bool read_prompt(json_t *out, const json_t *prompt, struct base_error *err)
+{
+    if (json_is_array(prompt) && json_array_size(prompt) == 1) prompt = json_array_get(prompt, 0);
+    return json_is_string(prompt) ? keep(out, "prompt", prompt, err)
+                                  : fail_member("prompt", "is no text", err);
+}
+
+static bool read_member(json_t *out, const char *name, const json_t *value, struct base_error *err)
+{
+    /* No matter of what is generated, or read elsewhere. */
+    static const char *const ignored[] = {
+        "model",        "user",        "metadata",          "store",
+        "service_tier", "stream",      "stream_options",    "top_logprobs",
+        "logprobs",     "tool_choice", "safety_identifier", "parallel_tool_calls"};
+    if (json_is_null(value) || is_one_of(name, ignored, sizeof ignored / sizeof *ignored))
+        return true;
+    if (strcmp(name, "n") == 0)
+        return (json_is_integer(value) && json_integer_value(value) == 1) ||
+               fail_member("n", "is not 1: write a line for each answer", err);
+    if (strcmp(name, "max_tokens") == 0 || strcmp(name, "max_completion_tokens") == 0)
+        return keep(out, "predict", value, err);
+    if (strcmp(name, "response_format") == 0) return read_format(out, value, err);
+    if (strcmp(name, "logit_bias") == 0 && json_is_object(value)) return read_bias(out, value, err);
+    if (strcmp(name, "prompt") == 0) return read_prompt(out, value, err);
+    return keep(out, name, value, err);
+}
+
+static bool read_body(json_t *out, const json_t *body, bool is_chat, struct base_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)body, name,
+                        value) if (!read_member(out, name, value, err)) return false;
+    const json_t *choice = json_object_get(body, "tool_choice");
+    if (choice && !json_is_null(choice) && !read_tool_choice(out, choice, err)) return false;
+    if (!is_chat && !set(out, "raw", json_true(), err)) return false;
+    return read_logprobs(out, body, err);
+}
+
+json_t *cli_openai_read(const json_t *line, struct base_error *err)
+{
+    const json_t *body = json_object_get(line, "body");
+    const char *url = json_string_value(json_object_get(line, "url"));
+    const bool is_chat = !url || strcmp(url, "/v1/chat/completions") == 0;
+    if (!is_chat && strcmp(url, "/v1/completions") != 0) {
+        fail_member("url", "is not /v1/chat/completions or /v1/completions", err);
+        return NULL;
+    }
+    const char *wanted = is_chat ? "messages" : "prompt";
+    if (!json_is_object(body) || !json_object_get(body, wanted)) {
+        base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted);
+        return NULL;
+    }
+    json_t *out = json_object();
+    if (!out) base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
+    if (out && read_body(out, body, is_chat, err)) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* ---- Answers ---- */
+
+static void add_head(uint64_t number, const json_t *line, struct base_buffer *out)
+{
+    base_buffer_add_format(out, "{\"line\":%llu,\"id\":\"batch_req_%llu\",\"custom_id\":",
+                           (unsigned long long)number, (unsigned long long)number);
+    cli_json_add(out, json_object_get(line, "custom_id"));
+}
+
+static const char *reason_of(const struct cli_openai_answer *a)
+{
+    const enum generate_ending ending = a->outcome->ending;
+    if (ending == GENERATE_END_LIMIT || ending == GENERATE_END_CONTEXT) return "length";
+    return json_object_get(a->message, "tool_calls") ? "tool_calls" : "stop";
+}
+
+/* Moves the members of an item of cli/out/logprobs.h to their names in this form. */
+static bool rename_item(json_t *item)
+{
+    static const char *const names[][2] = {{"text", "token"}, {"top", "top_logprobs"}};
+    size_t i;
+    json_t *one;
+    json_object_del(item, "id");
+    for (size_t k = 0; k < 2; k++) {
+        json_t *value = json_object_get(item, names[k][0]);
+        if (value && json_object_set(item, names[k][1], value) != 0) return false;
+        json_object_del(item, names[k][0]);
+    }
+    json_array_foreach(json_object_get(item, "top_logprobs"), i,
+                       one) if (!rename_item(one)) return false;
+    return true;
+}
+
+/* Appends {"content":[...]}, or null. */
+static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *out,
+                         struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    size_t i;
+    json_t *item;
+    if (!a->logprobs) {
+        base_buffer_add_text(out, "null");
+        return true;
+    }
+    base_buffer_add_text(&text, "[");
+    base_buffer_add(&text, a->logprobs, a->n_logprobs);
+    base_buffer_add_text(&text, "]");
+    json_t *list =
+        cli_buffer_check(&text, err) ? cli_json_parse(text.data, text.size, "logprobs", err) : NULL;
+    bool ok = list != NULL;
+    json_array_foreach(list, i, item)
+    {
+        ok = ok && rename_item(item);
+        if (ok && !json_object_get(item, "top_logprobs"))
+            ok = json_object_set_new(item, "top_logprobs", json_array()) == 0;
+    }
+    if (list && !ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
+    base_buffer_add_text(out, "{\"content\":");
+    if (ok) cli_json_add(out, list);
+    base_buffer_add_text(out, "}");
+    json_decref(list);
+    base_buffer_free(&text);
+    return ok;
+}
+
+bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
+                    struct base_error *err)
+{
+    const unsigned long long n = a->number, n_prompt = a->outcome->n_prompt,
+                             n_text = a->outcome->n_generated;
+    const bool is_chat = a->message != NULL;
+    add_head(a->number, a->line, out);
+    base_buffer_add_format(out,
+                           ",\"error\":null,\"response\":{\"status_code\":200,\"request_id\":"
+                           "\"req_%llu\",\"body\":{\"id\":\"%s-%llu\",\"object\":\"%s\","
+                           "\"created\":0,",
+                           n, is_chat ? "chatcmpl" : "cmpl", n,
+                           is_chat ? "chat.completion" : "text_completion");
+    base_buffer_add_member(out, "model", a->model, strlen(a->model));
+    base_buffer_add_text(out, ",\"choices\":[{\"index\":0,");
+    if (is_chat) {
+        base_buffer_add_text(out, "\"message\":");
+        cli_json_add(out, a->message);
+    } else {
+        base_buffer_add_member(out, "text", a->text, a->size);
+    }
+    base_buffer_add_text(out, ",\"logprobs\":");
+    if (!add_logprobs(a, out, err)) return false;
+    base_buffer_add_format(out,
+                           ",\"finish_reason\":\"%s\"}],\"usage\":{\"prompt_tokens\":%llu,"
+                           "\"completion_tokens\":%llu,\"total_tokens\":%llu}}}}\n",
+                           reason_of(a), n_prompt, n_text, n_prompt + n_text);
+    return cli_buffer_check(out, err);
+}
+
+void cli_openai_fail(uint64_t number, const json_t *line, const struct base_error *failed,
+                     struct base_buffer *out)
+{
+    char text[900];
+    base_error_format(failed, text, sizeof text);
+    add_head(number, line, out);
+    base_buffer_add_format(out, ",\"response\":null,\"error\":{\"code\":\"%d\",",
+                           (int)failed->code);
+    base_buffer_add_member(out, "message", text, strlen(text));
+    base_buffer_add_text(out, "}}\n");
+}

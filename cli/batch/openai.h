@@ -1,0 +1,47 @@
+/* cli/batch/openai.h: lines and answers in the form of OpenAI's Batch API.
+ *
+ *     {"custom_id":ID,"method":"POST","url":"/v1/chat/completions","body":{"messages":[...],...}}
+ *
+ *     {"line":1,"id":"batch_req_1","custom_id":ID,"error":null,
+ *      "response":{"status_code":200,"request_id":"req_1","body":{...}}}
+ *
+ * The body is that of a chat completion, or with the url /v1/completions of a completion; other
+ * members of it are options of a line of `infer batch`. Of an answer, `line` is ours; `created` is
+ * 0, because the same line gives the same bytes. A line that failed has `response` null and `error`
+ * with the exit status as `code`. Source: OpenAI API reference, "Batch", "Chat", "Completions". */
+#ifndef CLI_BATCH_OPENAI_H
+#define CLI_BATCH_OPENAI_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "generate/generate.h"
+#include <jansson.h>
+#include <stdint.h>
+
+/* Returns whether a line has this form. */
+bool cli_openai_is_line(const json_t *line);
+
+/* Returns the line as one of `infer batch`, a new object; NULL with an error that names a
+ * member. */
+json_t *cli_openai_read(const json_t *line, struct base_error *err);
+
+struct cli_openai_answer {
+    uint64_t number;    /* of the line */
+    const json_t *line; /* in its own form */
+    const char *model;  /* the name of the model */
+    const char *text;   /* [size] of a completion */
+    size_t size;
+    json_t *message;      /* of a chat; NULL: a completion */
+    const char *logprobs; /* [n_logprobs]: the items of cli/out/logprobs.h; NULL: none */
+    size_t n_logprobs;
+    const struct generate_outcome *outcome;
+};
+
+/* Appends an answer, a complete line. */
+bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
+                    struct base_error *err);
+/* Appends the line of a failure. */
+void cli_openai_fail(uint64_t number, const json_t *line, const struct base_error *failed,
+                     struct base_buffer *out);
+
+#endif
