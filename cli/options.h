@@ -89,7 +89,7 @@ struct cli_values {
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
-    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool metadata, tensors, plot, heat, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
