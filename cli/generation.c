@@ -79,3 +79,22 @@ bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error
                      "%s ended the text after %llu tokens, before the constraint was satisfied", by,
                      (unsigned long long)outcome->n_generated);
 }
+
+const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned)
+{
+    if (!outcome->complete) return NULL; /* an error */
+    switch (outcome->ending) {
+    case GENERATE_END_EOS:
+        return reasoned ? "the model ended it after its reasoning" : "the model ended it at once";
+    case GENERATE_END_STOP:
+        return reasoned ? "a --stop text came within the reasoning" : "a --stop text came first";
+    case GENERATE_END_LIMIT:
+        if (outcome->n_generated == 0) return NULL;
+        return reasoned ? "--predict was reached within the reasoning"
+                        : "--predict was reached before its first letter";
+    case GENERATE_END_CONTEXT:
+        return reasoned ? "the context became full within the reasoning" : "the context is full";
+    default:
+        return NULL;
+    }
+}

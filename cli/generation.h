@@ -37,4 +37,7 @@ void cli_generation_close(struct cli_generation *g); /* may be all zeros */
 /* Fails with BASE_CUT if the text ended before it satisfied its constraint. */
 bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err);
 
+/* Returns why a text that is empty, or has only reasoning (`reasoned`), is; NULL if it may be. */
+const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned);
+
 #endif

@@ -130,16 +130,16 @@ void cli_help_overview(bool brief, struct base_buffer *out)
         add_pair(cli_command_table[i].name, cli_command_table[i].effect, NAMES, out);
     if (brief) {
         add_names(listed, out);
-        add_text("\n  infer -p \"The capital of France is\" -n 20\n"
+        add_text("\n  infer \"What is the capital of France?\"\n"
                  "\ninfer COMMAND -h: its main options; --help: all of them\n"
                  "infer help: all commands\n",
                  false, out);
         return;
     }
     add_text("\nExamples:\n"
-             "  infer -p \"The capital of France is\" -n 20\n"
-             "  git diff | infer -m model.gguf -p \"Summary of this change: \" --temp 0\n"
-             "  infer run --chat -p \"What is the capital of France?\"\n"
+             "  infer \"What is the capital of France?\"\n"
+             "  git diff | infer -m model.gguf -p \"What does this change do?\" --temp 0\n"
+             "  infer --raw -p \"The capital of France is\" -n 20\n"
              "  infer chat --system \"Be brief.\"\n"
              "  infer bench -m model.gguf --format json\n"
              "\n"
@@ -242,6 +242,27 @@ static size_t count_lines(const struct base_buffer *text)
     return n;
 }
 
+/* Adds the line about variables, with an option of the command. */
+static void add_variable(enum cli_command_id command, struct base_buffer *out)
+{
+    const struct cli_option *shown = NULL;
+    char name[CLI_VARIABLE_SIZE];
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (cli_option_belongs(o, command) && cli_option_has_variable(o) &&
+            (!shown || (!shown->value && o->value)))
+            shown = o;
+    }
+    if (!shown) return;
+    cli_option_variable(shown, name);
+    struct base_buffer text = BASE_BUFFER_INIT;
+    base_buffer_add_format(&text, "\nAn absent option comes from its variable: --%s from %s.\n",
+                           shown->name, name);
+    add_text(text.data ? text.data : "", false, out);
+    out->failed |= text.failed;
+    base_buffer_free(&text);
+}
+
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
     const struct cli_command *c = &cli_command_table[command];
@@ -258,9 +279,7 @@ void cli_help_command(enum cli_command_id command, bool brief, struct base_buffe
         base_buffer_add_format(out, "\n%zu more: infer %s --help\n", n, c->name);
     } else {
         base_buffer_add(out, all.data, all.size);
-        add_text("\nAn option that is not given comes from its variable: --top-k from "
-                 "INFER_TOP_K.\n",
-                 false, out);
+        add_variable(command, out);
     }
     out->failed |= all.failed;
     base_buffer_free(&all);

@@ -1,7 +1,6 @@
 /* cli/input.c: reads prompts and lists of ids. See cli/input.h. */
 #include "cli/input.h"
 #include "cli/system.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,13 +49,6 @@ static bool is_stdin(const char *path)
            file.st_dev == input.st_dev && file.st_ino == input.st_ino;
 }
 
-/* Returns whether standard input can be read: cli_system_init replaces a closed one by a descriptor
- * that is only writable. */
-static bool is_readable(void)
-{
-    return (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY;
-}
-
 /* Reads the text of -f or -p. */
 static bool read_given(const struct cli_values *values, struct base_buffer *out,
                        struct base_error *err)
@@ -76,8 +68,11 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                          "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
     /* Read first, so that a wrong file name is reported without waiting for a pipe. */
     bool ok = !has_given || read_given(values, &given, err);
-    if (ok && (has_given ? is_piped && !(values->file && is_stdin(values->file)) : is_readable()))
+    if (ok && (!has_given || (is_piped && !(values->file && is_stdin(values->file)))))
         ok = cli_file_read("-", out, err);
+    if (ok && has_given && out->size && cli_stderr_is_terminal())
+        cli_note("%zu bytes of standard input come before %s", out->size,
+                 values->file ? "the file" : "the text");
     const bool joins = out->size && given.size;
     if (joins && out->data[out->size - 1] != '\n' && given.data[0] != '\n')
         base_buffer_add(out, "\n", 1);

@@ -4,21 +4,30 @@
 #include "cli/system.h"
 #include <string.h>
 
-static bool fail_command(const char *word, struct base_error *err)
+static const char *nearest_command(const char *word)
 {
     const char *names[CLI_COMMAND_COUNT];
+    for (int i = 0; i < CLI_COMMAND_COUNT; i++) names[i] = cli_command_table[i].name;
+    return cli_nearest(word, names, CLI_COMMAND_COUNT);
+}
+
+static bool resembles_command(const char *word)
+{
+    return cli_foreign_find(word, strlen(word)) || nearest_command(word);
+}
+
+static bool fail_command(const char *word, struct base_error *err)
+{
     const struct cli_foreign *foreign = cli_foreign_find(word, strlen(word));
+    const char *near = nearest_command(word);
     if (foreign) {
         char says[CLI_CLAUSE_SIZE];
         cli_foreign_say(foreign, says, sizeof says);
         return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; %s", says);
     }
-    for (int i = 0; i < CLI_COMMAND_COUNT; i++) names[i] = cli_command_table[i].name;
-    const char *near = cli_nearest(word, names, CLI_COMMAND_COUNT);
     if (near)
         return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; did you mean %s?", near);
-    return base_fail_at(err, BASE_USAGE, word, -1,
-                        "unknown command (a text is given with -p); see infer --help");
+    return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; see infer --help");
 }
 
 bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
@@ -65,6 +74,30 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_HELP] = cli_cmd_help,
 };
 
+/* ---- Remarks ---- */
+
+static void note_variables(void)
+{
+    struct base_buffer names = BASE_BUFFER_INIT;
+    cli_options_unknown_variables(&names);
+    if (names.size && !names.failed) cli_note("no variable of infer, ignored: %s", names.data);
+    base_buffer_free(&names);
+}
+
+static void note_options(const struct cli_values *values)
+{
+    struct base_buffer given = BASE_BUFFER_INIT;
+    char says[CLI_CLAUSE_SIZE];
+    cli_options_describe(values, &given);
+    if (given.size && !given.failed) cli_note("options: %s", given.data);
+    base_buffer_free(&given);
+    for (size_t i = 0; i < values->n_passed; i++) {
+        const char *word = values->passed[i];
+        cli_foreign_say(cli_foreign_find(word, strcspn(word, "=")), says, sizeof says);
+        cli_note("%s: %s", word, says);
+    }
+}
+
 static bool run(int argc, char **argv, struct base_error *err)
 {
     struct cli_values values = {0};
@@ -73,7 +106,12 @@ static bool run(int argc, char **argv, struct base_error *err)
     if (argc > 1 && argv[1][0] != '-') {
         command = cli_command_find(argv[1]);
         first = 2;
-        if (command == CLI_COMMAND_COUNT) return fail_command(argv[1], err);
+        if (command == CLI_COMMAND_COUNT) {
+            if (strcspn(argv[1], " \t\n") == strlen(argv[1]) && resembles_command(argv[1]))
+                return fail_command(argv[1], err);
+            command = CLI_RUN; /* its prompt */
+            first = 1;
+        }
     } else if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         values.brief = argv[1][1] == 'h';
         return cli_cmd_help(&values, err);
@@ -81,6 +119,8 @@ static bool run(int argc, char **argv, struct base_error *err)
     if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
     if (values.help) return help_of(command, values.brief, err);
     if (values.version) return cli_cmd_version(&values, err);
+    note_variables();
+    if (values.verbose) note_options(&values);
     if (commands[command](&values, err)) return true;
     cli_options_name_variable(&values, err);
     return false;

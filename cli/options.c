@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { NAME_MAX_SIZE = 64 };
 
@@ -17,7 +18,11 @@ enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 struct parser {
     enum cli_command_id command;
     struct cli_values *values;
-    enum origin origin[CLI_OPTION_MAX]; /* [row of the table] */
+    enum origin origin[CLI_OPTION_MAX];                  /* [row of the table] */
+    const struct cli_option *implied_by[CLI_OPTION_MAX]; /* NULL: it is on the line itself */
+    struct base_buffer unknown, unknown_names;           /* words that are no options */
+    size_t n_unknown;
+    struct base_error first_unknown;
 };
 
 bool cli_option_takes_file(const struct cli_option *o)
@@ -51,51 +56,21 @@ static const struct cli_option *find(enum cli_command_id command, const char *wo
     return NULL;
 }
 
+/* Returns the option of that name, or NULL. */
+static const struct cli_option *find_named(enum cli_command_id command, const char *name)
+{
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_belongs(&cli_option_table[i], command) &&
+            strcmp(cli_option_table[i].name, name) == 0)
+            return &cli_option_table[i];
+    return NULL;
+}
+
 enum cli_command_id cli_command_find(const char *name)
 {
     int i = 0;
     while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i].name, name) != 0) i++;
     return (enum cli_command_id)i;
-}
-
-/* ---- Suggestions ---- */
-
-/* Returns the edit distance (insert, delete, replace, swap of adjacent characters) of texts up to
- * NAME_MAX_SIZE characters. */
-static int distance(const char *a, const char *b)
-{
-    int row[3][NAME_MAX_SIZE + 1];
-    int n = (int)strlen(a), m = (int)strlen(b);
-    if (n > NAME_MAX_SIZE || m > NAME_MAX_SIZE) return NAME_MAX_SIZE;
-    for (int j = 0; j <= m; j++) row[0][j] = j;
-    for (int i = 1; i <= n; i++) {
-        int *now = row[i % 3], *up = row[(i + 2) % 3], *upper = row[(i + 1) % 3];
-        now[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int best = up[j - 1] + (a[i - 1] != b[j - 1]);
-            if (up[j] + 1 < best) best = up[j] + 1;
-            if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                upper[j - 2] + 1 < best)
-                best = upper[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return row[n % 3][m];
-}
-
-const char *cli_nearest(const char *word, const char *const *names, size_t n)
-{
-    const char *nearest = NULL;
-    if (strlen(word + strspn(word, "-/")) <= 3) return NULL;
-    int bar = (int)strlen(word) / 3;
-    for (size_t i = 0; i < n; i++) {
-        int d = distance(word, names[i]);
-        if (d >= (int)strlen(names[i]) || d > bar || (nearest && d == bar)) continue;
-        nearest = names[i];
-        bar = d;
-    }
-    return nearest;
 }
 
 /* Returns whether a list of words separated by spaces contains the word. */
@@ -109,18 +84,24 @@ static bool has_word(const char *list, const char *word, size_t n)
     return false;
 }
 
-const struct cli_foreign *cli_foreign_find(const char *word, size_t n)
-{
-    for (size_t i = 0; i < cli_foreign_count; i++)
-        if (has_word(cli_foreign_table[i].words, word, n)) return &cli_foreign_table[i];
-    return NULL;
-}
+/* ---- Unknown words ---- */
 
-void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room)
+/* Finds the spelling of an option of the command that a word resembles. */
+static bool resembles(enum cli_command_id command, const char *word, char near[NAME_MAX_SIZE])
 {
-    const bool both = f->here && f->note;
-    snprintf(out, room, "%s%s%s%s%s", f->here ? "here it is " : "", f->here ? f->here : "",
-             both ? " (" : "", f->note ? f->note : "", both ? ")" : "");
+    char spelt[CLI_OPTION_MAX][NAME_MAX_SIZE];
+    const char *names[CLI_OPTION_MAX * (CLI_ALIAS_MAX + 1)];
+    size_t count = 0;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (!cli_option_belongs(o, command)) continue;
+        snprintf(spelt[i], sizeof spelt[i], "--%s", o->name);
+        names[count++] = spelt[i];
+        for (int a = 0; a < CLI_ALIAS_MAX && o->alias[a]; a++) names[count++] = o->alias[a];
+    }
+    const char *found = cli_nearest(word, names, count);
+    if (found) snprintf(near, NAME_MAX_SIZE, "%s", found);
+    return found != NULL;
 }
 
 static bool fail_unknown(enum cli_command_id command, const char *word, size_t n,
@@ -141,18 +122,8 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
                 err, BASE_USAGE, given, -1,
                 "is an option of `infer %s`, not of `infer %s`; see infer %s --help",
                 cli_command_table[c].name, own, own);
-    char spelt[CLI_OPTION_MAX][NAME_MAX_SIZE];
-    const char *names[CLI_OPTION_MAX * (CLI_ALIAS_MAX + 1)];
-    size_t count = 0;
-    for (size_t i = 0; i < cli_option_count; i++) {
-        const struct cli_option *o = &cli_option_table[i];
-        if (!cli_option_belongs(o, command)) continue;
-        snprintf(spelt[i], sizeof spelt[i], "--%s", o->name);
-        names[count++] = spelt[i];
-        for (int a = 0; a < CLI_ALIAS_MAX && o->alias[a]; a++) names[count++] = o->alias[a];
-    }
-    const char *near = cli_nearest(given, names, count);
-    if (near)
+    char near[NAME_MAX_SIZE];
+    if (resembles(command, given, near))
         return base_fail_at(err, BASE_USAGE, given, -1,
                             "unknown option; did you mean %s? See infer %s --help", near, own);
     return base_fail_at(err, BASE_USAGE, given, -1, "unknown option; see infer %s --help", own);
@@ -282,59 +253,161 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
 
 /* ---- Sources ---- */
 
-static bool set_from_line(struct parser *p, const struct cli_option *o, int argc, char **argv,
-                          int *i, struct base_error *err)
+/* Sets an option to a value that stands on the line. */
+static bool set_given(struct parser *p, const struct cli_option *o, const char *text,
+                      struct base_error *err)
 {
     char source[NAME_MAX_SIZE];
     snprintf(source, sizeof source, "--%s", o->name);
+    /* Of two texts or files one would be ignored silently. */
+    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind == CLI_TEXT &&
+        (cli_option_takes_file(o) || o->at == offsetof(struct cli_values, prompt)))
+        return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
+    p->origin[o - cli_option_table] = FROM_LINE;
+    p->values->text[o - cli_option_table] = text;
+    return set(p, o, source, text, err);
+}
+
+/* `attached`: the value that follows a short option in the same word, or NULL. */
+static bool set_from_line(struct parser *p, const struct cli_option *o, const char *attached,
+                          int argc, char **argv, int *i, struct base_error *err)
+{
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
-    const char *text = equals ? equals + 1 : "on";
-    if (!equals && o->kind != CLI_FLAG) {
+    const char *text = attached ? attached : equals ? equals + 1 : "on";
+    if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
+    if (!attached && !equals && o->kind != CLI_FLAG) {
+        char source[NAME_MAX_SIZE];
+        snprintf(source, sizeof source, "--%s", o->name);
         if (++*i == argc)
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* Of two texts one would be ignored silently. */
-    if (p->origin[o - cli_option_table] == FROM_LINE &&
-        (o->at == offsetof(struct cli_values, file) ||
-         o->at == offsetof(struct cli_values, prompt)))
-        return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
-    p->origin[o - cli_option_table] = FROM_LINE;
-    if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
-    return set(p, o, source, text, err);
+    return set_given(p, o, text, err);
 }
 
-/* Returns what the user may write in place of `word` if a command has no further arguments. */
-static const char *instead_of_argument(enum cli_command_id command, const char *word)
+/* Returns the option whose one-letter alias begins the word, if what follows it can be its value:
+ * "-n3". A word that resembles a long option ("-model") is none. */
+static const struct cli_option *find_attached(enum cli_command_id command, const char *word,
+                                              const char **value)
 {
-    if (cli_command_table[command].max_arguments > 0) return "too many";
-    if (cli_command_find(word) != CLI_COMMAND_COUNT) return "a command comes first";
-    if (find(command, "--prompt", 8)) return "a text is given with -p";
-    if (find(command, "--file", 6)) return "a file is given with -f";
-    return find(command, "--model", 7) ? "a model is given with -m" : "there is none";
+    const struct cli_option *o = word[1] == '-' ? NULL : find(command, word, 2);
+    char name[NAME_MAX_SIZE], near[NAME_MAX_SIZE];
+    if (!o || o->kind == CLI_FLAG) return NULL;
+    *value = word + 2;
+    if (o->kind == CLI_INTEGER || o->kind == CLI_INTEGERS || o->kind == CLI_REAL)
+        return strspn(*value, "+-.,0123456789") == strlen(*value) ? o : NULL;
+    snprintf(name, sizeof name, "-%.60s", word);
+    return resembles(command, name, near) ? NULL : o;
+}
+
+/* Passes over an option of another program that names only what is done anyway, and its value. */
+static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, char **argv, int *i)
+{
+    struct cli_values *v = p->values;
+    const bool equals = argv[*i][1] == '-' && strchr(argv[*i], '=');
+    const char *next = *i + 1 < argc ? argv[*i + 1] : "-";
+    if (v->n_passed < CLI_PASSED_MAX) v->passed[v->n_passed++] = argv[*i];
+    if (equals || f->use == CLI_FOREIGN_FLAG) return;
+    if (f->use == CLI_FOREIGN_VALUE ? *i + 1 < argc
+                                    : strspn(next, "0123456789,") == strlen(next) ||
+                                          is_choice("on|off|auto|true|false", next))
+        ++*i;
+}
+
+/* ---- Positional texts ---- */
+
+/* Takes an argument as the value of the option that the command names for it. */
+static bool take_positional(struct parser *p, const char *word, struct base_error *err)
+{
+    const struct cli_command *c = &cli_command_table[p->command];
+    const struct cli_option *o = find_named(p->command, c->positional);
+    const bool is_text = o->at == offsetof(struct cli_values, prompt);
+    if (is_text && cli_command_find(word) != CLI_COMMAND_COUNT)
+        return base_fail_at(err, BASE_USAGE, word, -1,
+                            "unexpected argument; a command comes first (-p: as a text)");
+    if (is_text && access(word, F_OK) == 0)
+        return base_fail_at(err, BASE_USAGE, word, -1,
+                            "is a file: -f reads a text from it, -m takes it as the model, -p its "
+                            "name as the text");
+    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind != CLI_LIST)
+        return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
+                            is_text ? "a text of several words needs quotes" : "too many",
+                            c->usage);
+    return set_given(p, o, word, err);
+}
+
+/* Adds an error about a word of the line; the parser goes on, so that one call names all of them.
+ */
+static void add_unknown(struct parser *p, const char *word, size_t n)
+{
+    struct base_error one = BASE_ERROR_INIT;
+    fail_unknown(p->command, word, n, &one);
+    base_buffer_add_format(&p->unknown, "%s%s: %s", p->n_unknown ? "; " : "", one.item, one.text);
+    base_buffer_add_format(&p->unknown_names, "%s%.*s", p->n_unknown ? ", " : "", (int)n, word);
+    if (p->n_unknown++ == 0) p->first_unknown = one;
+}
+
+static bool check_unknown(struct parser *p, struct base_error *err)
+{
+    const char *all = p->unknown.failed ? NULL : p->unknown.data;
+    if (p->n_unknown == 1)
+        *err = p->first_unknown;
+    else if (p->n_unknown && all && strlen(all) < sizeof err->text)
+        base_fail(err, BASE_USAGE, "%s", all);
+    else if (p->n_unknown)
+        base_fail(err, BASE_USAGE,
+                  "unknown options: %s; see infer %s --help, and infer help coming-from",
+                  p->unknown_names.failed ? "" : p->unknown_names.data,
+                  cli_command_table[p->command].name);
+    base_buffer_free(&p->unknown);
+    base_buffer_free(&p->unknown_names);
+    return p->n_unknown == 0;
+}
+
+static bool read_option(struct parser *p, int argc, char **argv, int *i, struct base_error *err)
+{
+    const char *word = argv[*i], *attached = NULL;
+    const size_t n = word[1] == '-' ? strcspn(word, "=") : strlen(word);
+    char plain[NAME_MAX_SIZE]; /* --top_k is --top-k */
+    if (word[1] == '-' && n < sizeof plain && memchr(word, '_', n)) {
+        snprintf(plain, sizeof plain, "%.*s", (int)n, word);
+        for (char *c = plain; *c; c++)
+            if (*c == '_') *c = '-';
+        word = plain;
+    }
+    const struct cli_option *o = find(p->command, word, n);
+    const struct cli_foreign *f = o ? NULL : cli_foreign_find(word, n);
+    if (f && f->option) o = find_named(p->command, f->option);
+    if (!o && !f) o = find_attached(p->command, word, &attached);
+    if (o) return set_from_line(p, o, attached, argc, argv, i, err);
+    if (f && f->use != CLI_FOREIGN_HINT)
+        pass_over(p, f, argc, argv, i);
+    else
+        add_unknown(p, word, n);
+    return true;
 }
 
 static bool read_line(struct parser *p, int argc, char **argv, int first, struct base_error *err)
 {
     const struct cli_command *c = &cli_command_table[p->command];
-    bool options = true;
-    for (int i = first; i < argc; i++) {
+    bool options = true, ok = true;
+    for (int i = first; ok && i < argc; i++) {
         const char *word = argv[i];
-        if (options && strcmp(word, "--") == 0) {
+        if (options && strcmp(word, "--") == 0)
             options = false;
-        } else if (options && word[0] == '-' && word[1] != '\0') {
-            size_t n = word[1] == '-' ? strcspn(word, "=") : strlen(word);
-            const struct cli_option *o = find(p->command, word, n);
-            if (!o) return fail_unknown(p->command, word, n, err);
-            if (!set_from_line(p, o, argc, argv, &i, err)) return false;
-        } else if (p->values->n_arguments < c->max_arguments) {
+        else if (options && word[0] == '-' && word[1] != '\0')
+            ok = read_option(p, argc, argv, &i, err);
+        else if (p->values->n_arguments < c->max_arguments)
             p->values->argument[p->values->n_arguments++] = word;
-        } else {
-            return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
-                                instead_of_argument(p->command, word), c->usage);
-        }
+        else if (p->n_unknown)
+            continue; /* it may be the value of an unknown option */
+        else if (c->positional)
+            ok = take_positional(p, word, err);
+        else
+            ok = base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
+                              c->max_arguments ? "too many" : "there is none", c->usage);
     }
-    return true;
+    return check_unknown(p, err) && ok;
 }
 
 /* Turns on the switches that options on the line imply, as if they were on the line. */
@@ -350,6 +423,7 @@ static void add_implied(struct parser *p)
                 continue;
             *(bool *)((char *)p->values + o->at) = true;
             p->origin[k] = FROM_LINE;
+            p->implied_by[k] = &cli_option_table[i];
         }
     }
 }
@@ -409,6 +483,12 @@ static bool check_needs(const struct parser *p, struct base_error *err)
     return true;
 }
 
+/* Returns the option that the user wrote: row i, or the one that implies it. */
+static const struct cli_option *written(const struct parser *p, size_t i)
+{
+    return p->implied_by[i] ? p->implied_by[i] : &cli_option_table[i];
+}
+
 static bool check_line(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -416,10 +496,10 @@ static bool check_line(const struct parser *p, struct base_error *err)
         const struct cli_option *other =
             p->origin[i] == FROM_LINE ? contradiction(p, o, FROM_LINE) : NULL;
         char name[NAME_MAX_SIZE];
-        snprintf(name, sizeof name, "--%s", o->name);
+        snprintf(name, sizeof name, "--%s", written(p, i)->name);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",
-                                other->name);
+                                written(p, (size_t)(other - cli_option_table))->name);
     }
     return true;
 }
@@ -443,6 +523,7 @@ static bool read_environment(struct parser *p, struct base_error *err)
                                 "contradicts the variable of --%s; set one of them", other->name);
         if (!set(p, o, name, text, err)) return false;
         p->origin[i] = FROM_ENVIRONMENT;
+        p->values->text[i] = text;
         p->values->from_environment[i] = true;
     }
     return true;
@@ -523,6 +604,7 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
         if (settings[i].text && !set(&p, o, source, settings[i].text, err)) return false;
         p.origin[o - cli_option_table] = FROM_LINE;
     }
+    add_implied(&p);
     if (!check_line(&p, err)) return false;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
@@ -533,6 +615,57 @@ bool cli_options_override(enum cli_command_id command, const struct cli_values *
     }
     for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
     return check_needs(&p, err);
+}
+
+/* ---- What was given ---- */
+
+void cli_options_describe(const struct cli_values *values, struct base_buffer *out)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        const char *text = values->text[i];
+        char name[CLI_VARIABLE_SIZE];
+        if (!text || (o->standard && strcmp(text, o->standard) == 0)) continue;
+        cli_option_variable(o, name);
+        base_buffer_add_format(out, "%s--%s", out->size ? ", " : "", o->name);
+        if (o->kind == CLI_FLAG && !*(const bool *)((const char *)values + o->at))
+            base_buffer_add_text(out, " off");
+        if (o->kind != CLI_FLAG)
+            base_buffer_add_format(out, " %.40s%s", text, strlen(text) > 40 ? "..." : "");
+        if (values->from_environment[i]) base_buffer_add_format(out, " (%s)", name);
+    }
+}
+
+void cli_options_unknown_variables(struct base_buffer *out)
+{
+    enum { PREFIX = sizeof "INFER_" - 1 };
+    char names[CLI_OPTION_MAX][CLI_VARIABLE_SIZE];
+    const char *known[CLI_OPTION_MAX];
+    for (size_t i = 0; i < cli_option_count; i++) {
+        cli_option_variable(&cli_option_table[i], names[i]);
+        known[i] = names[i] + PREFIX;
+    }
+    for (char **at = environ; *at; at++) {
+        char name[CLI_VARIABLE_SIZE];
+        const size_t n = strcspn(*at, "=");
+        if (strncmp(*at, "INFER_", PREFIX) != 0 || strncmp(*at, "INFER_TEST_", 11) == 0) continue;
+        snprintf(name, sizeof name, "%.*s", (int)n, *at);
+        bool is_known = strcmp(name, "INFER_SHARED") == 0; /* of the tests */
+        for (size_t i = 0; i < cli_option_count; i++) is_known |= strcmp(name, names[i]) == 0;
+        if (is_known) continue;
+        const char *near = cli_nearest(name + PREFIX, known, cli_option_count);
+        base_buffer_add_format(out, "%s%s", out->size ? ", " : "", name);
+        if (near) base_buffer_add_format(out, " (INFER_%s?)", near);
+    }
+}
+
+enum cli_mode cli_options_mode(const struct cli_values *values)
+{
+    if (values->chat) return CLI_MODE_CHAT;
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (values->given[i] && cli_option_table[i].at == offsetof(struct cli_values, chat))
+            return CLI_MODE_RAW; /* --chat=off */
+    return values->raw ? CLI_MODE_RAW : CLI_MODE_BY_MODEL;
 }
 
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err)

@@ -47,6 +47,7 @@ enum {
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
     CLI_OPTION_MAX = 192,
+    CLI_PASSED_MAX = 32,
     CLI_CLAUSE_SIZE = 256 /* size of the text about a word of another program */
 };
 
@@ -99,6 +100,9 @@ struct cli_values {
 
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
     bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
+    const char *text[CLI_OPTION_MAX];      /* as given; of a list the last; NULL: not given */
+    const char *passed[CLI_PASSED_MAX];    /* words of other programs that have no effect here */
+    size_t n_passed;
     bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
@@ -158,6 +162,7 @@ struct cli_command {
     const char *effect; /* one line for the list of commands */
     const char *about;  /* lines for its own --help */
     size_t min_arguments, max_arguments;
+    const char *positional; /* the option whose value an argument is; NULL: none */
 };
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
@@ -174,6 +179,11 @@ struct cli_status {
 extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
+/* What the parser does with an option of another program that this one lacks: reports its hint, or
+ * passes over it (a flag, one with a value, one that may have a value), because it names only what
+ * is done anyway and cannot change what is written. */
+enum cli_foreign_use { CLI_FOREIGN_HINT, CLI_FOREIGN_FLAG, CLI_FOREIGN_VALUE, CLI_FOREIGN_MAYBE };
+
 /* Options and commands of other programs: their names in this program, or the reason why there is
  * none. */
 struct cli_foreign {
@@ -181,6 +191,8 @@ struct cli_foreign {
     const char *words;   /* options with their dashes or commands, separated by spaces */
     const char *here;    /* the replacement; NULL: none */
     const char *note;    /* a further note; NULL: none */
+    enum cli_foreign_use use;
+    const char *option; /* the option that the words mean; NULL: none */
 };
 extern const struct cli_foreign cli_foreign_table[];
 extern const size_t cli_foreign_count;
@@ -228,6 +240,16 @@ const struct cli_option *cli_option_of_request(enum cli_command_id command, cons
 bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
                           const struct cli_setting *settings, size_t n, struct cli_values *values,
                           struct base_error *err);
+
+/* Appends the options whose values differ from the defaults, and the variables that they are from.
+ */
+void cli_options_describe(const struct cli_values *values, struct base_buffer *out);
+/* Appends the names of variables INFER_... that no command has, with similar ones. */
+void cli_options_unknown_variables(struct base_buffer *out);
+
+/* How a prompt is read: as the options say, or through a chat template if there is one. */
+enum cli_mode { CLI_MODE_BY_MODEL, CLI_MODE_CHAT, CLI_MODE_RAW };
+enum cli_mode cli_options_mode(const struct cli_values *values);
 
 /* Adds the name of the variable to an error about an option whose value is that of a variable. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);

@@ -43,13 +43,13 @@
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
-    [CLI_RUN] = {"run", "infer [run] [-m MODEL] -p TEXT [options]",
-                 "write one completion of exactly the given text (the default)",
-                 "Writes one completion of exactly the given text to standard output and exits.\n"
-                 "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
-                 "same command writes the same bytes each time.",
-                 0, 0},
-    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
+    [CLI_RUN] = {"run", "infer [run] [-m MODEL] TEXT [options]",
+                 "answer a text, or complete it (the default command)",
+                 "Answers the text through the model's chat template; with --raw, or if the model\n"
+                 "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
+                 "file (-f), on a line of its own. The same command writes the same bytes.",
+                 0, 0, "prompt"},
+    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [TEXT] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
                   "stops the answer, and /help lists the commands; a backslash at the end of a\n"
@@ -57,22 +57,22 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "only the answers are written, each ending with a line end, and /commands are\n"
                   "text unless --commands is given. The conversation stays in the cache: each turn\n"
                   "evaluates only new text.",
-                  0, 0},
+                  0, 0, "prompt"},
     [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
                    "answer many texts together: JSON lines in, JSON lines out",
                    "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
                    "with --lines, --each or --csv a text. Answers are those of `infer run`.",
-                   0, 0},
-    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
+                   0, 0, "file"},
+    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
                       "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0},
+                      0, 0, "prompt"},
     [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
                     "write the logits of every position, or the best of the last",
                     "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
                     "best tokens of the last position as JSON.",
-                    0, 0},
+                    0, 0, "prompt"},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
                         "how well a model predicts a text or answers tasks; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
@@ -80,14 +80,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                         "and --kl compare two models (or two quantizations) position by position.\n"
                         "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
                         "print how many the model solves.",
-                        0, 0},
+                        0, 0, "file"},
     [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
                    "probabilities of given continuations of a prompt",
                    "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
                    "list of texts. The answer has the log-probability of each, in total and for\n"
                    "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
                    "scored, as a table; with --each too, each of many plain lines.",
-                   0, 0},
+                   0, 0, "file"},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
                    "measure tokens per second and the machine's limits",
                    "Measures reading a prompt and generating, through the code that `run` uses,\n"
@@ -97,7 +97,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
                    "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
                    "ratios to earlier results, with the interval that their scatter leaves.",
-                   0, 0},
+                   0, 0, "model"},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show the content of a GGUF file",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
@@ -115,13 +115,13 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                      "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
                      "matrix of the model, with experts separately: the importance matrix of\n"
                      "quantize --imatrix, as GGUF.",
-                     0, 0},
+                     0, 0, "file"},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "test whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
                    "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0},
+                   0, 0, "prompt"},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files, or remove one",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
@@ -148,7 +148,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "Shows the features of this machine and the settings that infer chooses, with\n"
                     "reasons, and measures the limits of its speed for about a second. Lines that\n"
                     "begin with -> are advice for more speed. Always ends with status 0.",
-                    0, 0},
+                    0, 0, "model"},
     [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
                    "cut a model file into parts",
                    "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
@@ -242,6 +242,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = CHAT, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "the first message", .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | CHUNKING,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
@@ -284,7 +286,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
      .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "treat names of special tokens as text",
+     .group = CLI_GROUP_INPUT, .request = true, .implies = "raw", .help = "treat names of special tokens as text",
      .at = AT(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
      .value = "SUM", .help = "SHA-256 that the file of an address must have", .common = true, .at = AT(sha256)},
@@ -298,28 +300,28 @@ const struct cli_option cli_option_table[] = {
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT, .request = true,
-     .excludes = "no-special echo special", .help = "the text is a question; apply the chat template",
-     .common = true, .at = AT(chat)},
+     .excludes = "no-special echo special", .help = "answer through the chat template",
+     .at = AT(chat)},
     {.name = "raw", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
-     .excludes = "chat", .help = "complete exactly the text; no template", .at = AT(raw)},
+     .excludes = "chat", .help = "complete exactly the text; no template", .common = true, .at = AT(raw)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
-     .value = "TEXT", .needs = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
+     .value = "TEXT", .implies = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_CHAT,
-     .value = "FILE", .needs = "chat", .implies = "chat", .help = "JSON list of messages that come before",
+     .value = "FILE", .implies = "chat", .help = "JSON list of messages that come before",
      .at = AT(messages)},
     {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE", .request = true,
-     .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
+     .implies = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
     {.name = "tool-choice", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
      .value = "WHICH", .needs = "tools", .excludes = "grammar json-schema json-object regex choices",
      .help = "auto, required or a tool to call", .at = AT(tool_choice)},
     {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "TEXT", .needs = "chat", .implies = "chat", .help = "beginning of the answer, to be continued",
+     .value = "TEXT", .implies = "chat", .help = "beginning of the answer, to be continued",
      .escapes = true, .at = AT(continues)},
     {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template instead of the model's",
+     .value = "FILE|NAME", .implies = "chat", .help = "a Jinja template instead of the model's",
      .at = AT(template)},
     {.name = "template-var", .kind = CLI_LIST, .commands = CHATTING, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "NAME=JSON", .needs = "chat", .help = "a variable of the template; repeatable",
+     .value = "NAME=JSON", .implies = "chat", .help = "a variable of the template; repeatable",
      .at = AT(template_var)},
 
     {.name = "on-full", .kind = CLI_CHOICE, .commands = CHAT, .group = CLI_GROUP_CHAT,
@@ -570,10 +572,10 @@ const struct cli_option cli_option_table[] = {
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "the tensors only", .at = AT(tensors)},
     {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "WHAT", .choices = "show|hide|only", .needs = "chat",
+     .value = "WHAT", .choices = "show|hide|only", .implies = "chat",
      .help = "reasoning: show, hide (default of run) or only", .at = AT(reasoning)},
     {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX, .needs = "chat",
+     .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX, .implies = "chat",
      .help = "maximum of reasoning tokens; -1: no limit", .at = AT(reasoning_budget)},
     {.name = "unordered", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
      .help = "write answers when done, not in line order", .at = AT(unordered)},
@@ -583,12 +585,12 @@ const struct cli_option cli_option_table[] = {
      .excludes = "echo", .help = "print the prompt as the model reads it, and ids",
      .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
-     .excludes = "json jsonl", .help = "write the prompt before the completion", .at = AT(echo)},
+     .excludes = "json jsonl", .implies = "raw", .help = "write the prompt before the completion", .at = AT(echo)},
     {.name = "newline", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl show-prompt plan", .help = "end the text with a line end, also in a pipe",
      .at = AT(newline)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
-     .help = "show special tokens in the output", .at = AT(special)},
+     .implies = "raw", .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
                  VERIFY | VERSION,
@@ -627,7 +629,7 @@ const struct cli_option cli_option_table[] = {
      .at = AT(compare)},
     {.name = "heat", .kind = CLI_FLAG, .commands = RUN | SCORE, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl each echo show-prompt plan newline",
-     .help = "mark each token by its probability", .common = true, .at = AT(heat)},
+     .help = "mark each token by its probability", .at = AT(heat)},
     {.name = "svg", .kind = CLI_TEXT, .commands = RUN | SCORE, .group = CLI_GROUP_OUTPUT,
      .value = "FILE", .needs = "heat", .excludes = "cache",
      .help = "--heat as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},

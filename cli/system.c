@@ -76,6 +76,11 @@ size_t cli_stdout_width(void)
     return known ? size.ws_col : 80;
 }
 
+bool cli_stderr_is_terminal(void)
+{
+    return isatty(STDERR_FILENO);
+}
+
 /* Allocates nothing, so that a lack of memory can be reported too. Truncates text that does not
  * fit. */
 static size_t show_in(char *out, size_t room, const char *text, bool lines)
@@ -120,6 +125,7 @@ void cli_tell(const char *text)
 
 /* ---- Reading ---- */
 
+enum { PATIENCE_MS = 2000 };
 enum { TEXT_MAX = INT_MAX / 4 /* that of text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
 
 /* Reads up to STEP bytes and returns their number; -1 with an error. Waits if the descriptor is
@@ -157,6 +163,7 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
 {
     char piece[STEP];
     for (size_t total = 0;;) {
+        if (!base_goes_on(err)) return false;
         const ssize_t n = read_some(fd, piece, err);
         if (n <= 0 || !base_goes_on(err)) return n == 0;
         if (is_source && total == 0 && cli_is_utf16(piece, (size_t)n))
@@ -178,6 +185,7 @@ static bool read_file(const char *path, bool is_source, struct base_buffer *out,
 {
     const bool is_stdin = strcmp(path, "-") == 0;
     const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (is_stdin) cli_stdin_announce();
     const bool ok = fd >= 0 ? read_all(fd, is_source, out, err)
                             : base_goes_on(err) &&
                                   base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
@@ -206,8 +214,17 @@ bool cli_source_read(const char *path, struct base_buffer *out, struct base_erro
 bool cli_stdin_is_piped(void)
 {
     struct stat st;
-    return fstat(STDIN_FILENO, &st) == 0 &&
-           (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
+    if (fstat(STDIN_FILENO, &st) != 0) return false;
+    if (S_ISREG(st.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+    return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
+}
+
+void cli_stdin_announce(void)
+{
+    struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (!cli_stderr_is_terminal() || cli_stdin_is_terminal()) return;
+    if (poll(&ready, 1, PATIENCE_MS) == 0)
+        cli_note("waiting for standard input; </dev/null if there is none");
 }
 
 bool cli_stdin_is_terminal(void)

@@ -23,6 +23,7 @@ bool cli_write_buffer(struct base_buffer *b, struct base_error *err);
 /* Returns BASE_NO_MEMORY if the buffer is incomplete. */
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err);
 bool cli_stdout_is_terminal(void);
+bool cli_stderr_is_terminal(void);
 /* Returns the columns of the terminal that standard output is; 80 if it is none. */
 size_t cli_stdout_width(void);
 
@@ -44,9 +45,13 @@ size_t cli_mark_size(const char *bytes, size_t size);
  * advice. */
 bool cli_is_utf16(const char *bytes, size_t size);
 #define CLI_UTF16_ADVICE "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)"
-/* Returns whether standard input is a pipe, a file or a socket (and not a terminal or
- * /dev/null). */
+/* Returns whether standard input is a pipe, a socket, or a file at its beginning (and not a
+ * terminal or /dev/null). A file of which a part was read belongs to the process that read it, as
+ * in a loop of `while read`. */
 bool cli_stdin_is_piped(void);
+/* Call it before the first read: waits up to two seconds for input, then says on a terminal what
+ * the program waits for. */
+void cli_stdin_announce(void);
 bool cli_stdin_is_terminal(void);
 
 #endif

@@ -41,7 +41,10 @@ static void drop_used(struct cli_batch_input *in)
 static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, struct base_error *err)
 {
     char piece[STEP];
+    if (wait && in->number == 0 && in->fd == STDIN_FILENO && in->bytes.size == 0)
+        cli_stdin_announce();
     for (;;) {
+        if (!base_goes_on(err)) return CLI_BATCH_FAILED;
         struct pollfd ready = {.fd = in->fd, .events = POLLIN};
         const int there = poll(&ready, 1, wait ? -1 : 0);
         if (!base_goes_on(err)) return CLI_BATCH_FAILED;

@@ -236,6 +236,23 @@ static bool open_own_template(struct cli_batch_profile *p, const struct cli_batc
     return ok;
 }
 
+/* Decides whether the texts are answered through the chat template, and opens it. */
+static bool open_chat(struct cli_batch_profile *p, const struct cli_batch_context *c,
+                      struct base_error *err)
+{
+    struct cli_values *v = &p->values;
+    const bool by_model = cli_options_mode(v) == CLI_MODE_BY_MODEL;
+    if (by_model && !cli_chat_template_exists(v, c->model, &v->chat, err)) return false;
+    p->generation.options.show_special = v->special || v->chat;
+    if (!v->chat || open_own_template(p, c, err))
+        return !v->chat || cli_tool_choice_open(v, p->template, c->model, &p->generation, err);
+    const size_t n = strlen(err->text);
+    if (by_model && err->code == BASE_USAGE)
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; --raw completes texts without the chat template");
+    return false;
+}
+
 /* `options`: the members of a line that are options, except the seed. */
 static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_context *c,
                          const json_t *options, struct base_error *err)
@@ -251,14 +268,10 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
     p->values.escape = false; /* escapes are bytes already */
-    const bool special = p->values.special || p->values.chat;
-    if (!cli_generation_prepare(&p->generation, &p->values, special, err) ||
-        !cli_sampler_finish(&p->values, c->model, &p->generation.parts,
-                            &p->generation.options.sample, err))
-        return false;
-    return !p->values.chat ||
-           (open_own_template(p, c, err) &&
-            cli_tool_choice_open(&p->values, p->template, c->model, &p->generation, err));
+    return cli_generation_prepare(&p->generation, &p->values, false, err) &&
+           cli_sampler_finish(&p->values, c->model, &p->generation.parts,
+                              &p->generation.options.sample, err) &&
+           open_chat(p, c, err);
 }
 
 /* Evicts the least recently used profiles, but not the latest. */
@@ -323,7 +336,8 @@ static bool open_template(struct cli_batch_context *c, struct base_error *err)
     v.texts_only = false; /* the command's may be files */
     bool ok = cli_tools_read(&v, &tools, err);
     if (ok && !cli_chat_template_open(&c->template, &v, c->model, tools, &c->no_template)) {
-        ok = !v.chat && !v.template && !tools && c->no_template.code != BASE_NO_MEMORY;
+        const bool must = v.chat || (!v.raw && (v.template || tools));
+        ok = !must && c->no_template.code != BASE_NO_MEMORY;
         if (!ok) *err = c->no_template;
         cli_chat_template_close(&c->template);
     }
@@ -543,7 +557,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
 
 /* ---- Answers ---- */
 
-/* Collects the part of a chat that a plain answer contains. */
+/* Collects the part of a chat that is shown. */
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
     (void)dim;
@@ -555,11 +569,10 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
 bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *piece,
                          struct base_error *err)
 {
-    const bool plain = cli_batch_is_plain(t->context->values);
-    t->reply.show = plain ? show : NULL;
+    t->reply.show = show;
     t->reply.user = &t->text;
     if (t->is_chat && !cli_chat_reply_take(&t->reply, piece, err)) return false;
-    if (!t->is_chat || !plain) base_buffer_add(&t->text, piece->text, piece->size);
+    if (!t->is_chat) base_buffer_add(&t->text, piece->text, piece->size);
     if (piece->id >= 0 && t->profile->values.logprobs >= 0) cli_logprobs_take(&t->logprobs, piece);
     return cli_buffer_check(&t->text, err) && cli_buffer_check(&t->logprobs.items, err);
 }
@@ -626,15 +639,28 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     }
     base_buffer_add_format(out, ",\"stop\":\"%s\",", generate_ending_name[o->ending]);
     base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_text ? strlen(o->stop_text) : 0);
-    base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"seed\":%llu",
+    base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"chat\":%s,\"seed\":%llu",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated,
-                           (unsigned long long)t->job.prompt.seed);
+                           t->is_chat ? "true" : "false", (unsigned long long)t->job.prompt.seed);
     if (t->profile->values.logprobs < 0) return true;
     base_buffer_add_text(out, ",\"logprobs\":[");
     base_buffer_add(out, t->logprobs.items.size ? t->logprobs.items.data : "",
                     t->logprobs.items.size);
     base_buffer_add_text(out, "]");
     return true;
+}
+
+/* Counts answers that are empty, and keeps the reason of the first one. */
+static void note_lack(const struct cli_batch_text *t, const struct generate_outcome *outcome)
+{
+    struct cli_batch_context *c = t->context;
+    const char *why = t->is_chat     ? cli_chat_reply_lack(&t->reply, outcome)
+                      : t->text.size ? NULL
+                                     : cli_outcome_lack(outcome, false);
+    if (!why) return;
+    if (c->n_empty++) return;
+    c->empty_line = t->number;
+    c->empty_why = why;
 }
 
 /* Appends the answer to a line in OpenAI's form. */
@@ -663,6 +689,7 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
     const bool plain = cli_batch_is_plain(t->context->values);
     if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
     *cut = !cli_outcome_check(outcome, &failed);
+    note_lack(t, outcome);
     if (t->openai && *cut) cli_openai_fail(t->number, t->openai, &failed, out);
     if (t->openai) return *cut || add_openai(t, outcome, out, err);
     if (plain)

@@ -26,6 +26,8 @@ struct cli_batch_context {
     struct cli_csv csv;                /* the table of --csv */
     struct cli_batch_profile *profile; /* the latest first */
     size_t n_profiles;
+    uint64_t n_empty, empty_line; /* number of empty answers, and the line of the first one, */
+    const char *empty_why;        /* with the reason */
 };
 
 /* Returns whether answers are plain text, as lines of input are with --each. */

@@ -117,7 +117,7 @@ static const struct command commands[] = {
     {"/clear", NULL, false, "forget the conversation but its system message", clear},
     {"/undo", NULL, false, "take back the last message and its answer", undo},
     {"/regen", NULL, false, "answer the last message again", regenerate},
-    {"/system", "TEXT", false, "set the system message; - removes it, nothing shows it",
+    {"/system", "TEXT", false, "set the system message; - removes it; without TEXT show it",
      set_system},
     {"/save", "FILE", true, "write the conversation as JSON, as --messages reads it", save},
     {"/load", "FILE", true, "go on with a conversation from a file", load},

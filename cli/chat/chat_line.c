@@ -29,6 +29,7 @@ struct cli_lines {
     bool interrupted;        /* Ctrl-C was typed while a line was edited */
     char bytes[16384];       /* plain lines: read and not used yet */
     size_t n_bytes, at_byte; /* number of bytes, and index of the next one */
+    bool waited;             /* for the first of them */
 };
 
 /* ---- Editing ---- */
@@ -260,6 +261,9 @@ static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *
     const size_t start = out->size;
     for (bool any = false;; any = true) {
         if (l->at_byte == l->n_bytes) {
+            if (!l->waited) cli_stdin_announce();
+            l->waited = true;
+            if (base_interrupted()) return CLI_LINE_INTERRUPTED;
             const ssize_t n = read(STDIN_FILENO, l->bytes, sizeof l->bytes);
             if (n < 0 && errno == EINTR && base_interrupted()) return CLI_LINE_INTERRUPTED;
             if (n < 0 && errno == EAGAIN) /* another process may have set O_NONBLOCK */

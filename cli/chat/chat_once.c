@@ -1,4 +1,4 @@
-/* cli/chat/chat_once.c: `run --chat`. See cli/chat/chat_once.h. */
+/* cli/chat/chat_once.c: answers of `run`. See cli/chat/chat_once.h. */
 #include "cli/chat/chat_once.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
@@ -35,17 +35,38 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
 
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
-    (void)user;
     (void)dim;
-    return cli_write(bytes, size, err);
+    base_buffer_add(user, bytes, size);
+    return cli_buffer_check(user, err);
 }
 
-bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
+bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model,
                          struct base_error *err)
 {
     c->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
-    c->reply.show = quiet ? NULL : show;
+    c->reply.show = show;
+    c->reply.user = &c->shown;
     return cli_chat_reply_open(&c->reply, &c->template, model, &c->prompt, err);
+}
+
+bool cli_chat_once_take(struct cli_chat_once *c, struct generate_piece *piece,
+                        struct base_error *err)
+{
+    base_buffer_clear(&c->shown);
+    if (!cli_chat_reply_take(&c->reply, piece, err)) return false;
+    piece->text = c->shown.size ? c->shown.data : "";
+    piece->size = c->shown.size;
+    return true;
+}
+
+bool cli_chat_once_end(struct cli_chat_once *c, struct generate_piece *piece,
+                       struct base_error *err)
+{
+    base_buffer_clear(&c->shown);
+    if (!cli_chat_reply_end(&c->reply, err)) return false;
+    *piece = (struct generate_piece){
+        .id = -1, .text = c->shown.size ? c->shown.data : "", .size = c->shown.size};
+    return true;
 }
 
 bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *out,
@@ -62,6 +83,7 @@ bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *o
 void cli_chat_once_close(struct cli_chat_once *c)
 {
     cli_chat_reply_close(&c->reply);
+    base_buffer_free(&c->shown);
     cli_chat_prompt_free(&c->prompt);
     cli_chat_template_close(&c->template);
     json_decref(c->messages);

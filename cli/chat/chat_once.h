@@ -1,4 +1,4 @@
-/* cli/chat/chat_once.h: `run --chat`: answers one question of a conversation.
+/* cli/chat/chat_once.h: `run` through the chat template: answers one question of a conversation.
  *
  * Contains the conversation of the options, its prompt, and its answer in parts; all completions
  * share the model, the loop and the results (cli/cmd/cmd_run.c). */
@@ -13,6 +13,7 @@ struct cli_chat_once {
     struct cli_chat_template template;
     struct cli_chat_prompt prompt;
     struct cli_chat_reply reply;
+    struct base_buffer shown; /* what is shown of the latest piece */
 };
 
 /* Reads --messages, --system and --tools, and decides whether there is a question to read. Call it
@@ -24,9 +25,14 @@ bool cli_chat_once_asks(const struct cli_values *values);
 /* Adds the question and renders the prompt; the model must have its file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err);
-/* Begins the answer, which is written to standard output unless `quiet`. */
-bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
+bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model,
                          struct base_error *err);
+/* Takes a piece of the answer and reduces its text to what is shown. */
+bool cli_chat_once_take(struct cli_chat_once *c, struct generate_piece *piece,
+                        struct base_error *err);
+/* Returns the last piece, without an id: what is shown after the answer's last token. */
+bool cli_chat_once_end(struct cli_chat_once *c, struct generate_piece *piece,
+                       struct base_error *err);
 /* Appends `,"message":{...}` for --json. */
 bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *out,
                             struct base_error *err);

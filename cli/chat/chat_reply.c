@@ -1,6 +1,7 @@
 /* cli/chat/chat_reply.c: splits an answer while it is generated. See cli/chat/chat_reply.h. */
 #include "cli/chat/chat_reply.h"
 #include "cli/chat/messages.h"
+#include "cli/generation.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -142,6 +143,20 @@ bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err)
     while (text_reply_next(r->parts, &part))
         if (!take_part(r, &part, err)) return false;
     return true;
+}
+
+static bool is_blank(const struct base_buffer *text)
+{
+    return text->size == 0 || strspn(text->data, " \t\r\n") == text->size;
+}
+
+const char *cli_chat_reply_lack(const struct cli_chat_reply *r,
+                                const struct generate_outcome *outcome)
+{
+    if (r->mode == CLI_REASONING_ONLY)
+        return is_blank(&r->reasoning) ? "the model wrote no reasoning" : NULL;
+    if (!is_blank(&r->content) || json_array_size(r->calls)) return NULL;
+    return cli_outcome_lack(outcome, !is_blank(&r->reasoning));
 }
 
 json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err)

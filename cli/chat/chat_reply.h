@@ -45,6 +45,11 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
                          struct base_error *err);
 bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err);
 
+/* Returns why the ended reply has nothing of what its user reads (the answer and calls; with
+ * --reasoning only the reasoning); NULL if it has, or may be empty. */
+const char *cli_chat_reply_lack(const struct cli_chat_reply *r,
+                                const struct generate_outcome *outcome);
+
 /* Returns the reply as a message for the conversation, a new reference: content, and
  * reasoning_content and tool_calls if there are any. */
 json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err);

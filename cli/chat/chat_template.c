@@ -64,6 +64,15 @@ static bool find_named(struct cli_chat_template *t, const struct cli_values *val
     return false;
 }
 
+bool cli_chat_template_exists(const struct cli_values *values, const struct cli_model *model,
+                              bool *exists, struct base_error *err)
+{
+    struct gguf_str text = {0};
+    if (!gguf_get_str(model->file, "tokenizer.chat_template", &text, err)) return false;
+    *exists = values->template || text.size > 0;
+    return true;
+}
+
 static bool find_source(struct cli_chat_template *t, const struct cli_values *values,
                         const struct cli_model *m, bool with_tools, struct base_error *err)
 {

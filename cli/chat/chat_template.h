@@ -27,6 +27,10 @@ struct cli_chat_prompt {
     struct text_ids ids;
 };
 
+/* Returns in *exists whether there is a template to answer through by default: the model's own one,
+ * or that of INFER_TEMPLATE. */
+bool cli_chat_template_exists(const struct cli_values *values, const struct cli_model *model,
+                              bool *exists, struct base_error *err);
 /* Opens the template; the model must have its file and tokenizer. `tools` may be NULL; the template
  * takes a reference. Fails with BASE_USAGE if there is no template, it has an error, or it does not
  * use the given tools or variables. The caller calls cli_chat_template_close, after a failure

@@ -274,6 +274,9 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     if (!generate(c, err) || !finish(c, err)) return false;
     if (c->values->verbose) note_turn(c);
     c->n_answers++;
+    const char *lack = cli_chat_reply_lack(&c->reply, &c->outcome);
+    if (lack && c->outcome.ending != GENERATE_END_CONTEXT)
+        cli_note("the answer is empty: %s", lack);
     if (!cli_outcome_check(&c->outcome, err)) return false;
     if (c->outcome.ending != GENERATE_END_CONTEXT) return true;
     if (strict)

@@ -391,6 +391,10 @@ static bool report(const struct batch *b, struct base_error *err)
                  (unsigned long long)b->n_generated,
                  seconds > 0 ? (double)b->n_generated / seconds : 0);
     if (b->values.verbose) cli_draft_note(&b->draft);
+    if (b->context.n_empty)
+        cli_note("empty answers: %llu of %llu; line %llu: %s",
+                 (unsigned long long)b->context.n_empty, (unsigned long long)b->n_answers,
+                 (unsigned long long)b->context.empty_line, b->context.empty_why);
     if (n_failed == 0) return true;
     return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s", (unsigned long long)n_failed,
                      (unsigned long long)(b->n_answers + b->output.n_held),

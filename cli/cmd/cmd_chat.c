@@ -79,11 +79,24 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
     return ok && (next != CLI_CHAT_ANSWER || answer(c, is_new, err));
 }
 
+/* Standard input has no lines for this session if -p has a message and the input is another's. */
+static bool has_lines(const struct cli_chat *c)
+{
+    return c->interactive || !c->values->prompt || cli_stdin_is_piped();
+}
+
 static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
+    const bool reads = has_lines(c);
     bool ok = true, leave = false, is_text;
-    while (ok && !leave) {
+    if (c->values->prompt) {
+        cli_input_add(c->values, c->values->prompt, &text);
+        base_buffer_add_text(&text, "");
+        ok = cli_buffer_check(&text, err) && take(c, &text, true, &leave, err);
+        base_buffer_clear(&text);
+    }
+    while (ok && !leave && reads) {
         const enum cli_line_result result = cli_lines_next(lines, &text, &is_text, err);
         if (result == CLI_LINE_READ && text.size)
             ok = take(c, &text, is_text, &leave, err);

@@ -135,12 +135,20 @@ static void add_options(struct base_buffer *out)
 static const char head[] =
     ".SH NAME\ninfer \\- run language models in GGUF files on the processor\n"
     ".SH SYNOPSIS\n.B infer\n[\\fICOMMAND\\fR] [\\fIoptions\\fR]\n.br\n"
-    ".B infer\n.B \\-p\n.I TEXT\n[\\fIoptions\\fR]\n"
+    ".B infer\n.I TEXT\n[\\fIoptions\\fR]\n"
     ".SH DESCRIPTION\n"
     "Runs language models in GGUF files on the processor of this machine.\n"
     "Standard output has only the result; standard error has one line when something failed.\n"
     "The same command writes the same bytes each time.\n"
-    "Without a command, infer is\n.BR \"infer run\" .\n";
+    "Without a command, infer is\n.BR \"infer run\" .\n"
+    ".SH EXAMPLES\n.nf\n"
+    "infer \"What is the capital of France?\"\n"
+    "git diff | infer \\-m model.gguf \\-p \"What does this change do?\" \\-\\-temp 0\n"
+    "infer \\-\\-raw \\-p \"The capital of France is\" \\-n 20\n"
+    "infer batch \\-\\-lines < questions.txt\n"
+    "infer chat \\-\\-system \"Be brief.\"\n"
+    "infer bench \\-m model.gguf \\-\\-format json\n"
+    ".fi\n";
 
 static const char tail[] =
     ".SH ENVIRONMENT\n"
@@ -151,15 +159,17 @@ static const char tail[] =
     "a wrong value is a usage error that names the variable. Flags are\n"
     ".BR on \" or \" off .\n"
     ".TP\n.B INFER_MODEL\nThe model that is used without\n.BR \\-m .\n"
-    ".TP\n.B XDG_DATA_HOME\nWhere the default model is (otherwise ~/.local/share).\n"
+    ".TP\n.B XDG_DATA_HOME\nWhere models are (otherwise ~/.local/share).\n"
+    ".TP\n.B XDG_CACHE_HOME\nWhere the prefix cache and hashes are (otherwise ~/.cache).\n"
+    ".TP\n.B XDG_STATE_HOME\nWhere the history of chats is (otherwise ~/.local/state).\n"
+    ".TP\n.B NO_COLOR\nIf it is not empty, there is no colour.\n"
+    ".TP\n.B HF_TOKEN\nThe token that\n.B infer pull\nsends to the hub.\n"
     ".SH FILES\n"
     ".TP\n.I $XDG_DATA_HOME/infer/models/\nThe default model, and the folder of\n"
     ".BR \"infer models\" .\n"
-    ".SH EXAMPLES\n.nf\n"
-    "infer \\-p \"The capital of France is\" \\-n 20\n"
-    "git diff | infer \\-m model.gguf \\-p \"Summary of this change: \" \\-\\-temp 0\n"
-    "infer bench \\-m model.gguf \\-\\-format json\n"
-    ".fi\n"
+    ".TP\n.I $XDG_CACHE_HOME/infer/prefix/\nEvaluated prompts, with\n.BR \"\\-\\-cache auto\" .\n"
+    ".TP\n.I $XDG_CACHE_HOME/infer/sha256/\nHashes of model files.\n"
+    ".TP\n.I $XDG_STATE_HOME/infer/history\nLines typed in\n.BR \"infer chat\" .\n"
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
     "lists options of llama.cpp, ollama and llm and their names here.\n";
 

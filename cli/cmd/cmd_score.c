@@ -462,7 +462,6 @@ static bool add_heat(const struct score *s, struct cli_heat *h, const struct tex
 static bool show_heat(struct score *s, const struct item *it, struct base_error *err)
 {
     struct cli_heat h;
-    struct base_buffer picture = BASE_BUFFER_INIT;
     const char *svg = s->values.svg;
     cli_heat_begin(&h, svg && strcmp(svg, "-") == 0);
     bool ok = true;
@@ -471,12 +470,7 @@ static bool show_heat(struct score *s, const struct item *it, struct base_error 
              add_heat(s, &h, &it->prompt, NULL, err) &&
              add_heat(s, &h, &it->ids[i], it->row[i].logprob, err);
     ok = ok && cli_heat_end(&h, err);
-    if (ok && svg) {
-        cli_heat_svg(&h, &picture);
-        ok = cli_buffer_check(&picture, err) &&
-             base_output_write(&s->svg, picture.data, picture.size, err);
-    }
-    base_buffer_free(&picture);
+    ok = ok && (!svg || cli_heat_svg(&h, &s->svg, err));
     cli_heat_free(&h);
     return ok;
 }

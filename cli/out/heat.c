@@ -224,6 +224,22 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
     return h->silent || ends_within(h->text.data, h->text.size) || show(h, err);
 }
 
+bool cli_heat_take(struct cli_heat *h, const struct cli_model *model, bool special,
+                   const struct generate_piece *piece, struct base_error *err)
+{
+    struct base_buffer bytes = BASE_BUFFER_INIT;
+    double logprob = NAN;
+    if (piece->id < 0) return true;
+    if (piece->logits)
+        sample_logprobs(model->engine->options.level, piece->logits,
+                        model_facts(model->model)->n_vocab, 0, NULL, piece->id, &logprob);
+    text_token_bytes(model->tokenizer, piece->id, special, &bytes);
+    const bool ok = cli_buffer_check(&bytes, err) &&
+                    cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob, err);
+    base_buffer_free(&bytes);
+    return ok;
+}
+
 static void add_summary(const struct cli_heat *h, struct base_buffer *out)
 {
     base_buffer_add_format(out, "%llu tokens", (unsigned long long)h->n);
@@ -347,9 +363,9 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
     base_buffer_free(&summary);
 }
 
-void cli_heat_svg(const struct cli_heat *h, struct base_buffer *out)
+bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err)
 {
-    struct base_buffer body = BASE_BUFFER_INIT;
+    struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
     struct place at = {0, 0};
     for (size_t i = 0; i < h->n_spans; i++) {
         const size_t start = i ? h->span[i - 1].end : 0;
@@ -358,9 +374,12 @@ void cli_heat_svg(const struct cli_heat *h, struct base_buffer *out)
     const int y = SVG_TOP + (int)(at.line + 1) * SVG_LINE + 24;
     add_svg_legend(h, y, &body);
     cli_svg_begin(2 * SVG_LEFT + SVG_COLUMNS * SVG_CELL, y + 36,
-                  "ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace", out);
-    base_buffer_add(out, body.data, body.size);
-    cli_svg_end(out);
-    out->failed |= body.failed;
+                  "ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace", &out);
+    base_buffer_add(&out, body.data, body.size);
+    cli_svg_end(&out);
+    out.failed |= body.failed;
+    const bool ok = cli_buffer_check(&out, err) && base_output_write(file, out.data, out.size, err);
     base_buffer_free(&body);
+    base_buffer_free(&out);
+    return ok;
 }

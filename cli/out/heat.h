@@ -12,6 +12,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/output.h"
+#include "cli/load.h"
+#include "generate/generate.h"
 
 enum cli_heat_form { CLI_HEAT_MARKS, CLI_HEAT_256, CLI_HEAT_RGB };
 
@@ -36,10 +39,14 @@ void cli_heat_begin(struct cli_heat *h, bool silent);
  * may be split among tokens; then it has the lowest of their probabilities. */
 bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double logprob,
                   struct base_error *err);
+/* Adds a generated token with the probability that its logits give it: the model's own, before
+ * samplers and constraints. */
+bool cli_heat_take(struct cli_heat *h, const struct cli_model *model, bool special,
+                   const struct generate_piece *piece, struct base_error *err);
 /* Writes the rest, and a legend. */
 bool cli_heat_end(struct cli_heat *h, struct base_error *err);
-/* Appends the picture of the whole text, with the probability of each token as its tooltip. */
-void cli_heat_svg(const struct cli_heat *h, struct base_buffer *out);
+/* Writes the picture of the whole text, with the probability of each token as its tooltip. */
+bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err);
 void cli_heat_free(struct cli_heat *h);
 
 #endif

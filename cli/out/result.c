@@ -91,10 +91,11 @@ static void add_outcome(const struct cli_result *r, const struct generate_outcom
         out,
         ",\"seed\":%llu,\"timings\":{\"load_ms\":%.3f,\"prompt_ms\":%.3f,\"generate_ms\":%.3f,"
         "\"choose_ms\":%.3f,\"prompt_per_second\":%.2f,\"tokens_per_second\":%.2f},\"cached_"
-        "tokens\":%llu,",
+        "tokens\":%llu,\"chat\":%s,",
         (unsigned long long)r->seed, r->load_seconds * 1e3, o->read_seconds * 1e3,
         o->generate_seconds * 1e3, o->choose_seconds * 1e3, rate(o->n_read, o->read_seconds),
-        rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached);
+        rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached,
+        r->values->chat ? "true" : "false");
 }
 
 /* Appends an array of items that were collected during generation. */

@@ -31,9 +31,9 @@ END
 batch
 status 0
 err ''
-printf '%s\n' '{"line":1,"id":"a","text":" Paris.","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":2,"seed":0}' \
-    '{"line":3,"id":[1,{"b":null}],"text":" Paris.","stop":"stop","stop_text":"\n","prompt_tokens":5,"tokens":3,"seed":0}' \
-    '{"line":4,"text":"The answer to this classic math problem is 4.","message":{"role":"assistant","content":"The answer to this classic math problem is 4."},"stop":"eos","stop_text":null,"prompt_tokens":37,"tokens":12,"seed":7}' \
+printf '%s\n' '{"line":1,"id":"a","text":" Paris.","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":2,"chat":false,"seed":0}' \
+    '{"line":3,"id":[1,{"b":null}],"text":" Paris.","stop":"stop","stop_text":"\n","prompt_tokens":5,"tokens":3,"chat":false,"seed":0}' \
+    '{"line":4,"text":"The answer to this classic math problem is 4.","message":{"role":"assistant","content":"The answer to this classic math problem is 4."},"stop":"eos","stop_text":null,"prompt_tokens":37,"tokens":12,"chat":true,"seed":7}' \
     >"$work/want_lines"
 cmp -s "$work/out" "$work/want_lines" || bad "not as expected: $(cat "$work/out")"
 cp "$work/out" "$work/first"
@@ -98,7 +98,7 @@ nonsense
 {"prompt":"x","max_tokens":3}
 {"prompt":"x","regex":"["}
 {"prompt":"x","regex":"a","choices":["a"]}
-{"prompt":"x","system":"You are a cat."}
+{"prompt":"x","raw":true,"system":"You are a cat."}
 {"messages":[]}
 {"messages":[{"content":"x"}]}
 {"prompt":"x","choices":["a,b"]}
@@ -116,7 +116,7 @@ nonsense
 {"prompt":"x","chat":true,"tools":"/etc/passwd"}
 {"prompt":"x","chat":true,"tools":[5]}
 {"prompt":"x","chat":true,"tools":{}}
-{"prompt":"x","tools":[]}
+{"prompt":"x","raw":true,"tools":[]}
 {"prompt":"The capital of France is","predict":2,"temp":0}
 END
 batch
@@ -138,7 +138,7 @@ head -n 10 "$work/out" >"$work/ten"
 cmp -s "$work/ten" "$work/errors" || bad "$(diff "$work/ten" "$work/errors")"
 out_like '"line":11,.*--regex: '
 out_like '"line":12,.*--regex: contradicts --choices'
-out_like '"line":13,.*--system: needs --chat'
+out_like '"line":13,.*--system: contradicts --raw'
 out_like '"line":14,.*messages: contains no message'
 out_like '"line":15,.*messages: message 1: it has no role'
 out_like '"line":16,.*--choices: is not a list of texts without commas'
@@ -156,7 +156,7 @@ out_like '"line":27,.*"--template-var: the chat template has no variable none"'
 out_like '"line":28,.*"--tools: line 1, column '
 out_like '"line":29,.*"--tools: it is not a list of tools, each an object"'
 out_like '"line":30,.*"--tools: is not a list of tools"'
-out_like '"line":31,.*"--tools: needs --chat"'
+out_like '"line":31,.*"--tools: contradicts --raw; give one of them"'
 out_like '"line":32,"text":" Paris."'
 
 begin a_line_names_no_file # input lines must not read files
@@ -507,7 +507,7 @@ cat >"$work/want_some" <<'END'
 {"line":4,"id":"batch_req_4","custom_id":"d","response":null,"error":{"code":"2","message":"n: is not 1: write a line for each answer"}}
 {"line":5,"id":"batch_req_5","custom_id":"e","response":null,"error":{"code":"2","message":"frobnicate: is not a member of a line: prompt, messages, id or an option of one text"}}
 {"line":7,"id":"batch_req_7","custom_id":"g","response":null,"error":{"code":"2","message":"body: has no messages"}}
-{"line":8,"text":" Rome.\n","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":3,"seed":0}
+{"line":8,"text":" Rome.\n","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":3,"chat":false,"seed":0}
 END
 cmp -s "$work/some" "$work/want_some" || bad "$(diff "$work/some" "$work/want_some")"
 sed -n 2p "$work/out" >"$work/some"
@@ -674,7 +674,7 @@ begin wrong_calls
 usage 'none: cannot read' batch -f "$work/none"
 usage '--prompt: is an option of `infer run`' batch --prompt x
 usage '--regex: contradicts --choices' batch --regex a --choices a
-usage '--system: needs --chat' batch --system x
+usage '--system: contradicts --raw' batch --system x --raw
 usage '--template: ' batch --chat --template "$work/none"
 
 finish

@@ -129,7 +129,7 @@ begin messages_imply_chat
 infer run --template "$work/all.jinja" --messages "$work/talk.json" --show-prompt
 status 0
 out_like '^system=Be brief.;user=one$'
-usage '--echo: contradicts --chat|--chat: contradicts --echo' run --messages "$work/talk.json" --echo
+usage '--messages: contradicts --echo' run --messages "$work/talk.json" --echo
 INFER_MESSAGES=$work/talk.json
 export INFER_MESSAGES
 infer run -p x --show-prompt # a variable alone enables nothing
@@ -225,8 +225,8 @@ status 0
 [ "$(tokens)" -le $((closing + 8)) ] && [ "$(tokens)" -gt "$closing" ] || bad "$(tokens) tokens, $closing without a thought"
 infer $think --reasoning-budget 5 -n 40 --ignore-eos --json # also without a constraint
 status 0
-out_like '"text":"[^"]*</think>'
-usage '--reasoning-budget: needs --chat' -p x --reasoning-budget 3
+out_like '"reasoning_content":"[^"]'
+usage '--reasoning-budget: contradicts --raw' -p x --reasoning-budget 3 --raw
 printf 'x\n' >"$work/in"
 input=$work/in
 infer chat --template "$work/open.jinja" --choices yes,no --reasoning-budget 5 --temp 2
@@ -235,9 +235,9 @@ out_like '^(yes|no)$'
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad "$(cat "$work/out")"
 input=
 
-begin options_without_chat_are_refused
-usage '--system: needs --chat' -p x --system y
-usage '--reasoning: needs --chat' -p x --reasoning hide
+begin options_of_chats_and_of_plain_texts_contradict
+usage '--system: contradicts --raw' -p x --system y --raw
+usage '--reasoning: contradicts --echo' -p x --reasoning hide --echo
 usage '--chat: contradicts --echo' run --chat --echo -p x
 usage '--no-special: contradicts --chat' run --chat --no-special -p x
 INFER_SYSTEM=nobody

@@ -60,6 +60,27 @@ assert text == 'a<b & "c" The capital of France is Paris, and that of Italy is R
 assert all(g.find(f"{name}title").text.endswith(" %") for g in groups[1:])
 PYTHON
 
+begin generated_text_has_the_same_tokens
+infer run --raw -p 'Once upon a time' -n 24 --seed 3
+cp "$work/out" "$work/text"
+infer run --raw -p 'Once upon a time' -n 24 --seed 3 --heat --svg "$work/heat.svg"
+status 0
+out_like '^24 tokens, perplexity [0-9.]+$'
+python3 - "$work/heat.svg" "$work/text" <<'PYTHON' >"$work/said" 2>&1 || bad "$(cat "$work/said")"
+import sys
+import xml.etree.ElementTree as tree
+name = "{http://www.w3.org/2000/svg}"
+groups = [g for g in tree.parse(sys.argv[1]).getroot().findall(f"{name}g") if not g.get("font-family")]
+text = "".join(t.text or "" for g in groups for t in g.findall(f"{name}text"))
+want = open(sys.argv[2], encoding="utf-8").read()
+assert text == want.replace("\n", ""), (text, want)
+PYTHON
+infer run --chat -p 'What is the capital of France?' -n 20 --temp 0 --heat
+status 0
+out_like 'Paris'
+infer run --raw -p 'Once upon a time' -n 4 --heat --svg -
+[ "$(head -c 4 "$work/out")" = '<svg' ] || bad 'not only the picture'
+
 begin usage_of_heat
 usage '--json: contradicts --heat' score --heat -p x --json
 usage '--svg: needs --heat' score -p x --continuation y --svg "$work/x.svg"

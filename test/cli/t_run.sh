@@ -145,7 +145,7 @@ infer -p "$france" -n 8 --temp 0 --json -s 7
 status 0
 err ''
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
-out_like '^\{"model":"[^"]*","prompt_tokens":5,"tokens":8,"text":" Paris\.\\n\\nThe answer is:","stop":"limit","stop_text":null,"seed":7,"timings":\{"load_ms":[0-9.]+,"prompt_ms":[0-9.]+,"generate_ms":[0-9.]+,"choose_ms":[0-9.]+,"prompt_per_second":[0-9.]+,"tokens_per_second":[0-9.]+\},"cached_tokens":0,"model_path":".*","model_sha256":(null|"[0-9a-f]{64}"),"version":"0.1.0","ids":\[[0-9,]+\]\}$'
+out_like '^\{"model":"[^"]*","prompt_tokens":5,"tokens":8,"text":" Paris\.\\n\\nThe answer is:","stop":"limit","stop_text":null,"seed":7,"timings":\{"load_ms":[0-9.]+,"prompt_ms":[0-9.]+,"generate_ms":[0-9.]+,"choose_ms":[0-9.]+,"prompt_per_second":[0-9.]+,"tokens_per_second":[0-9.]+\},"cached_tokens":0,"chat":false,"model_path":".*","model_sha256":(null|"[0-9a-f]{64}"),"version":"0.1.0","ids":\[[0-9,]+\]\}$'
 infer -p "$france" -n 20 --temp 0 --json --stop ris
 out_like '"text":" Pa","stop":"stop","stop_text":"ris"'
 

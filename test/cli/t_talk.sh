@@ -116,7 +116,7 @@ begin lines_of_a_pipe_are_no_commands # piped text must not write files
 for text in "/save $work/kept" '/exit' '//x' 'exit'; do
     printf '%s\n%s\n' "$text" two >"$work/lines"
     input=$work/lines
-    infer chat -n 1 --json
+    infer chat -n 3 --json
     status 0
     err ''
     [ "$(wc -l <"$work/out")" -eq 2 ] || bad "$text: $(wc -l <"$work/out") answers"
@@ -211,7 +211,7 @@ time.sleep(0.2)
 os.close(w)
 sys.exit(child.wait())
 ' >"$work/nonblock.py"
-    python3 "$work/nonblock.py" "$INFER" chat -n 1 --json >"$work/out" 2>"$work/err"
+    python3 "$work/nonblock.py" "$INFER" chat -n 3 --json >"$work/out" 2>"$work/err"
     code=$? last='chat, O_NONBLOCK'
     status 0
     err ''

@@ -85,21 +85,20 @@ unset INFER_TOP_K
 
 begin unknown_option_suggests
 usage '--tmep: unknown option; did you mean --temp\?' --tmep 0
-usage '--top_k: unknown option; did you mean --top-k\?' run --top_k=3
 usage '--qqqqqqqq: unknown option; see infer run --help' --qqqqqqqq
 
 begin no_option_is_a_silent_no_op
-usage '-no-cnv: unknown option' -no-cnv -p x
-usage '--log-disable: unknown option' --log-disable -p x
 usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --temp 0 -p x
 usage '--special: goes with --decode' tokenize --special -p x
 usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin spellings_of_other_programs_are_named # each with its name here, or why it does not exist
-usage '^infer: -ngl: unknown option; not needed: everything runs on the processor$' -ngl 99 -p x
-usage '^infer: --reverse-prompt: unknown option; here it is --stop TEXT' --reverse-prompt=x -p x
-usage '^infer: -r: unknown option; here it is --stop TEXT' -r x -p x # although bench has an -r
+usage '^infer: -hf: unknown option; here it is infer pull USER/REPO' -hf u/r -p x
+usage '^infer: --lora: unknown option; not here: the weights' --lora=x -p x
+usage '^infer: -r: unknown option; here it is --stop TEXT' tokenize -r x # which has no --stop
+usage '^infer: llama-cli: unknown command; here it is infer -p TEXT' llama-cli -p x
+usage '^infer: gguf-split: unknown command; here it is infer split' gguf-split x
 usage '^infer: push: unknown command; not here: ' push llama3
 usage '^infer: list: unknown command; here it is infer models$' list
 infer help coming-from --format md
@@ -110,15 +109,81 @@ grep '^| `' "$work/out" | sed 's/ | .*//; s/[|`]//g' | tr -s ' ' '\n' | grep . >
 [ "$(wc -l <"$work/words")" -ge 150 ] || bad "$(wc -l <"$work/words") words only"
 sort "$work/words" | uniq -d | grep . && bad 'a word stands twice in the table'
 while read -r word; do
-    case $word in -*) usage "^infer: $word: unknown option; (here it is|not needed:|not here:) " run "$word" ;;
+    case $word in
+    -*) # refused with a hint, passed over with or without a value, or understood
+        infer run -m "$work/none" "$word" 1
+        grep -q 'see infer run --help' "$work/err" && bad "$word: $(cat "$work/err")"
+        infer run "$word"
+        grep -Eq '^infer: [^ ]*: (unknown option; (here it is|not here:)|needs a value)|none.gguf|no model' "$work/err" ||
+            [ "$code" -eq 3 ] || bad "$word: $code, $(cat "$work/err")" ;;
     *) usage "^infer: $word: unknown command; (here it is|not here:) " "$word" ;; esac
 done <"$work/words"
+
+begin all_unknown_options_are_named_at_once
+usage '^infer: -qq: unknown option; see infer run --help; --none: unknown option; see infer run --help$' -qq --none 3 -p x
+usage '^infer: unknown options: -hf, -qq, --one, --two, --three, --four, --five, --six, --seven; see infer run --help' \
+    -hf x -qq --one --two --three --four --five --six --seven
+
+begin options_that_change_nothing_are_passed_over
+none="-m $work/none.gguf"
+for words in '-ngl 99' '-fa' '-fa on' '--flash-attn=auto' '--no-mmap' '--mlock' '-t 2 -tb 2' '-ub 512' '--jinja' '-st' \
+    '-no-cnv' '-cnv' '--log-disable' '--numa distribute' '-lv 1' '--color auto' '--poll 50' '-ngl auto --no-warmup'; do
+    infer $none $words -p x
+    status 3
+    err_line 'none.gguf: '
+done
+infer $none -ngl 99 -fa off --n_predict 3 -p x -v
+status 3
+err_like '^infer: options: --model .*, --prompt x, --raw \(INFER_RAW\), --predict 3, --verbose$'
+err_like '^infer: -ngl: not needed: everything runs on the processor$'
+err_like '^infer: -fa: not needed: attention has one form$'
+usage '--raw: contradicts --chat|--chat: contradicts --raw' -cnv -no-cnv -p x
+usage '--predict: .x. is not a whole number' -p x --max-tokens x
+
+begin a_value_may_be_attached_to_a_short_option
+infer $none -n3 -t2 -s-1 -pHi -v
+status 3
+err_like '^infer: options: --model .*, --prompt Hi, --raw \(INFER_RAW\), --predict 3, --seed -1, --threads 2, --verbose$'
+infer bench $none -p128,512 -n0 -r1
+status 3
+usage '^infer: -n3x: unknown option' -n3x
+usage '^infer: -modle: unknown option; did you mean --model' -modle x
+infer "-m$work/none.gguf" -p x
+status 3
+
+begin a_text_may_stand_alone
+for words in 'Hello_there' 'run Hello' 'tokenize Hello' 'chat Hello' 'logits Hello'; do
+    infer $words $none
+    status 3
+done
+infer "What is this?" $none
+status 3
+: >"$work/file"
+for command in '' run chat tokenize; do
+    usage 'file: is a file: -f reads a text from it, -m takes it as the model' $command "$work/file"
+done
+usage '--file: given twice|unexpected argument' batch -f "$work/file" "$work/file"
+infer bench "$work/none.gguf"
+status 3
+
+begin unknown_variables_are_a_remark
+INFER_TMEP=0 INFER_TEST_X=1 INFER_FOO=2
+export INFER_TMEP INFER_TEST_X INFER_FOO
+infer models "$work"
+status 0
+err 'infer: no variable of infer, ignored: INFER_FOO, INFER_TMEP (INFER_TEMP?)\n'
+infer version
+unset INFER_TMEP INFER_TEST_X INFER_FOO
+INFER_TEMP=0
+export INFER_TEMP
+infer $none -p x -v
+err_like '^infer: options: .*--temp 0 \(INFER_TEMP\)'
+unset INFER_TEMP
 
 begin short_names_are_not_guessed # each is similar to another
 for word in -xy -ct --xyz -q; do
     usage "^infer: $word: unknown option; see infer run --help$" $word
 done
-usage '^infer: rn: unknown command \(a text is given with -p\)' rn
 
 begin constraints_are_compiled_before_the_model_is_loaded
 usage "line 1, column 10: rule 'b' is not defined" -m "$work/none" -p x --grammar 'root ::= b'
@@ -132,12 +197,11 @@ status 3
 
 begin unknown_command_suggests
 usage 'tokenise: unknown command; did you mean tokenize\?' tokenise
-usage 'hello: unknown command \(a text is given with -p\)' hello
 usage 'nothing: unknown command' help nothing
 usage 'tokenize: unexpected argument; a command comes first' -m x tokenize
-usage 'world: unexpected argument; a text is given with -p' -p hello world
-usage 'world: unexpected argument; a file is given with -f' perplexity world
-usage 'world: unexpected argument; a model is given with -m' bench world
+usage 'world: unexpected argument; a text of several words needs quotes' -p hello world
+usage 'world: unexpected argument; a text of several words needs quotes' hello world
+usage 'two: unexpected argument; too many' perplexity one two
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
 usage 'quantize: missing argument. Usage: infer quantize IN.gguf \[OUT.gguf\] TYPE' quantize a b
 
@@ -244,7 +308,7 @@ export INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
 infer -p x -m "$work/none.gguf"
 status 3
 unset INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
-usage '--system: needs --chat' -p x --system y
+usage '--system: contradicts --raw' -p x --system y --raw
 usage '--logprobs: needs --json or --jsonl' -p x --logprobs 2
 
 begin double_dash_ends_options
