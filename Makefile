@@ -178,13 +178,14 @@ compdb:
 
 DATA = $(DESTDIR)$(PREFIX)/share
 install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer/docs $(DATA)/man/man1 \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer/docs/tour $(DATA)/man/man1 \
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
 	install -m 755 scripts/fetch-model $(DESTDIR)$(PREFIX)/bin/infer-fetch-model
 	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
-	install -m 644 docs/* $(DATA)/doc/infer/docs
+	install -m 644 docs/*.* $(DATA)/doc/infer/docs
+	install -m 644 docs/tour/* $(DATA)/doc/infer/docs/tour
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
 	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
 	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer

@@ -17,7 +17,7 @@
 enum {
     FIRST_MS = 1000,
     EACH_MS = 500,
-    BAR_MIN = 10, /* cells */
+    BAR_MIN = 8, /* cells */
     BAR_MAX = 24,
     PART_SIZE = 128,
     WIDTH = 80, /* if the terminal does not report its width */

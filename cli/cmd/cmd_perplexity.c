@@ -84,7 +84,7 @@ static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *
         !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;
     for (uint32_t r = 0; r < p->rows; r++) generate_judge_add(&p->judge, &p->score[r]);
-    cli_progress_note("perplexity %.4f", generate_judge_perplexity(&p->judge).value);
+    cli_progress_note("perplexity %.1f", generate_judge_perplexity(&p->judge).value);
     if (p->values->verbose)
         cli_note("chunk %llu of %llu: perplexity so far %.4f", (unsigned long long)index + 1,
                  (unsigned long long)p->n_chunks, generate_judge_perplexity(&p->judge).value);

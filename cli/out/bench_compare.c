@@ -249,26 +249,29 @@ bool cli_bench_compare(const struct cli_bench_saved *saved, struct cli_bench_tab
     return ok;
 }
 
+/* Appends what differs between the file and the table, a line each. */
 static void add_changes(const struct cli_bench_saved *saved, const struct cli_bench_table *t,
                         struct base_buffer *out)
 {
     const json_t *first = json_array_get(saved->rows, 0);
     const char *version = json_string_value(json_object_get(first, "version"));
+    base_buffer_add_format(out, "\nratio to the file (version %s)\n",
+                           version ? version : "unknown");
     for (int f = 0; f < CLI_BENCH_TEST; f++) {
         if (!saved->changed[f]) continue;
-        base_buffer_add_format(out, ", %s ", cli_bench_field_name[f]);
+        base_buffer_add_format(out, "%s: ", cli_bench_field_name[f]);
         add_saved_field(first, (enum cli_bench_field)f, out);
         base_buffer_add_text(out, " -> ");
         cli_bench_add_field(&t->row[0], (enum cli_bench_field)f, out);
+        base_buffer_add_text(out, "\n");
     }
-    if (version) base_buffer_add_format(out, ", version %s there", version);
 }
 
 static void add_ratio(const struct cli_bench_table *t, const struct cli_bench_row *r,
                       struct base_buffer *out)
 {
     const struct cli_bench_ratio *x = &r->ratio;
-    const char *verdict = !x->known     ? "not in the file"
+    const char *verdict = !x->known     ? "not there"
                           : x->low > 1  ? "faster"
                           : x->high < 1 ? "slower"
                                         : "within noise";
@@ -276,28 +279,25 @@ static void add_ratio(const struct cli_bench_table *t, const struct cli_bench_ro
     base_buffer_add_format(out, "| %-8s | %6u | %5u | %3u | ", r->is_prompt ? "prompt" : "generate",
                            r->n_tokens, r->depth, r->n_seq);
     if (x->known)
-        base_buffer_add_format(out, "%8.2f | %5.3f | %5.3f-%5.3f |", x->before, x->ratio, x->low,
+        base_buffer_add_format(out, "%7.1f | %5.3f | %4.2f-%4.2f |", x->before, x->ratio, x->low,
                                x->high);
     else
-        base_buffer_add_text(out, "       - |     - |           - |");
+        base_buffer_add_text(out, "      - |     - |         - |");
     base_buffer_add_format(out, " %-12s |\n", verdict);
 }
 
 void cli_bench_add_ratios(const struct cli_bench_saved *saved, const struct cli_bench_table *t,
                           struct base_buffer *out)
 {
-    base_buffer_add_text(out, "\nratio to the file");
     add_changes(saved, t, out);
-    base_buffer_add_text(out, "; interval: 95 % by the scatter within both runs, and the\n"
-                              "drift of the machine's limit between them:\n\n");
+    base_buffer_add_text(
+        out, "95 % interval: scatter within both runs, drift of the machine's limit between\n\n");
     cli_bench_add_columns(t, NULL, ' ', out);
     base_buffer_add_text(
-        out,
-        "| test     | tokens | depth | seq |   before | ratio |    interval |              |\n");
+        out, "| test     | tokens | depth | seq |  before | ratio |  interval |              |\n");
     cli_bench_add_columns(t, NULL, '-', out);
     base_buffer_add_text(
-        out,
-        "|----------|-------:|------:|----:|---------:|------:|------------:|--------------|\n");
+        out, "|----------|-------:|------:|----:|--------:|------:|----------:|--------------|\n");
     for (size_t i = 0; i < t->n; i++) add_ratio(t, &t->row[i], out);
     for (size_t i = t->n; i-- > 0;) {
         const struct cli_bench_row *r = &t->row[i];

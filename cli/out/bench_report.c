@@ -146,11 +146,12 @@ static void add_markdown_head(const struct cli_bench_table *t, struct base_buffe
         base_buffer_add_format(out, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
     if (!cli_bench_varies(t, CLI_BENCH_BATCH))
         base_buffer_add_format(out, ", batch %lld", (long long)s->batch_size);
+    base_buffer_add_text(out, "\n");
     if (!cli_bench_varies(t, CLI_BENCH_TYPE_K) && strcasecmp(s->type_k, "f16") != 0)
-        base_buffer_add_format(out, ", keys %s", s->type_k);
+        base_buffer_add_format(out, "keys %s, ", s->type_k);
     if (!cli_bench_varies(t, CLI_BENCH_TYPE_V) && strcasecmp(s->type_v, "f16") != 0)
-        base_buffer_add_format(out, ", values %s", s->type_v);
-    base_buffer_add_text(out, "\nread, int8: shares of the machine's limits\n\n");
+        base_buffer_add_format(out, "values %s, ", s->type_v);
+    base_buffer_add_text(out, "read, int8: shares of the machine's limits\n\n");
     cli_bench_add_columns(t, NULL, ' ', out);
     base_buffer_add_text(
         out, "| test     | tokens | depth | seq | tokens/s |  lowest-highest |  read |  int8 |\n");

@@ -275,8 +275,8 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err)
 {
     if (h->silent) return true;
     if (!show(h, err)) return false;
-    if (h->form == CLI_HEAT_MARKS ? h->line.size > 0 && !end_line(h, err)
-                                  : !cli_write("\n", 1, err))
+    const bool in_line = h->text.size > 0 && h->text.data[h->text.size - 1] != '\n';
+    if (in_line && !(h->form == CLI_HEAT_MARKS ? end_line(h, err) : cli_write("\n", 1, err)))
         return false;
     return write_legend(h, err);
 }
@@ -349,7 +349,7 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
                            "<text x=\"%d\" y=\"%d\">probability of each token:</text>\n",
                            SVG_LEFT, y);
     for (int i = 0; i < LEVELS; i++) {
-        const int x = SVG_LEFT + 158 + i * 88;
+        const int x = SVG_LEFT + 164 + i * 87;
         base_buffer_add_format(out,
                                "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"14\" fill=\"%s\" "
                                "stroke=\"#8c959f\"/><text x=\"%d\" y=\"%d\">%s%s</text>\n",

@@ -79,8 +79,8 @@ begin ratios_to_earlier_results
 as 0.001
 bench --compare "$work/old.json"
 status 0
-out_like '^\| prompt   \|      4 \|     0 \|   1 \|     0.00 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
-out_like '^\| generate \|      2 \|     0 \|   1 \|        - \|     - \|           - \| not in the file \|$'
+out_like '^\| prompt   \|      4 \|     0 \|   1 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
+out_like '^\| generate \|      2 \|     0 \|   1 \|       - \|     - \|         - \| not there    \|$'
 as 1e12
 bench --compare "$work/old.json"
 out_like '\| slower       \|$'
@@ -99,9 +99,9 @@ for r in json.load(open(sys.argv[1]))["results"]:
 done
 bench --compare "$work/old.csv" -t 2 # one value on each side is what was changed
 status 0
-out_like 'threads 1 -> 2'
+out_like '^threads: 1 -> 2$'
 infer bench -m "$work/b.gguf" -p 4 -n 2 -r 2 -t 1 --compare "$work/old.csv"
-out_like 'file a.gguf -> b.gguf'
+out_like '^file: a.gguf -> b.gguf$'
 usage 'old.csv: has none of these tests' bench -p 5 -n 0 --compare "$work/old.csv"
 usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.md
 usage 'no/such: cannot read' bench --compare "$work/no/such"
@@ -111,7 +111,7 @@ cp "$work/a.gguf" "$work/a,\"b\".gguf"
 infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --format csv
 cp "$work/out" "$work/old.csv"
 infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
-[ "$(grep -c 'not in the file' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
+[ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
 
 begin charts_over_what_varies
 infer bench -p 4 -n 2 -d 0,8,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"

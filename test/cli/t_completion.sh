@@ -78,7 +78,7 @@ if command -v zsh >/dev/null; then
     out_like '^--template=\[.*\]:FILE\|NAME:_infer_value_template$'
     out_like '^files:file:_files$'
     out_like '^names:name:\(alpaca .*chatml .*zephyr\)$'
-    out_like '^3:argument:\(F32 F16 .*\)$'
+    out_like '^3:argument:\((COPY )?F32 F16 .*\)$'
 else
     echo 'skip zsh completion: no zsh'
 fi

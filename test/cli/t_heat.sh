@@ -45,7 +45,7 @@ python3 -c 'import sys
 lines = open(sys.argv[1], encoding="utf-8").read().split("\n")
 assert max(map(len, lines)) <= 83 and sum("word" in line for line in lines) > 7' "$work/out" || bad "$(cat "$work/out")"
 
-begin pictures
+begin pictures_have_every_token
 infer score --heat -p "a<b & \"c\" $text" --svg "$work/heat.svg"
 status 0
 infer score --heat -p "a<b & \"c\" $text" --svg -
