@@ -109,7 +109,7 @@ LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=
 LDFLAGS_test_json_load  = -Wl,--wrap=malloc
 # Counts the allocations of a run.
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
-LDFLAGS_test_graph      = $(WRAP_MALLOC)
+LDFLAGS_test_graph      = $(WRAP_MALLOC) -Wl,--wrap=engine_cpu_op_of
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 

@@ -26,8 +26,13 @@ struct engine_backend {
     const char *name;
     /* Allocates `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
     bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
-    void (*buffer_free)(struct engine_buffer *buffer);  /* the buffer may be empty */
-    bool (*supports)(const struct engine_tensor *node); /* whether it can run the node's op */
+    void (*buffer_free)(struct engine_buffer *buffer); /* the buffer may be empty */
+    /* The device's row of the node's op, which it keeps in a step; NULL: it cannot run the op. */
+    const void *(*row)(const struct engine_tensor *node);
+    /* Sets the scratch bytes of a plan whose nodes have shapes. */
+    bool (*measure)(struct engine_plan *plan, const struct engine *engine, struct base_error *err);
+    /* Prepares a plan whose tensors have addresses. */
+    void (*prepare)(struct engine_plan *plan);
     /* Runs all steps; no allocation. BASE_INTERRUPTED when base/interrupt.h's flag is set. */
     bool (*run)(const struct engine_plan *plan, const struct engine *engine,
                 struct base_error *err);

@@ -5,8 +5,9 @@
 #include "base/interrupt.h"
 #include "base/size.h"
 #include "engine/backend.h"
+#include "engine/cpu_op.h"
+#include "engine/cpu_plan.h"
 #include "engine/engine.h"
-#include "engine/op.h"
 #include "engine/plan.h"
 #include "engine/profile.h"
 #include <limits.h>
@@ -41,11 +42,6 @@ static void cpu_buffer_free(struct engine_buffer *buffer)
     *buffer = (struct engine_buffer){0};
 }
 
-static bool cpu_supports(const struct engine_tensor *node)
-{
-    return node->op->run != NULL;
-}
-
 struct cpu_run {
     const struct engine_plan *plan;
     const struct engine *engine;
@@ -70,10 +66,14 @@ static void cpu_job(const struct engine_worker *worker, void *data)
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
-        if (profile) engine_profile_step(profile, run->engine, step->node, step->barrier);
+        const struct engine_cpu_op *row = step->row;
+        if (profile) {
+            const char *route = row->route ? row->route(run->engine, step->node) : NULL;
+            engine_profile_step(profile, step->node, route, step->barrier);
+        }
         if (step->alone && worker->ith != 0) continue;
         task.worker = step->alone ? &lone : worker;
-        step->node->op->run(&task, step->node);
+        row->run(&task, step->node);
     }
 }
 
@@ -90,6 +90,8 @@ const struct engine_backend engine_backend_cpu = {
     .name = "cpu",
     .buffer_new = cpu_buffer_new,
     .buffer_free = cpu_buffer_free,
-    .supports = cpu_supports,
+    .row = engine_cpu_row,
+    .measure = engine_cpu_measure,
+    .prepare = engine_cpu_prepare,
     .run = cpu_run,
 };

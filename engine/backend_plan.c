@@ -3,7 +3,7 @@
  * computed on any machine. */
 #include "base/size.h"
 #include "engine/backend.h"
-#include "engine/op.h"
+#include "engine/cpu_plan.h"
 #include "engine/tensor.h"
 #include <sys/mman.h>
 
@@ -29,11 +29,6 @@ static void plan_buffer_free(struct engine_buffer *buffer)
     *buffer = (struct engine_buffer){0};
 }
 
-static bool plan_supports(const struct engine_tensor *node)
-{
-    return node->op->run != NULL;
-}
-
 static bool plan_run(const struct engine_plan *plan, const struct engine *engine,
                      struct base_error *err)
 {
@@ -46,6 +41,8 @@ const struct engine_backend engine_backend_plan = {
     .name = "plan",
     .buffer_new = plan_buffer_new,
     .buffer_free = plan_buffer_free,
-    .supports = plan_supports,
+    .row = engine_cpu_row,
+    .measure = engine_cpu_measure,
+    .prepare = engine_cpu_prepare,
     .run = plan_run,
 };

@@ -170,24 +170,6 @@ struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_te
                                         struct engine_tensor *weights);
 
 /* ---- Positions and attention ---- */
-enum engine_rope_kind {
-    ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
-    ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
-    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
-    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows cyclically until a row's
-                               section is exhausted, then the fourth (Qwen3-VL) */
-};
-struct engine_rope {
-    enum engine_rope_kind kind;
-    int n_rot; /* leading elements of each head that are rotated */
-    float freq_base;
-    float freq_scale;           /* 1 / linear scaling factor */
-    int n_ctx_orig;             /* YaRN: the original training context */
-    float ext_factor;           /* YaRN: 0 is off */
-    float attn_factor;          /* YaRN: magnitude; 1 */
-    float beta_fast, beta_slow; /* YaRN: 32, 1 */
-    int section[4];             /* MULTI, INTERLEAVED */
-};
 /* Rotates x[T][H][D] (rows may be strided) by positions I32 [T]. Kinds with sections have positions
  * [4][T], or [T] for text, which means three equal rows and a fourth of zeros. factors: F32
  * [n_rot/2] (divisors per frequency: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are
@@ -208,7 +190,6 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
  * keys of consecutive positions, from a multiple of ENGINE_KV_Q16_ALIGN on, have consecutive slots
  * from such a multiple on; otherwise it gathers rows. */
 /* clang-format on */
-enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
 /* Bytes of a group of ENGINE_KV_Q16_GROUP rows of `size` elements. */
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
@@ -219,12 +200,6 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
                                         struct engine_tensor *cache, struct engine_tensor *x,
                                         struct engine_tensor *slots, enum quant_id as);
 
-struct engine_attention {
-    float scale;     /* of q . k */
-    float softcap;   /* 0: off; otherwise cap * tanh(s / cap) */
-    int dv;          /* elements of a value in an int16-quantized cache */
-    float max_alibi; /* 0: off; otherwise the exponent of ALiBi's largest slope */
-};
 /* clang-format off */
 /* Attention of T tokens over cached keys and values. Instead of a mask, each token has a range of
  * positions.

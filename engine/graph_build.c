@@ -68,13 +68,12 @@ static bool source_ok(struct engine_graph *g, const struct engine_op *op,
 
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
-                                        const union engine_param *param, int n_param)
+                                        const union engine_params *params)
 {
     struct engine_tensor *dst = tensor_begin(g);
     if (!dst) return NULL;
-    if (n_src > ENGINE_MAX_SRC || n_param > ENGINE_MAX_PARAMS)
-        return engine_graph_fail(g, "%s: %d sources and %d parameters are too many", op->name,
-                                 n_src, n_param);
+    if (n_src > ENGINE_MAX_SRC)
+        return engine_graph_fail(g, "%s: %d sources are too many", op->name, n_src);
     dst->op = op;
     snprintf(dst->name, sizeof dst->name, "%s-%d", op->name, g->n_tensors);
     for (int i = 0; i < n_src; i++) {
@@ -83,7 +82,7 @@ struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct eng
         if (src[i] && !source_ok(g, op, src[i])) return NULL;
         dst->src[i] = src[i];
     }
-    for (int i = 0; i < n_param; i++) dst->param[i] = param[i];
+    if (params) dst->params = *params;
     if (!op->shape(dst, &g->err)) {
         engine_graph_fail(g, "%s: shapes do not fit", op->name); /* if the rule gave no message */
         return NULL;
@@ -209,4 +208,14 @@ struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, .
     vsnprintf(t->name, sizeof t->name, format, args);
     va_end(args);
     return t;
+}
+
+bool engine_type_computes(const struct engine_tensor *t)
+{
+    return t->type->act != NULL;
+}
+
+bool engine_type_stores(const struct engine_tensor *t)
+{
+    return engine_type_computes(t) && t->type->encode != NULL;
 }

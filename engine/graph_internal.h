@@ -7,8 +7,8 @@
  *                                        float scale, float bias)
  *     {
  *         struct engine_tensor *src[] = {a};
- *         union engine_param param[] = {{.f = scale}, {.f = bias}};
- *         return engine_graph_node(g, &engine_op_scale, src, 1, param, 2);
+ *         union engine_params params = {.scale = {scale, bias}};
+ *         return engine_graph_node(g, &engine_op_scale, src, 1, &params);
  *     }
  */
 #ifndef ENGINE_GRAPH_INTERNAL_H
@@ -21,14 +21,15 @@
 
 /* ---- For builders and shape rules ---- */
 
-/* Appends the node op(src...). The first op->n_src sources are required, later ones may be NULL.
- * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
- * dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when the graph has
- * an error or this call records one: a missing source, a shape that does not fit, too many tensors.
+/* Appends the node op(src...) with params (NULL: none). The first op->n_src sources are required,
+ * later ones may be NULL. Calls the op's shape rule, then gives dst contiguous strides, unless the
+ * rule has set dst->view_of (the result is in a source's memory: see engine_dst_over). NULL when
+ * the graph has an error or this call records one: a missing source, a shape that does not fit, too
+ * many tensors.
  */
 struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *const *src, int n_src,
-                                        const union engine_param *param, int n_param);
+                                        const union engine_params *params);
 
 /* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions, `offset` bytes after
  * the start of a. Fails if the view exceeds the memory of `a`. */
@@ -54,6 +55,11 @@ void engine_dst_like(struct engine_tensor *dst, enum quant_id type,
 /* For shape rules of ops that write into a source: dst is all of `target`, in its memory. */
 void engine_dst_over(struct engine_tensor *dst, struct engine_tensor *target);
 
+/* True if t's type can be decoded to floats. */
+bool engine_type_computes(const struct engine_tensor *t);
+/* True if floats can also be encoded to t's type. */
+bool engine_type_stores(const struct engine_tensor *t);
+
 /* ---- Tensors ---- */
 
 enum { ENGINE_SHAPE_SIZE = 96 };
@@ -72,6 +78,18 @@ static inline bool engine_tensor_is(const struct engine_tensor *t, enum quant_id
 static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 {
     return t->view_of ? t->view_of : t;
+}
+
+/* The tensor that a run of t writes in addition to its result, or NULL. */
+static inline struct engine_tensor *engine_updated(const struct engine_tensor *t)
+{
+    return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
+}
+
+/* The number of KV slots of a cache of either kind (engine/graph.h). */
+static inline int64_t engine_kv_slots(const struct engine_tensor *cache)
+{
+    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_KV_Q16_GROUP : cache->ne[2];
 }
 
 /* ---- The graph itself: graph.c, graph_build.c, plan.c, simplify.c ---- */

@@ -1,13 +1,13 @@
-/* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is defined with its code in op/,
- * matmul/ or attention/; test/test_op_table.c has a case for each. */
+/* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is in engine/graph/; its code on the
+ * CPU in op/, matmul/ or attention/; test/test_op_table.c has a case for each. */
 #ifndef ENGINE_OPS_H
 #define ENGINE_OPS_H
 
 #include "engine/op.h"
 
 /* clang-format off */
-#define ENGINE_OPS(OP)                                                                             \
-    OP(view) OP(reshape) OP(permute)                                                               \
+#define ENGINE_VIEW_OPS(OP) OP(view) OP(reshape) OP(permute)
+#define ENGINE_RUN_OPS(OP)                                                                         \
     OP(copy) OP(cast) OP(get_rows) OP(set_rows) OP(set_kv_q16) OP(concat) OP(repeat) OP(pad)        \
     OP(add) OP(sub) OP(mul) OP(div) OP(scale) OP(clamp) OP(softcap) OP(unary) OP(glu)              \
     OP(norm) OP(rms_norm) OP(l2_norm) OP(group_norm) OP(sum_rows)                                  \
@@ -15,6 +15,7 @@
     OP(choose_experts) OP(expert_weights) OP(expert_sum) OP(glu_clamp)                             \
     OP(mul_mat) OP(mul_mat_id) OP(mul_mat_glu) OP(mul_mat_id_glu) OP(attention)                    \
     OP(ssm_conv) OP(ssm_scan) OP(wkv6) OP(wkv7) OP(gated_delta)
+#define ENGINE_OPS(OP) ENGINE_VIEW_OPS(OP) ENGINE_RUN_OPS(OP)
 /* clang-format on */
 
 #define ENGINE_OP_DECLARE(name) extern const struct engine_op engine_op_##name;

@@ -1,7 +1,7 @@
-/* engine/plan.c: plans a built graph, once: steps, offsets and barriers.
+/* engine/plan.c: plans a built graph, once: steps and offsets.
  *
- * Determines which nodes run and in which order, the layout of the buffer, which nodes only worker
- * 0 runs, and where barriers are. backend_*.c run the plan.
+ * Determines which nodes run and in which order, and the layout of the buffer; the device prepares
+ * and runs the plan (engine/backend.h).
  *
  * Order: nodes run in the order in which they were built. The sources of a builder exist before it
  * is called, so sources always precede users, and a node that writes into a tensor precedes nodes
@@ -17,9 +17,6 @@
 #include <limits.h>
 
 enum { PLAN_ALIGN = 64 };
-
-/* A row-split node of at most this many elements costs less than a barrier. */
-enum { PLAN_ALONE_ELEMENTS = 8192 };
 
 struct hole {
     uint64_t offset, size;
@@ -81,17 +78,11 @@ static void mark(struct planner *p, struct engine_tensor *t)
     if (root >= 0) p->life[root].needed = true;
 }
 
-/* The tensor that a run of t writes in addition to its result, or NULL. */
-static struct engine_tensor *updated(const struct engine_tensor *t)
-{
-    return t->op && t->op->updates ? t->src[t->op->updates - 1] : NULL;
-}
-
 /* Whether t must run because of what it writes: an updated source, the memory of a leaf, or the
  * memory of a tensor that is needed. */
 static bool writes_needed(struct planner *p, struct engine_tensor *t)
 {
-    if (updated(t)) return true;
+    if (engine_updated(t)) return true;
     if (!t->view_of || t->op->is_view) return false;
     return !t->view_of->op || life_of(p, t)->needed;
 }
@@ -112,10 +103,11 @@ static bool lay_steps(struct planner *p, struct base_error *err)
     for (int i = 0; i < p->g->n_tensors; i++) {
         struct engine_tensor *t = &p->g->tensors[i];
         if (!p->life[i].needed || !t->op || t->op->is_view) continue;
-        if (!p->plan->backend->supports(t))
+        const void *row = p->plan->backend->row(t);
+        if (!row)
             return base_fail_at(err, BASE_FAILED, t->name, -1, "%s is not an op of backend %s",
                                 t->op->name, p->plan->backend->name);
-        p->plan->steps[p->plan->n_steps++].node = t;
+        p->plan->steps[p->plan->n_steps++] = (struct engine_step){.node = t, .row = row};
     }
     return true;
 }
@@ -247,14 +239,8 @@ static bool lay_memory(struct planner *p)
 static bool allocate(struct planner *p, struct base_error *err)
 {
     struct engine_plan *plan = p->plan;
-    int n_threads = engine_pool_threads(p->g->engine->pool);
     plan->buffer_bytes = p->end;
-    for (int s = 0; s < plan->n_steps; s++) {
-        const struct engine_tensor *t = plan->steps[s].node;
-        int64_t bytes = t->op->scratch ? t->op->scratch(t, n_threads) : 0;
-        if (bytes < 0) return base_fail_at(err, BASE_NO_MEMORY, t->name, -1, "scratch too large");
-        if ((uint64_t)bytes > plan->scratch_bytes) plan->scratch_bytes = (uint64_t)bytes;
-    }
+    if (!plan->backend->measure(plan, p->g->engine, err)) return false;
     /* Kernels may read up to 64 bytes past the end of the last tensor and of the scratch. */
     uint64_t bytes;
     if (!base_align_up(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
@@ -286,57 +272,6 @@ static bool set_data(struct planner *p, struct base_error *err)
     return true;
 }
 
-/* ---- Barriers ---- */
-
-static bool overlap(const struct engine_tensor *a, const struct engine_tensor *b)
-{
-    return a && b && a->data < b->data + engine_tensor_bytes(b) &&
-           b->data < a->data + engine_tensor_bytes(a);
-}
-
-/* Whether two steps must not run at the same time on different workers. */
-static bool steps_conflict(const struct engine_step *x, const struct engine_step *y)
-{
-    const struct engine_tensor *a = x->node, *b = y->node;
-    bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
-    /* Ops with ENGINE_SPLIT_OWN use the common chunk counter and the whole scratch; other ops use
-     * only buffers of their worker (op_rows.c). */
-    if (own_a && own_b) return true;
-    if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
-    if (overlap(a, b) || overlap(updated(a), updated(b))) return true;
-    if (overlap(updated(a), b) || overlap(a, updated(b))) return true;
-    for (int k = 0; k < ENGINE_MAX_SRC; k++)
-        if (overlap(a, b->src[k]) || overlap(b, a->src[k]) || overlap(updated(a), b->src[k]) ||
-            overlap(updated(b), a->src[k]))
-            return true;
-    return false;
-}
-
-static bool runs_alone(const struct engine_tensor *t)
-{
-    if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
-    const struct engine_tensor *table = updated(t);
-    if (table && table->ne[0] * table->ne[1] * table->ne[2] > PLAN_ALONE_ELEMENTS) return false;
-    /* An op that writes into a table processes as many rows as its source has, not the whole
-     * table. */
-    return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
-}
-
-/* A barrier precedes a step that conflicts with one that may still be running. Consecutive steps
- * that only worker 0 runs need none. */
-static void lay_barriers(struct engine_plan *plan)
-{
-    int since = 0; /* the first step after the last barrier */
-    for (int s = 0; s < plan->n_steps; s++) {
-        struct engine_step *step = &plan->steps[s];
-        step->alone = runs_alone(step->node);
-        for (int k = since; k < s && !step->barrier; k++)
-            if (!(step->alone && plan->steps[k].alone))
-                step->barrier = steps_conflict(step, &plan->steps[k]);
-        if (step->barrier) since = s;
-    }
-}
-
 /* ---- Entry ---- */
 
 bool engine_plan_make(struct engine_graph *g, struct base_error *err)
@@ -354,7 +289,7 @@ bool engine_plan_make(struct engine_graph *g, struct base_error *err)
     if (!lay_memory(&p))
         return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
     if (!allocate(&p, err) || !set_data(&p, err)) return false;
-    lay_barriers(plan);
+    plan->backend->prepare(plan);
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* engine/plan.h: a planned graph: steps, their order, memory and barriers. Created by plan.c, run
- * by a backend. Private to engine/. */
+/* engine/plan.h: a planned graph: steps, their order and memory. Created by plan.c, prepared and
+ * run by a backend. Private to engine/. */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
@@ -10,8 +10,9 @@ struct engine_graph;
 
 struct engine_step {
     struct engine_tensor *node;
-    bool barrier; /* a barrier of all workers precedes this step */
-    bool alone;   /* only worker 0 runs it */
+    const void *row; /* the device's row of its op */
+    bool barrier;    /* CPU: a barrier of all workers precedes this step */
+    bool alone;      /* CPU: only worker 0 runs it */
 };
 
 struct engine_plan {

@@ -1,7 +1,6 @@
 /* engine/profile.c: counts time and work per kind of node. See engine/profile.h. */
 #include "engine/profile.h"
 #include "base/clock.h"
-#include "engine/op.h"
 
 /* The work of a node. An op without a rule (`work`) writes its result and reads at most as many
  * bytes of each source (of a table only some rows). An op that writes into a table writes as many
@@ -18,13 +17,12 @@ static struct engine_work work_of(const struct engine_tensor *node)
     return work;
 }
 
-static struct engine_profile_row *row_of(struct engine_profile *p, const struct engine *e,
-                                         const struct engine_tensor *node)
+static struct engine_profile_row *row_of(struct engine_profile *p, const struct engine_tensor *node,
+                                         const char *route)
 {
     const struct engine_tensor *w = node->op->work ? node->src[1] : NULL;
     const struct quant_type *type = w ? w->type : NULL;
     const int64_t n = w ? node->ne[0] : 0, k = w ? w->ne[0] : 0;
-    const char *route = node->op->route ? node->op->route(e, node) : NULL;
     struct engine_profile_row *row = p->row;
     for (int i = 0; i < p->n_rows; i++, row++)
         if (row->op == node->op && row->route == route && row->type == type && row->n == n &&
@@ -51,12 +49,12 @@ void engine_profile_start(struct engine_profile *p)
     p->since = base_seconds();
 }
 
-void engine_profile_step(struct engine_profile *p, const struct engine *e,
-                         const struct engine_tensor *node, bool barrier)
+void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node,
+                         const char *route, bool barrier)
 {
     charge(p, base_seconds());
     p->barriers += barrier;
-    p->now = row_of(p, e, node);
+    p->now = row_of(p, node, route);
     p->now->calls++;
     struct engine_work work = work_of(node);
     p->now->work.bytes += work.bytes;

@@ -7,15 +7,10 @@
 #define ENGINE_PROFILE_H
 
 #include "engine/engine.h"
+#include "engine/op.h"
 #include "engine/tensor.h"
 
 enum { ENGINE_PROFILE_ROWS = 96 };
-
-/* Lower bounds of a node's work. */
-struct engine_work {
-    double bytes; /* read and written once */
-    double macs;  /* multiply-adds of products */
-};
 
 /* Nodes with the same op and route and, if the op has weights, the same weight type and shape. */
 struct engine_profile_row {
@@ -47,8 +42,8 @@ void engine_set_profile(struct engine *e, struct engine_profile *p);
 /* For backends, on worker 0: called at the start of a run, before each step, and after the last
  * one. */
 void engine_profile_start(struct engine_profile *p);
-void engine_profile_step(struct engine_profile *p, const struct engine *e,
-                         const struct engine_tensor *node, bool barrier);
+void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node,
+                         const char *route, bool barrier);
 void engine_profile_end(struct engine_profile *p);
 
 #endif

@@ -56,7 +56,7 @@ static void join(struct simplifier *s, struct engine_tensor *first, struct engin
 {
     struct engine_tensor *src[ENGINE_MAX_SRC];
     last->op = op;
-    memcpy(last->param, first->param, sizeof last->param);
+    last->params = first->params;
     memcpy(src, first->src, sizeof src);
     src[k] = extra;
     set_sources(s, last, src);

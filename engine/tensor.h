@@ -7,23 +7,19 @@
 #define ENGINE_TENSOR_H
 
 #include "base/error.h"
+#include "engine/op_params.h"
 #include "quant/quant.h"
 
-enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_MAX_PARAMS = 16, ENGINE_NAME_SIZE = 48 };
+enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_NAME_SIZE = 48 };
 
 struct engine_op; /* engine/op.h: a row of the op table */
 
-union engine_param { /* a parameter of an op */
-    int32_t i;
-    float f;
-};
-
 struct engine_tensor {
     const struct quant_type *type;
-    int64_t ne[ENGINE_DIMS];                     /* elements */
-    int64_t nb[ENGINE_DIMS];                     /* byte strides; nb[0] is the block's size */
-    const struct engine_op *op;                  /* NULL: a leaf (weight or input) */
-    union engine_param param[ENGINE_MAX_PARAMS]; /* documented at the op's builder */
+    int64_t ne[ENGINE_DIMS];    /* elements */
+    int64_t nb[ENGINE_DIMS];    /* byte strides; nb[0] is the block's size */
+    const struct engine_op *op; /* NULL: a leaf (weight or input) */
+    union engine_params params; /* of the op */
     struct engine_tensor *src[ENGINE_MAX_SRC];
     struct engine_tensor *view_of; /* the tensor whose memory it uses, or NULL */
     int64_t view_offset;           /* bytes from that tensor's data */

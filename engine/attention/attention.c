@@ -28,8 +28,6 @@ enum {
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
-enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV, PARAM_MAX_ALIBI };
-
 /* Reserves `bytes` of scratch at *at, rounded up to cache lines. */
 static int64_t place(int64_t *at, int64_t bytes)
 {
@@ -61,8 +59,8 @@ static void layout_scratch(struct attention_layout *l)
 
 static struct attention_layout layout_of(const struct engine_tensor *dst, int n_threads)
 {
-    const struct engine_tensor *q = dst->src[ATTENTION_Q], *k = dst->src[ATTENTION_K];
-    const struct engine_tensor *v = dst->src[ATTENTION_V];
+    const struct engine_tensor *q = dst->src[ENGINE_ATTENTION_Q], *k = dst->src[ENGINE_ATTENTION_K];
+    const struct engine_tensor *v = dst->src[ENGINE_ATTENTION_V];
     struct attention_layout l = {.n_tokens = q->ne[2], .n_heads = q->ne[1], .n_kv = k->ne[1]};
     l.per_kv = l.n_heads / l.n_kv;
     l.d = q->ne[0];
@@ -75,7 +73,7 @@ static struct attention_layout layout_of(const struct engine_tensor *dst, int n_
     int64_t even = engine_round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
     l.block_rows = engine_min(engine_max(even, MIN_BLOCK), ATTENTION_BLOCK);
     l.n_blocks = (l.rows + l.block_rows - 1) / l.block_rows;
-    l.n_positions = dst->src[ATTENTION_TABLES]->ne[0];
+    l.n_positions = dst->src[ENGINE_ATTENTION_TABLES]->ne[0];
     l.max_chunks = (l.n_positions + CHUNK - 1) / CHUNK;
     l.d_pad = engine_round_up(l.d, 16);
     l.dv_pad = engine_round_up(l.dv, 16);
@@ -99,7 +97,7 @@ static int64_t attention_scratch(const struct engine_tensor *dst, int n_threads)
 
 static const int32_t *range_of(const struct attention_run *run, int64_t token)
 {
-    const struct engine_tensor *range = run->dst->src[ATTENTION_RANGE];
+    const struct engine_tensor *range = run->dst->src[ENGINE_ATTENTION_RANGE];
     return (const int32_t *)(range->data + token * range->nb[1]);
 }
 
@@ -111,7 +109,7 @@ static struct attention_partial *partial_at(const struct attention_run *run, cha
 
 static bool table_exists(const struct attention_run *run, int64_t table)
 {
-    return table >= 0 && table < run->dst->src[ATTENTION_TABLES]->ne[1];
+    return table >= 0 && table < run->dst->src[ENGINE_ATTENTION_TABLES]->ne[1];
 }
 
 /* The longest block of rows in [first, end), from `first` on, whose tables are either all valid or
@@ -203,7 +201,7 @@ static void add_sink(const struct attention_run *run, float sink, struct attenti
 static void finish(const struct attention_run *run, int64_t kv, int64_t row,
                    struct attention_partial *sum)
 {
-    const struct engine_tensor *sinks = run->dst->src[ATTENTION_SINKS];
+    const struct engine_tensor *sinks = run->dst->src[ENGINE_ATTENTION_SINKS];
     float *out = result_row(run, kv, row);
     if (sum->any == 0.0f) {
         memset(out, 0, (size_t)run->l.dv * 4);
@@ -359,9 +357,9 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .l = layout_of(dst, worker->nth),
                                 .tile = engine_tile_table(task->engine->quant.level),
                                 .attn = engine_attn_table(task->engine->quant.level),
-                                .scale = dst->param[PARAM_SCALE].f,
-                                .softcap = dst->param[PARAM_SOFTCAP].f,
-                                .max_alibi = dst->param[PARAM_MAX_ALIBI].f};
+                                .scale = dst->params.attention.scale,
+                                .softcap = dst->params.attention.softcap,
+                                .max_alibi = dst->params.attention.max_alibi};
     const struct attention_layout *l = &run.l;
     run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
@@ -384,91 +382,7 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
     }
 }
 
-/* ---- Shape, op, builder ---- */
-
-static const char *attention_problem(const struct engine_tensor *dst)
-{
-    const struct engine_tensor *q = dst->src[ATTENTION_Q], *k = dst->src[ATTENTION_K],
-                               *v = dst->src[ATTENTION_V];
-    const struct engine_tensor *range = dst->src[ATTENTION_RANGE],
-                               *tables = dst->src[ATTENTION_TABLES];
-    const struct engine_tensor *sinks = dst->src[ATTENTION_SINKS];
-    if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q))
-        return "q must be contiguous rows of F32";
-    const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
-    if ((!q16_k && !k->type->act) || (!q16_v && !v->type->act))
-        return "a cache type without arithmetic";
-    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->param[PARAM_DV].i))
-        return "not an int16 cache of such values";
-    if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
-        return "rows of the cache are not contiguous";
-    if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1) return "too many dimensions";
-    if (k->ne[0] != (q16_k ? engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]) ||
-        q->ne[1] % k->ne[1])
-        return "q and k do not fit";
-    if (k->ne[1] != v->ne[1] || engine_attention_slots(k) != engine_attention_slots(v))
-        return "k and v do not fit";
-    if (!engine_tensor_is(range, QUANT_I32) || range->ne[0] != 4 || range->ne[1] != q->ne[2] ||
-        !engine_tensor_row_contiguous(range))
-        return "ranges must be I32 [T][4]";
-    if (!engine_tensor_is(tables, QUANT_I32) || !engine_tensor_row_contiguous(tables))
-        return "tables must be I32 [tables][positions]";
-    if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != q->ne[1]))
-        return "sinks must be F32 [H]";
-    return NULL;
-}
-
-static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const char *problem = attention_problem(dst);
-    if (problem) return engine_shape_fail(dst, err, problem);
-    const struct engine_tensor *q = dst->src[ATTENTION_Q], *v = dst->src[ATTENTION_V];
-    const int64_t dv = engine_tensor_is(v, QUANT_I8) ? dst->param[PARAM_DV].i : v->ne[0];
-    engine_dst_shape(dst, QUANT_F32, q->ne[1] * dv, q->ne[2], 1, 1);
-    return true;
-}
-
-static double row_bytes(const struct engine_tensor *cache)
-{
-    double row = (double)quant_row_size(cache->type, cache->ne[0]);
-    return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTN_GROUP : row;
-}
-
-/* Counts keys and values once for each token and KV head, as decoding reads them. */
-static struct engine_work attention_work(const struct engine_tensor *dst)
-{
-    const struct engine_tensor *k = dst->src[ATTENTION_K], *v = dst->src[ATTENTION_V];
-    const struct engine_tensor *range = dst->src[ATTENTION_RANGE];
-    double keys = 0, n_kv = (double)k->ne[1], n_heads = (double)dst->src[ATTENTION_Q]->ne[1];
-    for (int64_t t = 0; t < range->ne[1]; t++) {
-        const int32_t *s = (const int32_t *)(range->data + t * range->nb[1]);
-        if (s[2] > s[1]) keys += s[2] - s[1];
-    }
-    return (struct engine_work){
-        .bytes = keys * n_kv * (row_bytes(k) + row_bytes(v)),
-        .macs = keys * ((double)dst->src[ATTENTION_Q]->ne[0] * n_heads + (double)dst->ne[0])};
-}
-
-const struct engine_op engine_op_attention = {
-    .name = "attention",
-    .split = ENGINE_SPLIT_OWN,
-    .n_src = 5,
-    .shape = attention_shape,
-    .scratch = attention_scratch,
-    .run = attention_run,
-    .work = attention_work,
-};
-
-struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
-                                       struct engine_tensor *k_cache, struct engine_tensor *v_cache,
-                                       struct engine_tensor *range, struct engine_tensor *tables,
-                                       struct engine_tensor *sinks,
-                                       const struct engine_attention *params)
-{
-    struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
-    union engine_param param[] = {[PARAM_SCALE].f = params->scale,
-                                  [PARAM_SOFTCAP].f = params->softcap,
-                                  [PARAM_DV].i = params->dv,
-                                  [PARAM_MAX_ALIBI].f = params->max_alibi};
-    return engine_graph_node(g, &engine_op_attention, src, 6, param, 4);
-}
+const struct engine_cpu_op engine_cpu_op_attention = {.op = &engine_op_attention,
+                                                      .split = ENGINE_SPLIT_OWN,
+                                                      .scratch = attention_scratch,
+                                                      .run = attention_run};

@@ -9,9 +9,11 @@
 #ifndef ENGINE_ATTENTION_ATTENTION_H
 #define ENGINE_ATTENTION_ATTENTION_H
 
+#include "engine/cpu_op.h"
 #include "engine/graph_internal.h"
 #include "engine/isa/attn.h"
 #include "engine/isa/tile.h"
+#include "engine/op_sources.h"
 #include "engine/ops.h"
 
 enum {
@@ -22,8 +24,6 @@ enum {
 };
 
 #define ATTENTION_LOG2_E 0x1.715476p+0f
-
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_RANGE, ATTENTION_TABLES, ATTENTION_SINKS };
 
 /* Sizes, and offsets in bytes, identical on every worker. */
 struct attention_layout {
@@ -72,12 +72,6 @@ struct attention_run {
     bool direct;       /* kernels compute int16 scores directly as exponents of weights */
     float query_scale; /* factor for the scale of a query's codes */
 };
-
-/* The number of KV slots of a cache of either kind. */
-static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
-{
-    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_ATTN_GROUP : cache->ne[2];
-}
 
 /* attention_chunk.c */
 

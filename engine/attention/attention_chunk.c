@@ -23,7 +23,7 @@ void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b)
 {
     const struct attention_layout *l = &run->l;
-    const struct engine_tensor *q = run->dst->src[ATTENTION_Q];
+    const struct engine_tensor *q = run->dst->src[ENGINE_ATTENTION_Q];
     float *scale = scratch(run, l->query_scale_at);
     for (int64_t i = 0; i < b->n; i++) {
         int64_t row = b->first + i, head = b->kv * l->per_kv + row % l->per_kv;
@@ -77,7 +77,7 @@ static bool in_place(const int32_t *table, int64_t n_slots, struct attention_key
 
 static const int32_t *table_at(const struct attention_run *run, int64_t table, int64_t position)
 {
-    const struct engine_tensor *tables = run->dst->src[ATTENTION_TABLES];
+    const struct engine_tensor *tables = run->dst->src[ENGINE_ATTENTION_TABLES];
     return (const int32_t *)(tables->data + table * tables->nb[1]) + position;
 }
 
@@ -107,7 +107,7 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     }
     if (lo >= hi) return false;
     const int32_t *table = table_at(run, b->table[b->part], chunk_lo);
-    const int64_t n_slots = engine_attention_slots(run->dst->src[ATTENTION_K]);
+    const int64_t n_slots = engine_kv_slots(run->dst->src[ENGINE_ATTENTION_K]);
     keys->chunk_lo = chunk_lo;
     keys->lo = lo - chunk_lo;
     keys->hi = hi - chunk_lo;
@@ -203,7 +203,8 @@ static void load(const struct attention_run *run, const struct attention_block *
                  struct attention_keys *keys, bool values)
 {
     const struct attention_layout *l = &run->l;
-    const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
+    const struct engine_tensor *cache =
+        run->dst->src[values ? ENGINE_ATTENTION_V : ENGINE_ATTENTION_K];
     const struct rows rows = rows_of(cache, b->kv);
     char *to = scratch(run, values ? l->value_at : l->key_at);
     const bool q16 = values ? l->q16_values : l->q16_keys;
@@ -424,7 +425,7 @@ static float slope_of(const struct attention_run *run, int64_t head)
 {
     int64_t n = 1;
     if (run->max_alibi == 0.0f) return 0.0f;
-    while (2 * n <= run->dst->src[ATTENTION_Q]->ne[1]) n *= 2;
+    while (2 * n <= run->dst->src[ENGINE_ATTENTION_Q]->ne[1]) n *= 2;
     const double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
     return (float)exp2(-(double)run->max_alibi * steps / (double)n);
 }

@@ -11,34 +11,9 @@
 #ifndef ENGINE_ISA_VEC_H
 #define ENGINE_ISA_VEC_H
 
+#include "engine/isa/unary.h"
 #include "quant/quant.h"
 #include <stdint.h>
-
-/* Elementwise functions of one input. */
-enum engine_unary {
-    ENGINE_SILU,       /* x / (1 + exp(-x)) */
-    ENGINE_GELU,       /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-    ENGINE_GELU_ERF,   /* 0.5 x (1 + erf(x / sqrt 2)) */
-    ENGINE_GELU_QUICK, /* x / (1 + exp(-1.702 x)) */
-    ENGINE_RELU,
-    ENGINE_RELU_SQR,
-    ENGINE_SIGMOID,
-    ENGINE_TANH,
-    ENGINE_EXP,
-    ENGINE_NEG,
-    ENGINE_ABS,
-    ENGINE_SQR,
-    ENGINE_SQRT,
-    ENGINE_SIN,
-    ENGINE_COS,
-    ENGINE_LOG,
-    ENGINE_SOFTPLUS,
-    ENGINE_STEP,
-    ENGINE_ELU,
-    ENGINE_HARDSWISH,
-    ENGINE_HARDSIGMOID,
-    ENGINE_UNARY_COUNT
-};
 
 /* One token of a head: rows s[n_rows][n] of its state, updated in place. n_decay is n, or 1 if all
  * elements have the same decay, which is then computed as fmaf(s, decay, 0). For i < n_rows:

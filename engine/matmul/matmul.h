@@ -32,11 +32,12 @@
 #ifndef ENGINE_MATMUL_MATMUL_H
 #define ENGINE_MATMUL_MATMUL_H
 
+#include "engine/cpu_op.h"
 #include "engine/isa/tile.h"
 #include "engine/matmul/route.h"
-#include "engine/op.h"
+#include "engine/op_sources.h"
 
-enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_FORMS = QUANT_ACT_FORMS };
+enum { ENGINE_MATMUL_WEIGHTS = ENGINE_PRODUCT_WEIGHTS, ENGINE_MATMUL_FORMS = QUANT_ACT_FORMS };
 
 struct engine_matmul_column {
     int64_t x_row; /* row of x */
@@ -156,8 +157,6 @@ engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->k_block_count - first};
 }
 
-/* Sets x, ids, w, n_w and up of *p, which must be zeroed, from dst's sources. */
-void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst);
 /* Fills *p for dst; false when a size overflows. Scratch depends on the level and `dual_512` of
  * struct quant_kernels. */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,

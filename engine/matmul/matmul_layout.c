@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
+#include <string.h>
 
 /* Maximum bytes of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
  * typical L2 cache. */
@@ -74,22 +75,6 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* If src[2] is I32, it has the ids, because no weight has that type. With a gate, the rows of dst
- * have as many elements as the gate's weight has rows; without one, as many as all weights
- * together. */
-void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
-{
-    struct engine_tensor *const *src = dst->src;
-    const bool by_id = src[2] && engine_tensor_is(src[2], QUANT_I32);
-    const int second = by_id ? 3 : 2;
-    const bool gated = src[second] && dst->ne[0] == src[1]->ne[1];
-    p->x = src[0];
-    p->ids = by_id ? src[2] : NULL;
-    p->up = gated ? src[second] : NULL;
-    for (int i = 0; i < (by_id || gated ? 1 : ENGINE_MATMUL_WEIGHTS) && src[i + 1]; i++)
-        p->w[p->n_w++] = src[i + 1];
-}
-
 /* Sets the offsets of the columns and column panels of a form, beginning at *at. */
 static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
 {
@@ -122,7 +107,12 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
                           enum cpu_level level, bool dual_512)
 {
     *p = (struct engine_matmul){0};
-    engine_matmul_sources(p, dst);
+    const struct engine_product product = engine_product_of(dst);
+    p->x = product.x;
+    p->ids = product.ids;
+    p->up = product.up;
+    p->n_w = product.n_w;
+    memcpy(p->w, product.w, sizeof p->w);
     p->k = p->x->ne[0];
     p->n_rows_x = engine_tensor_rows(p->x);
     p->n_cols = engine_tensor_rows(dst);

@@ -48,8 +48,8 @@ static inline void route_glu(const struct engine_matmul_run *run,
 {
     for (int64_t j = 0; b->up && j < n_cols; j++) {
         const float *gate = route_gate(run, gate_stride, j);
-        run->task->engine->vec.glu[run->dst->param[0].i](n_rows, gate, gate + gate_stride,
-                                                         route_out(b, i + j, row));
+        run->task->engine->vec.glu[run->dst->params.unary](n_rows, gate, gate + gate_stride,
+                                                           route_out(b, i + j, row));
     }
 }
 

@@ -12,7 +12,6 @@
  *                     scale 1
  *     expert_sum      out = y_0 * w_0;  out = out + y_u * w_u, ascending u
  *     glu_clamp       f(min(gate, limit)) * (clamp(up, -limit, limit) + offset) */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
@@ -26,28 +25,6 @@ static int32_t id_at(const struct engine_tensor *ids, int64_t t, int64_t u)
 }
 
 /* ---- choose_experts: probs [T][X], bias [X] or NULL to ids [T][U] ---- */
-
-enum { CHOOSE_USED, CHOOSE_GROUPS, CHOOSE_GROUPS_USED, CHOOSE_DIVISOR };
-
-static bool choose_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *probs = dst->src[0], *bias = dst->src[1];
-    const int64_t n = probs->ne[0], used = dst->param[CHOOSE_USED].i;
-    const int64_t groups = dst->param[CHOOSE_GROUPS].i;
-    const int64_t groups_used = dst->param[CHOOSE_GROUPS_USED].i;
-    if (!engine_type_computes(probs) || (bias && !engine_type_computes(bias)))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (n > INT32_MAX || probs->ne[2] != 1 || probs->ne[3] != 1)
-        return engine_shape_fail(dst, err, "probabilities must be one row for each token");
-    if (bias && (bias->ne[0] != n || engine_tensor_rows(bias) != 1))
-        return engine_shape_fail(dst, err, "there must be one bias for each expert");
-    if (groups < 1 || n % groups || groups_used < 1 || groups_used > groups)
-        return engine_shape_fail(dst, err, "impossible groups of experts");
-    if (used < 1 || used > n || dst->param[CHOOSE_DIVISOR].i < 1)
-        return engine_shape_fail(dst, err, "impossible number of experts to use");
-    engine_dst_shape(dst, QUANT_I32, used, probs->ne[1], 1, 1);
-    return true;
-}
 
 enum { BUFFER_PROBS, BUFFER_BIAS, BUFFER_SCORES, CHOOSE_BUFFERS };
 
@@ -101,7 +78,7 @@ static void mask_groups(float *s, int64_t n, int64_t n_groups, int64_t n_used, f
 static void choose_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *probs = dst->src[0], *bias = dst->src[1];
-    const int64_t n = probs->ne[0], groups = dst->param[CHOOSE_GROUPS].i;
+    const int64_t n = probs->ne[0], groups = dst->params.choose_experts.n_groups;
     float *buffer = engine_scratch_buffer(task, n, BUFFER_PROBS),
           *scores = engine_scratch_buffer(task, n, BUFFER_SCORES);
     int64_t first, last;
@@ -116,58 +93,24 @@ static void choose_run(const struct engine_task *task, struct engine_tensor *dst
                                   buffer);
         else if (p != buffer)
             memcpy(buffer, p, (size_t)n * sizeof *buffer);
-        if (groups > 1) mask_groups(buffer, n, groups, dst->param[CHOOSE_GROUPS_USED].i, scores);
+        if (groups > 1)
+            mask_groups(buffer, n, groups, dst->params.choose_experts.n_groups_used, scores);
         int32_t *ids = (int32_t *)(void *)(dst->data + t * dst->nb[1]);
         largest(buffer, n, ids, dst->ne[0]);
-        for (int64_t u = 0; u < dst->ne[0]; u++) ids[u] /= dst->param[CHOOSE_DIVISOR].i;
+        for (int64_t u = 0; u < dst->ne[0]; u++) ids[u] /= dst->params.choose_experts.divisor;
     }
 }
 
-const struct engine_op engine_op_choose_experts =
-    ENGINE_ROWS_OP("choose_experts", 1, choose_shape, choose_scratch, choose_run);
-
-/* param: U, groups, groups used, divisor */
-struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
-                                            struct engine_tensor *bias, int n_used, int n_groups,
-                                            int n_groups_used)
-{
-    struct engine_tensor *src[] = {probs, bias};
-    union engine_param param[] = {{.i = n_used}, {.i = n_groups}, {.i = n_groups_used}, {.i = 1}};
-    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 4);
-}
-
-struct engine_tensor *engine_choose_expert_chunks(struct engine_graph *g,
-                                                  struct engine_tensor *probs, int n_used,
-                                                  int chunk)
-{
-    struct engine_tensor *src[] = {probs, NULL};
-    union engine_param param[] = {{.i = n_used}, {.i = 1}, {.i = 1}, {.i = chunk}};
-    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 4);
-}
+ENGINE_CPU_ROWS_OP(choose_experts, choose_scratch, choose_run);
 
 /* ---- expert_weights: probs [T][X], ids [T][U] to [T][U] ---- */
-
-enum { WEIGHTS_SOFTMAX, WEIGHTS_NORMALIZE, WEIGHTS_SCALE };
-
-static bool weights_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
-    if (!engine_type_computes(probs))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
-    if (ids->ne[1] != probs->ne[1] || ids->ne[2] != 1 || ids->ne[3] != 1 || probs->ne[2] != 1 ||
-        probs->ne[3] != 1)
-        return engine_shape_fail(dst, err, "there must be one row of ids for each token");
-    engine_dst_shape(dst, QUANT_F32, ids->ne[0], ids->ne[1], 1, 1);
-    return true;
-}
 
 static void weights_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_vec *vec = &task->engine->vec;
     const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
     const int64_t n = probs->ne[0], used = dst->ne[0];
-    const float scale = dst->param[WEIGHTS_SCALE].f, min_sum = 0x1p-14f;
+    const float scale = dst->params.expert_weights.scale, min_sum = 0x1p-14f;
     int64_t first, last;
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int64_t t = first; t < last; t++) {
@@ -179,11 +122,11 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
             const int32_t id = id_at(ids, t, u);
             w[u] = id >= 0 && id < n ? p[id] : NAN;
         }
-        if (dst->param[WEIGHTS_SOFTMAX].i) {
+        if (dst->params.expert_weights.softmax) {
             const float sum = vec->exp_sum(used, w, vec->max(used, w), w);
             vec->scale_mul(used, w, 1.0f / sum, NULL, w);
         }
-        if (dst->param[WEIGHTS_NORMALIZE].i) {
+        if (dst->params.expert_weights.normalize) {
             const float sum = vec->sum(used, w), divisor = sum < min_sum ? min_sum : sum;
             for (int64_t u = 0; u < used; u++) w[u] /= divisor;
         }
@@ -191,31 +134,9 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
     }
 }
 
-const struct engine_op engine_op_expert_weights =
-    ENGINE_ROWS_OP("expert_weights", 2, weights_shape, engine_scratch_rows, weights_run);
-
-/* param: softmax, normalize, scale */
-struct engine_tensor *engine_expert_weights(struct engine_graph *g, struct engine_tensor *probs,
-                                            struct engine_tensor *ids, bool softmax, bool normalize,
-                                            float scale)
-{
-    struct engine_tensor *src[] = {probs, ids};
-    union engine_param param[] = {{.i = softmax}, {.i = normalize}, {.f = scale}};
-    return engine_graph_node(g, &engine_op_expert_weights, src, 2, param, 3);
-}
+ENGINE_CPU_ROWS_OP(expert_weights, engine_scratch_rows, weights_run);
 
 /* ---- expert_sum: y [T][U][E], weights [T][U] to [T][E] ---- */
-
-static bool sum_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *y = dst->src[0], *w = dst->src[1];
-    if (!engine_type_computes(y)) return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (!engine_tensor_is(w, QUANT_F32) || w->ne[0] != y->ne[1] || w->ne[1] != y->ne[2] ||
-        w->ne[2] != 1 || w->ne[3] != 1 || y->ne[3] != 1)
-        return engine_shape_fail(dst, err, "there must be one weight for each expert's row");
-    engine_dst_shape(dst, QUANT_F32, y->ne[0], y->ne[2], 1, 1);
-    return true;
-}
 
 static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -238,35 +159,14 @@ static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_expert_sum =
-    ENGINE_ROWS_OP("expert_sum", 2, sum_shape, engine_scratch_pieces, sum_run);
-
-struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_tensor *y,
-                                        struct engine_tensor *weights)
-{
-    struct engine_tensor *src[] = {y, weights};
-    return engine_graph_node(g, &engine_op_expert_sum, src, 2, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(expert_sum, engine_scratch_pieces, sum_run);
 
 /* ---- glu_clamp ---- */
-
-enum { CLAMP_F, CLAMP_LIMIT, CLAMP_OFFSET };
-
-static bool glu_clamp_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *gate = dst->src[0], *up = dst->src[1];
-    if (!engine_type_computes(gate) || !engine_type_computes(up))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (!engine_tensor_same_shape(gate, up))
-        return engine_shape_fail(dst, err, "gate and up differ in shape");
-    engine_dst_like(dst, QUANT_F32, gate);
-    return true;
-}
 
 static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_vec *vec = &task->engine->vec;
-    const float limit = dst->param[CLAMP_LIMIT].f;
+    const float limit = dst->params.glu_clamp.limit;
     float *buffer_gate = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     float *buffer_up = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t first, last;
@@ -276,21 +176,10 @@ static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *
         const float *gate = engine_piece_load(task->engine, dst->src[0], &at, buffer_gate);
         const float *up = engine_piece_load(task->engine, dst->src[1], &at, buffer_up);
         vec->clamp(at.n, up, -limit, limit, buffer_up);
-        vec->scale(at.n, buffer_up, 1.0f, dst->param[CLAMP_OFFSET].f, buffer_up);
+        vec->scale(at.n, buffer_up, 1.0f, dst->params.glu_clamp.offset, buffer_up);
         vec->clamp(at.n, gate, -INFINITY, limit, buffer_gate);
-        vec->glu[dst->param[CLAMP_F].i](at.n, buffer_gate, buffer_up, engine_piece_out(dst, &at));
+        vec->glu[dst->params.glu_clamp.f](at.n, buffer_gate, buffer_up, engine_piece_out(dst, &at));
     }
 }
 
-const struct engine_op engine_op_glu_clamp = ENGINE_ROWS_OP(
-    "glu_clamp", 2, glu_clamp_shape, engine_scratch_pieces, glu_clamp_run, .in_place = true);
-
-/* param: the function, limit, offset */
-struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_tensor *gate,
-                                       struct engine_tensor *up, enum engine_unary f, float limit,
-                                       float offset)
-{
-    struct engine_tensor *src[] = {gate, up};
-    union engine_param param[] = {{.i = f}, {.f = limit}, {.f = offset}};
-    return engine_graph_node(g, &engine_op_glu_clamp, src, 2, param, 3);
-}
+ENGINE_CPU_ROWS_OP(glu_clamp, engine_scratch_pieces, glu_clamp_run);

@@ -1,13 +1,11 @@
 /* engine/op/op_kv_q16.c: stores rows in an int16-quantized KV cache (engine/graph.h). */
-#include "engine/graph_internal.h"
+#include "engine/graph.h"
 #include "engine/isa/attn.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 
 _Static_assert((int)ENGINE_KV_Q16_GROUP == (int)ENGINE_ATTN_GROUP, "the groups of attention");
 _Static_assert((int)ENGINE_KV_Q16_ALIGN == (int)ENGINE_ATTN_SUB, "the sub-blocks of attention");
-
-enum { PARAM_WHAT, PARAM_AS };
 
 int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size)
 {
@@ -23,28 +21,6 @@ void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *sourc
         engine_attn_value_copy(size, source, from, group, to);
 }
 
-/* x [KH][T][D], cache [KH][groups][bytes], slots [T]. */
-static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    struct engine_tensor *cache = dst->src[1];
-    const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];
-    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
-    const enum engine_kv_q16 what = (enum engine_kv_q16)dst->param[PARAM_WHAT].i;
-    if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_is(slots, QUANT_I32))
-        return engine_shape_fail(dst, err, "rows must be F32 and slots I32");
-    if (!as || !as->encode || x->ne[0] % as->block_len)
-        return engine_shape_fail(dst, err, "rows cannot be rounded to this type");
-    if (!engine_tensor_is(cache, QUANT_I8) || cache->ne[0] != engine_kv_q16_bytes(what, x->ne[0]) ||
-        !engine_tensor_row_contiguous(cache))
-        return engine_shape_fail(dst, err, "not an int16 cache of such rows");
-    if (x->ne[2] != cache->ne[2] || x->ne[3] != 1 || cache->ne[3] != 1)
-        return engine_shape_fail(dst, err, "rows do not fit the cache");
-    if (slots->ne[0] != x->ne[1] || slots->ne[1] != 1 || slots->ne[2] != 1 || slots->ne[3] != 1)
-        return engine_shape_fail(dst, err, "there must be one slot for each row");
-    engine_dst_over(dst, cache);
-    return true;
-}
-
 enum { BUFFER_ROW, BUFFER_ROUNDED, BUFFER_CODES, BUFFERS };
 
 static int64_t set_kv_q16_scratch(const struct engine_tensor *dst, int n_threads)
@@ -56,7 +32,7 @@ static int64_t set_kv_q16_scratch(const struct engine_tensor *dst, int n_threads
 static void set_row(const struct engine_task *task, struct engine_tensor *dst, int64_t slot,
                     struct engine_piece at)
 {
-    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
+    const struct quant_type *as = quant_type_by_id(dst->params.set_kv_q16.as);
     const struct engine_tensor *x = dst->src[0];
     const int64_t d = x->ne[0];
     float *rounded = engine_scratch_buffer(task, d + 1, BUFFER_ROUNDED);
@@ -67,7 +43,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     task->engine->quant.type[as->id].encode(d, row, codes);
     task->engine->quant.type[as->id].decode(0, d, codes, rounded);
     const struct engine_attn *attn = engine_attn_table(task->engine->quant.level);
-    if (dst->param[PARAM_WHAT].i == ENGINE_KV_Q16_KEYS) {
+    if (dst->params.set_kv_q16.what == ENGINE_KV_Q16_KEYS) {
         const float scale = attn->row(d, rounded, ENGINE_ATTN_KEY, codes);
         engine_attn_key_put(d, codes, scale, group, slot % ENGINE_ATTN_GROUP);
     } else {
@@ -103,14 +79,4 @@ static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor 
     }
 }
 
-const struct engine_op engine_op_set_kv_q16 =
-    ENGINE_ROWS_OP("set_kv_q16", 3, set_kv_q16_shape, set_kv_q16_scratch, set_kv_q16_run);
-
-struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q16 what,
-                                        struct engine_tensor *cache, struct engine_tensor *x,
-                                        struct engine_tensor *slots, enum quant_id as)
-{
-    struct engine_tensor *src[] = {x, cache, slots};
-    union engine_param param[] = {{.i = what}, {.i = as}};
-    return engine_graph_node(g, &engine_op_set_kv_q16, src, 3, param, 2);
-}
+ENGINE_CPU_ROWS_OP(set_kv_q16, set_kv_q16_scratch, set_kv_q16_run);

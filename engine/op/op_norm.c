@@ -14,25 +14,9 @@
  *
  * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
  * weight + bias, with the roundings of the three separate ops. */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
-
-static bool row_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!engine_type_computes(dst->src[0]))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    engine_dst_like(dst, QUANT_F32, dst->src[0]);
-    return true;
-}
-
-static struct engine_tensor *row_node(struct engine_graph *g, const struct engine_op *op,
-                                      struct engine_tensor *a, float eps)
-{
-    union engine_param param[] = {{.f = eps}};
-    return engine_graph_node(g, op, &a, 1, param, 1);
-}
 
 /* ---- norm, rms_norm, l2_norm ---- */
 
@@ -74,20 +58,20 @@ static void norm_row(const struct engine_task *task, const struct engine_tensor 
     const float n = (float)at->n, mean = vec->sum(at->n, x) / n;
     vec->scale(at->n, x, 1.0f, -mean, out);
     const float variance = vec->sum_sqr(at->n, out) / n;
-    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->param[0].f), out);
+    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->params.norm.eps), out);
 }
 
 static void rms_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                          const struct engine_piece *at, const float *x, float *out)
 {
     const float mean = task->engine->vec.sum_sqr(at->n, x) / (float)at->n;
-    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->param[0].f), out);
+    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->params.norm.eps), out);
 }
 
 static void l2_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *out)
 {
-    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->param[0].f;
+    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->params.norm.eps;
     /* This form of the comparison propagates NaN. */
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
@@ -107,41 +91,12 @@ static void l2_norm_run(const struct engine_task *task, struct engine_tensor *ds
     rows_run(task, dst, l2_norm_row);
 }
 
-const struct engine_op engine_op_norm =
-    ENGINE_ROWS_OP("norm", 1, row_shape, engine_scratch_rows, norm_run, .in_place = true);
-const struct engine_op engine_op_rms_norm =
-    ENGINE_ROWS_OP("rms_norm", 1, row_shape, engine_scratch_rows, rms_norm_run, .in_place = true);
+ENGINE_CPU_ROWS_OP(norm, engine_scratch_rows, norm_run);
+ENGINE_CPU_ROWS_OP(rms_norm, engine_scratch_rows, rms_norm_run);
 
-/* param: eps */
-struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_norm, a, eps);
-}
-
-/* param: eps */
-struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_rms_norm, a, eps);
-}
-
-const struct engine_op engine_op_l2_norm =
-    ENGINE_ROWS_OP("l2_norm", 1, row_shape, engine_scratch_rows, l2_norm_run, .in_place = true);
-
-/* param: eps */
-struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
-{
-    return row_node(g, &engine_op_l2_norm, a, eps);
-}
+ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
 
 /* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
-
-static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    int groups = dst->param[1].i;
-    if (groups < 1 || groups > dst->src[0]->ne[1])
-        return engine_shape_fail(dst, err, "impossible number of groups");
-    return row_shape(dst, err);
-}
 
 static void one_group(const struct engine_task *task, struct engine_tensor *dst,
                       struct engine_piece at, int64_t first, int64_t last)
@@ -160,7 +115,7 @@ static void one_group(const struct engine_task *task, struct engine_tensor *dst,
         vec->scale(at.n, x, 1.0f, -(sum / n), out);
         squares += vec->sum_sqr(at.n, out);
     }
-    float r = 1.0f / sqrtf(squares / n + dst->param[0].f);
+    float r = 1.0f / sqrtf(squares / n + dst->params.norm.eps);
     for (at.i1 = first; at.i1 < last; at.i1++) {
         float *out = engine_piece_out(dst, &at);
         vec->scale_mul(at.n, out, r, NULL, out);
@@ -169,7 +124,7 @@ static void one_group(const struct engine_task *task, struct engine_tensor *dst,
 
 static void group_norm_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    int64_t size = (dst->ne[1] + dst->param[1].i - 1) / dst->param[1].i;
+    int64_t size = (dst->ne[1] + dst->params.norm.n_groups - 1) / dst->params.norm.n_groups;
     int64_t groups = (dst->ne[1] + size - 1) / size, first, last;
     engine_task_rows(task, groups * dst->ne[2] * dst->ne[3], &first, &last);
     for (int64_t k = first; k < last; k++) {
@@ -181,25 +136,9 @@ static void group_norm_run(const struct engine_task *task, struct engine_tensor 
     }
 }
 
-const struct engine_op engine_op_group_norm = ENGINE_ROWS_OP(
-    "group_norm", 1, group_norm_shape, engine_scratch_rows, group_norm_run, .in_place = true);
-
-/* param: eps, n_groups */
-struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
-                                        int n_groups, float eps)
-{
-    union engine_param param[] = {{.f = eps}, {.i = n_groups}};
-    return engine_graph_node(g, &engine_op_group_norm, &a, 1, param, 2);
-}
+ENGINE_CPU_ROWS_OP(group_norm, engine_scratch_rows, group_norm_run);
 
 /* ---- sum_rows ---- */
-
-static bool sum_rows_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!row_shape(dst, err)) return false;
-    dst->ne[0] = 1;
-    return true;
-}
 
 static void sum_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -214,10 +153,4 @@ static void sum_rows_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_sum_rows =
-    ENGINE_ROWS_OP("sum_rows", 1, sum_rows_shape, engine_scratch_rows, sum_rows_run);
-
-struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a)
-{
-    return engine_graph_node(g, &engine_op_sum_rows, &a, 1, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(sum_rows, engine_scratch_rows, sum_rows_run);

@@ -29,42 +29,13 @@
  *                  delta = (v_i - dot(state_i, k)) * beta
  *                  state_i = fmaf(k, delta, state_i)
  *                  out_i = dot(state_i, q) * (1 / sqrt(DK)) */
-#include "engine/graph_internal.h"
-#include "engine/graph_recurrent.h"
 #include "engine/op/op_rows.h"
+#include "engine/op_sources.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- Shared by the ops ---- */
-
-static bool has_shape(const struct engine_tensor *t, int64_t ne0, int64_t ne1, int64_t ne2,
-                      int64_t ne3)
-{
-    return engine_type_computes(t) && t->type->block_len == 1 && t->ne[0] == ne0 &&
-           t->ne[1] == ne1 && t->ne[2] == ne2 && t->ne[3] == ne3;
-}
-
-static bool same_shape(const struct engine_tensor *t, const struct engine_tensor *like)
-{
-    return has_shape(t, like->ne[0], like->ne[1], like->ne[2], like->ne[3]);
-}
-
 /* ---- Spans ---- */
-
-enum { SPAN_FIRST, SPAN_COUNT, SPAN_FROM, SPAN_TO, SPAN_NUMBERS };
-
-static bool spans_fit(const struct engine_tensor *spans)
-{
-    return engine_tensor_is(spans, QUANT_I32) && engine_tensor_contiguous(spans) &&
-           spans->ne[0] == SPAN_NUMBERS && spans->ne[2] == 1 && spans->ne[3] == 1;
-}
-
-/* Whether t is a valid table. */
-static bool is_table(const struct engine_tensor *t)
-{
-    return engine_tensor_is(t, QUANT_F32) && engine_tensor_contiguous(t);
-}
 
 struct span {
     int64_t first, count; /* tokens, in range */
@@ -76,9 +47,10 @@ struct span {
 static struct span span_at(const struct engine_tensor *spans, int64_t s, int64_t n_tokens,
                            int64_t n_slots)
 {
-    int32_t v[SPAN_NUMBERS];
+    int32_t v[ENGINE_SPAN_NUMBERS];
     memcpy(v, spans->data + s * spans->nb[1], sizeof v);
-    struct span span = {v[SPAN_FIRST], v[SPAN_COUNT], v[SPAN_FROM], v[SPAN_TO], false};
+    struct span span = {v[ENGINE_SPAN_FIRST], v[ENGINE_SPAN_COUNT], v[ENGINE_SPAN_FROM],
+                        v[ENGINE_SPAN_TO], false};
     if (span.first < 0 || span.first > n_tokens || span.count < 0) span.first = span.count = 0;
     span.count = engine_min(span.count, n_tokens - span.first);
     span.has_slots = span.from >= 0 && span.from < n_slots && span.to >= 0 && span.to < n_slots;
@@ -181,22 +153,8 @@ static void run_units(const struct engine_task *task, struct engine_tensor *dst,
 
 /* ---- ssm_conv ---- */
 
-enum { CONV_TABLE, CONV_X, CONV_TAPS, CONV_SPANS };
-
 /* Channels of a unit: few enough for all its rows to stay in the L1 cache between tokens. */
 enum { UNIT_CHANNELS = 256, CONV_BUFFERS = 2 };
-
-static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *table = dst->src[CONV_TABLE], *x = dst->src[CONV_X];
-    const struct engine_tensor *taps = dst->src[CONV_TAPS];
-    if (!has_shape(x, x->ne[0], x->ne[1], 1, 1) || !has_shape(taps, x->ne[0], taps->ne[1], 1, 1) ||
-        !has_shape(table, x->ne[0], taps->ne[1] - 1, 1, table->ne[3]) || !is_table(table) ||
-        !spans_fit(dst->src[CONV_SPANS]))
-        return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_shape(dst, QUANT_F32, x->ne[0], x->ne[1], 1, 1);
-    return true;
-}
 
 static int64_t ssm_conv_scratch(const struct engine_tensor *dst, int n_threads)
 {
@@ -237,16 +195,18 @@ static void conv_token(const struct conv_unit *u, int64_t t, float *out)
 
 static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    struct engine_tensor *table = dst->src[CONV_TABLE];
+    struct engine_tensor *table = dst->src[ENGINE_CONV_TABLE];
     const int64_t channels = table->ne[0], kept = table->ne[1], tokens = dst->ne[1];
     const int64_t per_span = (channels + UNIT_CHANNELS - 1) / UNIT_CHANNELS;
     float *data = (float *)(void *)table->data;
-    struct conv_unit u = {
-        .task = task, .table = table, .x = dst->src[CONV_X], .taps = dst->src[CONV_TAPS]};
+    struct conv_unit u = {.task = task,
+                          .table = table,
+                          .x = dst->src[ENGINE_CONV_X],
+                          .taps = dst->src[ENGINE_CONV_TAPS]};
     int64_t first, last;
-    engine_task_rows(task, per_span * dst->src[CONV_SPANS]->ne[1], &first, &last);
+    engine_task_rows(task, per_span * dst->src[ENGINE_CONV_SPANS]->ne[1], &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
-        u.span = span_at(dst->src[CONV_SPANS], unit / per_span, tokens, table->ne[3]);
+        u.span = span_at(dst->src[ENGINE_CONV_SPANS], unit / per_span, tokens, table->ne[3]);
         u.first = unit % per_span * UNIT_CHANNELS;
         u.n = engine_min(UNIT_CHANNELS, channels - u.first);
         float *out = (float *)(void *)dst->data + u.span.first * channels + u.first;
@@ -264,54 +224,26 @@ static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_ssm_conv = ENGINE_ROWS_OP(
-    "ssm_conv", 4, ssm_conv_shape, ssm_conv_scratch, ssm_conv_run, .updates = CONV_TABLE + 1);
-
-struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *table,
-                                      struct engine_tensor *x, struct engine_tensor *taps,
-                                      struct engine_tensor *spans)
-{
-    struct engine_tensor *src[] = {table, x, taps, spans};
-    return engine_graph_node(g, &engine_op_ssm_conv, src, 4, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(ssm_conv, ssm_conv_scratch, ssm_conv_run);
 
 /* ---- ssm_scan ---- */
 
-enum { SCAN_TABLE, SCAN_X, SCAN_DT, SCAN_A, SCAN_B, SCAN_C, SCAN_SPANS };
-
-static bool ssm_scan_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    struct engine_tensor *const *src = dst->src;
-    const struct engine_tensor *x = src[SCAN_X], *table = src[SCAN_TABLE], *b = src[SCAN_B];
-    const int64_t n = table->ne[0], heads = x->ne[1], tokens = x->ne[2];
-    const struct engine_tensor *a = src[SCAN_A];
-    if (!has_shape(x, x->ne[0], heads, tokens, 1) ||
-        !has_shape(table, n, x->ne[0], heads, table->ne[3]) || !is_table(table) ||
-        !has_shape(src[SCAN_DT], heads, tokens, 1, 1) ||
-        !has_shape(a, a->ne[0] == 1 ? 1 : n, heads, 1, 1) ||
-        !has_shape(b, n, b->ne[1], tokens, 1) || !same_shape(src[SCAN_C], b) ||
-        heads % b->ne[1] != 0 || !spans_fit(src[SCAN_SPANS]))
-        return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_like(dst, QUANT_F32, x);
-    return true;
-}
-
 static void ssm_scan_step(const struct unit *u)
 {
-    const struct engine_tensor *table = u->dst->src[SCAN_TABLE];
-    const int64_t n_a = u->dst->src[SCAN_A]->ne[0];
-    const int64_t group = u->h / (table->ne[2] / u->dst->src[SCAN_B]->ne[1]);
-    float d = row_of(u, SCAN_DT, u->t, 0)[u->h];
+    const struct engine_tensor *table = u->dst->src[ENGINE_SCAN_TABLE];
+    const int64_t n_a = u->dst->src[ENGINE_SCAN_A]->ne[0];
+    const int64_t group = u->h / (table->ne[2] / u->dst->src[ENGINE_SCAN_B]->ne[1]);
+    float d = row_of(u, ENGINE_SCAN_DT, u->t, 0)[u->h];
     u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
-    u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0), d, 0.0f, u->temp);
+    u->vec->scale(n_a, row_of(u, ENGINE_SCAN_A, u->h, 0), d, 0.0f, u->temp);
     u->vec->unary[ENGINE_EXP](n_a, u->temp, u->temp);
     const struct engine_vec_scan scan = {.n_rows = u->n_rows,
                                          .n = table->ne[0],
                                          .n_decay = n_a,
                                          .decay = u->temp,
-                                         .b = row_of(u, SCAN_B, group, u->t),
-                                         .c = row_of(u, SCAN_C, group, u->t),
-                                         .x = head_row(u, SCAN_X) + u->row,
+                                         .b = row_of(u, ENGINE_SCAN_B, group, u->t),
+                                         .c = row_of(u, ENGINE_SCAN_C, group, u->t),
+                                         .x = head_row(u, ENGINE_SCAN_X) + u->row,
                                          .d = d,
                                          .s = u->state,
                                          .out = u->out};
@@ -320,46 +252,22 @@ static void ssm_scan_step(const struct unit *u)
 
 static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, SCAN_X, SCAN_TABLE, SCAN_SPANS, UNIT_ROWS, ssm_scan_step);
+    run_units(task, dst, ENGINE_SCAN_X, ENGINE_SCAN_TABLE, ENGINE_SCAN_SPANS, UNIT_ROWS,
+              ssm_scan_step);
 }
 
-const struct engine_op engine_op_ssm_scan = ENGINE_ROWS_OP(
-    "ssm_scan", 7, ssm_scan_shape, buffers_scratch, ssm_scan_run, .updates = SCAN_TABLE + 1);
-
-struct engine_tensor *engine_ssm_scan(struct engine_graph *g, struct engine_tensor *table,
-                                      struct engine_tensor *x, struct engine_tensor *dt,
-                                      struct engine_tensor *a, struct engine_tensor *b,
-                                      struct engine_tensor *c, struct engine_tensor *spans)
-{
-    struct engine_tensor *src[] = {table, x, dt, a, b, c, spans};
-    return engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(ssm_scan, buffers_scratch, ssm_scan_run);
 
 /* ---- wkv6 ---- */
-
-enum { WKV6_K, WKV6_V, WKV6_R, WKV6_BONUS, WKV6_DECAY, WKV6_TABLE, WKV6_SPANS };
-
-static bool wkv6_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    struct engine_tensor *const *src = dst->src;
-    const struct engine_tensor *k = src[WKV6_K], *table = src[WKV6_TABLE];
-    const int64_t dim = k->ne[0], heads = k->ne[1];
-    if (!has_shape(k, dim, heads, k->ne[2], 1) || !same_shape(src[WKV6_V], k) ||
-        !same_shape(src[WKV6_R], k) || !same_shape(src[WKV6_DECAY], k) ||
-        !has_shape(src[WKV6_BONUS], dim, heads, 1, 1) ||
-        !has_shape(table, dim, dim, heads, table->ne[3]) || !is_table(table) ||
-        !spans_fit(src[WKV6_SPANS]))
-        return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_like(dst, QUANT_F32, k);
-    return true;
-}
 
 static void wkv6_step(const struct unit *u)
 {
     const struct engine_vec *vec = u->vec;
-    const int64_t dim = u->dst->src[WKV6_K]->ne[0];
-    const float *k = head_row(u, WKV6_K), *v = head_row(u, WKV6_V), *r = head_row(u, WKV6_R);
-    const float *decay = head_row(u, WKV6_DECAY), *bonus = row_of(u, WKV6_BONUS, u->h, 0);
+    const int64_t dim = u->dst->src[ENGINE_WKV6_K]->ne[0];
+    const float *k = head_row(u, ENGINE_WKV6_K), *v = head_row(u, ENGINE_WKV6_V),
+                *r = head_row(u, ENGINE_WKV6_R);
+    const float *decay = head_row(u, ENGINE_WKV6_DECAY),
+                *bonus = row_of(u, ENGINE_WKV6_BONUS, u->h, 0);
     memset(u->out, 0, (size_t)dim * sizeof(float));
     for (int64_t i = 0; i < dim; i++) {
         float *row = u->state + i * dim;
@@ -374,109 +282,52 @@ static void wkv6_step(const struct unit *u)
 static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     /* Each output is a sum over all rows. */
-    const int64_t all = dst->src[WKV6_TABLE]->ne[1];
-    run_units(task, dst, WKV6_K, WKV6_TABLE, WKV6_SPANS, all, wkv6_step);
+    const int64_t all = dst->src[ENGINE_WKV6_TABLE]->ne[1];
+    run_units(task, dst, ENGINE_WKV6_K, ENGINE_WKV6_TABLE, ENGINE_WKV6_SPANS, all, wkv6_step);
 }
 
-const struct engine_op engine_op_wkv6 =
-    ENGINE_ROWS_OP("wkv6", 7, wkv6_shape, buffers_scratch, wkv6_run, .updates = WKV6_TABLE + 1);
-
-struct engine_tensor *engine_wkv6(struct engine_graph *g, struct engine_tensor *k,
-                                  struct engine_tensor *v, struct engine_tensor *r,
-                                  struct engine_tensor *bonus, struct engine_tensor *decay,
-                                  struct engine_tensor *table, struct engine_tensor *spans)
-{
-    struct engine_tensor *src[] = {k, v, r, bonus, decay, table, spans};
-    return engine_graph_node(g, &engine_op_wkv6, src, 7, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(wkv6, buffers_scratch, wkv6_run);
 
 /* ---- wkv7 ---- */
-
-enum { WKV7_R, WKV7_DECAY, WKV7_K, WKV7_V, WKV7_A, WKV7_B, WKV7_TABLE, WKV7_SPANS };
-
-static bool wkv7_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    struct engine_tensor *const *src = dst->src;
-    const struct engine_tensor *r = src[WKV7_R], *table = src[WKV7_TABLE];
-    const int64_t dim = r->ne[0];
-    bool fits = has_shape(r, dim, r->ne[1], r->ne[2], 1) &&
-                has_shape(table, dim, dim, r->ne[1], table->ne[3]) && is_table(table) &&
-                spans_fit(src[WKV7_SPANS]);
-    for (int i = WKV7_R; i <= WKV7_B; i++) fits = fits && same_shape(src[i], r);
-    if (!fits) return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_like(dst, QUANT_F32, r);
-    return true;
-}
 
 static void wkv7_step(const struct unit *u)
 {
     const struct engine_vec *vec = u->vec;
-    const int64_t dim = u->dst->src[WKV7_R]->ne[0];
-    const float *in[WKV7_TABLE];
-    for (int i = WKV7_R; i <= WKV7_B; i++) in[i] = head_row(u, i);
+    const int64_t dim = u->dst->src[ENGINE_WKV7_R]->ne[0];
+    const float *in[ENGINE_WKV7_TABLE];
+    for (int i = ENGINE_WKV7_R; i <= ENGINE_WKV7_B; i++) in[i] = head_row(u, i);
     for (int64_t i = 0; i < u->n_rows; i++) {
         float *row = u->state + i * dim;
-        const float sum = vec->dot(dim, in[WKV7_A], row);
-        vec->mul(dim, row, in[WKV7_DECAY], row);
-        vec->mad(dim, in[WKV7_K], in[WKV7_V][u->row + i], row);
-        vec->mad(dim, in[WKV7_B], sum, row);
-        u->out[i] = vec->dot(dim, row, in[WKV7_R]);
+        const float sum = vec->dot(dim, in[ENGINE_WKV7_A], row);
+        vec->mul(dim, row, in[ENGINE_WKV7_DECAY], row);
+        vec->mad(dim, in[ENGINE_WKV7_K], in[ENGINE_WKV7_V][u->row + i], row);
+        vec->mad(dim, in[ENGINE_WKV7_B], sum, row);
+        u->out[i] = vec->dot(dim, row, in[ENGINE_WKV7_R]);
     }
 }
 
 static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, WKV7_R, WKV7_TABLE, WKV7_SPANS, UNIT_ROWS, wkv7_step);
+    run_units(task, dst, ENGINE_WKV7_R, ENGINE_WKV7_TABLE, ENGINE_WKV7_SPANS, UNIT_ROWS, wkv7_step);
 }
 
-const struct engine_op engine_op_wkv7 =
-    ENGINE_ROWS_OP("wkv7", 8, wkv7_shape, buffers_scratch, wkv7_run, .updates = WKV7_TABLE + 1);
-
-struct engine_tensor *engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
-                                  struct engine_tensor *decay, struct engine_tensor *k,
-                                  struct engine_tensor *v, struct engine_tensor *a,
-                                  struct engine_tensor *b, struct engine_tensor *table,
-                                  struct engine_tensor *spans)
-{
-    struct engine_tensor *src[] = {r, decay, k, v, a, b, table, spans};
-    return engine_graph_node(g, &engine_op_wkv7, src, 8, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(wkv7, buffers_scratch, wkv7_run);
 
 /* ---- gated_delta ---- */
 
-enum { DELTA_Q, DELTA_K, DELTA_V, DELTA_GATE, DELTA_BETA, DELTA_TABLE, DELTA_SPANS };
-
-static bool gated_delta_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    struct engine_tensor *const *src = dst->src;
-    const struct engine_tensor *q = src[DELTA_Q], *v = src[DELTA_V], *gate = src[DELTA_GATE];
-    const int64_t dim = v->ne[0], heads = v->ne[1], tokens = v->ne[2];
-    const struct engine_tensor *table = src[DELTA_TABLE];
-    const int64_t dim_k = q->ne[0];
-    if (!has_shape(v, dim, heads, tokens, 1) || !has_shape(q, dim_k, q->ne[1], tokens, 1) ||
-        !same_shape(src[DELTA_K], q) || heads % q->ne[1] != 0 ||
-        !has_shape(gate, gate->ne[0] == 1 ? 1 : dim_k, heads, tokens, 1) ||
-        !has_shape(src[DELTA_BETA], 1, heads, tokens, 1) ||
-        !has_shape(table, dim_k, dim, heads, table->ne[3]) || !is_table(table) ||
-        !spans_fit(src[DELTA_SPANS]))
-        return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_like(dst, QUANT_F32, v);
-    return true;
-}
-
 static void gated_delta_step(const struct unit *u)
 {
-    const struct engine_tensor *q = u->dst->src[DELTA_Q];
-    const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
-    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->temp);
+    const struct engine_tensor *q = u->dst->src[ENGINE_DELTA_Q];
+    const int64_t n_gate = u->dst->src[ENGINE_DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
+    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, ENGINE_DELTA_GATE), u->temp);
     const struct engine_vec_delta delta = {.n_rows = u->n_rows,
                                            .n = q->ne[0],
                                            .n_decay = n_gate,
                                            .decay = u->temp,
-                                           .k = row_of(u, DELTA_K, head_k, u->t),
-                                           .q = row_of(u, DELTA_Q, head_k, u->t),
-                                           .v = head_row(u, DELTA_V) + u->row,
-                                           .beta = head_row(u, DELTA_BETA)[0],
+                                           .k = row_of(u, ENGINE_DELTA_K, head_k, u->t),
+                                           .q = row_of(u, ENGINE_DELTA_Q, head_k, u->t),
+                                           .v = head_row(u, ENGINE_DELTA_V) + u->row,
+                                           .beta = head_row(u, ENGINE_DELTA_BETA)[0],
                                            .scale = 1.0f / sqrtf((float)q->ne[0]),
                                            .s = u->state,
                                            .out = u->out};
@@ -485,18 +336,8 @@ static void gated_delta_step(const struct unit *u)
 
 static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, DELTA_V, DELTA_TABLE, DELTA_SPANS, UNIT_ROWS, gated_delta_step);
+    run_units(task, dst, ENGINE_DELTA_V, ENGINE_DELTA_TABLE, ENGINE_DELTA_SPANS, UNIT_ROWS,
+              gated_delta_step);
 }
 
-const struct engine_op engine_op_gated_delta =
-    ENGINE_ROWS_OP("gated_delta", 7, gated_delta_shape, buffers_scratch, gated_delta_run,
-                   .updates = DELTA_TABLE + 1);
-
-struct engine_tensor *engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
-                                         struct engine_tensor *k, struct engine_tensor *v,
-                                         struct engine_tensor *gate, struct engine_tensor *beta,
-                                         struct engine_tensor *table, struct engine_tensor *spans)
-{
-    struct engine_tensor *src[] = {q, k, v, gate, beta, table, spans};
-    return engine_graph_node(g, &engine_op_gated_delta, src, 7, NULL, 0);
-}
+ENGINE_CPU_ROWS_OP(gated_delta, buffers_scratch, gated_delta_run);

@@ -14,93 +14,54 @@
  *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
  *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude)
  * Rotation: engine_vec.rotate, in float. */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
-/* The parameters of a table, in order. */
-enum {
-    ROPE_KIND,
-    ROPE_N_ROT,
-    ROPE_FREQ_BASE,
-    ROPE_FREQ_SCALE,
-    ROPE_N_CTX_ORIG,
-    ROPE_EXT_FACTOR,
-    ROPE_ATTN_FACTOR,
-    ROPE_BETA_FAST,
-    ROPE_BETA_SLOW,
-    ROPE_SECTION,
-    ROPE_PARAMS = ROPE_SECTION + 4
-};
-
 /* ---- The table: [T][n_rot], each row n cosines, then n sines ---- */
 
-static bool has_sections(const union engine_param *p)
-{
-    return p[ROPE_KIND].i == ENGINE_ROPE_MULTI || p[ROPE_KIND].i == ENGINE_ROPE_INTERLEAVED;
-}
-
-static bool table_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
-    int n_rot = dst->param[ROPE_N_ROT].i;
-    const int64_t rows = positions->ne[1];
-    if (n_rot < 2 || n_rot % 2 != 0) return engine_shape_fail(dst, err, "n_rot must be even");
-    if (!(dst->param[ROPE_FREQ_BASE].f > 0.0f) || !(dst->param[ROPE_FREQ_SCALE].f > 0.0f))
-        return engine_shape_fail(dst, err, "frequency base and scale must be positive");
-    if (!engine_tensor_is(positions, QUANT_I32) || engine_tensor_rows(positions) != rows ||
-        (rows != 1 && (rows != 4 || !has_sections(dst->param))))
-        return engine_shape_fail(dst, err, "positions must be I32, one row (sections: or four)");
-    if (factors && (!engine_tensor_is(factors, QUANT_F32) || factors->ne[0] < n_rot / 2))
-        return engine_shape_fail(dst, err, "factors must be F32, one for each pair");
-    engine_dst_shape(dst, QUANT_F32, n_rot, positions->ne[0], 1, 1);
-    return true;
-}
-
 /* The pair, as a real number, that rotates `turns` times over the original context. */
-static double yarn_pair(const union engine_param *p, double turns)
+static double yarn_pair(const struct engine_rope *p, double turns)
 {
-    return p[ROPE_N_ROT].i * log(p[ROPE_N_CTX_ORIG].i / (turns * 2.0 * M_PI)) /
-           (2.0 * log((double)p[ROPE_FREQ_BASE].f));
+    return p->n_rot * log(p->n_ctx_orig / (turns * 2.0 * M_PI)) / (2.0 * log((double)p->freq_base));
 }
 
 /* The share of the unscaled angle in pair i. */
-static double yarn_mix(const union engine_param *p, int pair)
+static double yarn_mix(const struct engine_rope *p, int pair)
 {
-    double low = fmax(0.0, floor(yarn_pair(p, p[ROPE_BETA_FAST].f)));
-    double high = fmin(p[ROPE_N_ROT].i - 1.0, ceil(yarn_pair(p, p[ROPE_BETA_SLOW].f)));
+    double low = fmax(0.0, floor(yarn_pair(p, p->beta_fast)));
+    double high = fmin(p->n_rot - 1.0, ceil(yarn_pair(p, p->beta_slow)));
     double ramp = (pair - low) / fmax(0.001, high - low);
-    return p[ROPE_EXT_FACTOR].f * (1.0 - fmin(1.0, fmax(0.0, ramp)));
+    return p->ext_factor * (1.0 - fmin(1.0, fmax(0.0, ramp)));
 }
 
 /* The row of positions that pair i uses. */
-static int position_row(const union engine_param *p, int pair)
+static int position_row(const struct engine_rope *p, int pair)
 {
     int64_t total = 0;
-    for (int s = 0; s < 4; s++) total += p[ROPE_SECTION + s].i;
-    if (!has_sections(p) || total <= 0) return 0;
+    for (int s = 0; s < 4; s++) total += p->section[s];
+    if (!engine_rope_has_sections(p) || total <= 0) return 0;
     int64_t left = pair % total;
     int row = 0;
-    if (p[ROPE_KIND].i == ENGINE_ROPE_INTERLEAVED)
-        return left < 3 * (int64_t)p[ROPE_SECTION + left % 3].i ? (int)(left % 3) : 3;
-    while (row < 3 && left >= p[ROPE_SECTION + row].i) left -= p[ROPE_SECTION + row++].i;
+    if (p->kind == ENGINE_ROPE_INTERLEAVED)
+        return left < 3 * (int64_t)p->section[left % 3] ? (int)(left % 3) : 3;
+    while (row < 3 && left >= p->section[row]) left -= p->section[row++];
     return row;
 }
 
 static void table_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
-    const union engine_param *p = dst->param;
-    int n = p[ROPE_N_ROT].i / 2;
-    double scale = p[ROPE_FREQ_SCALE].f, magnitude = p[ROPE_ATTN_FACTOR].f;
-    bool yarn = p[ROPE_EXT_FACTOR].f != 0.0f;
+    const struct engine_rope *p = &dst->params.rope;
+    int n = p->n_rot / 2;
+    double scale = p->freq_scale, magnitude = p->attn_factor;
+    bool yarn = p->ext_factor != 0.0f;
     if (yarn) magnitude *= 1.0 + 0.1 * log(1.0 / scale);
     int64_t first, last;
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int i = 0; i < n; i++) {
-        double frequency = pow((double)p[ROPE_FREQ_BASE].f, -2.0 * i / p[ROPE_N_ROT].i);
+        double frequency = pow((double)p->freq_base, -2.0 * i / p->n_rot);
         double mix = yarn ? yarn_mix(p, i) : 0.0;
         float factor = 1.0f;
         if (factors) memcpy(&factor, factors->data + i * factors->nb[0], sizeof factor);
@@ -119,53 +80,16 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope_table =
-    ENGINE_ROWS_OP("rope_table", 1, table_shape, NULL, table_run);
-
-/* Returns a table with these sources and parameters: one that is in the graph, or a new one. */
-static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
-                                        struct engine_tensor *factors,
-                                        const struct engine_rope *rope)
-{
-    struct engine_tensor *src[] = {positions, factors};
-    union engine_param param[ROPE_PARAMS] = {
-        [ROPE_KIND].i = (int32_t)rope->kind,      [ROPE_N_ROT].i = rope->n_rot,
-        [ROPE_FREQ_BASE].f = rope->freq_base,     [ROPE_FREQ_SCALE].f = rope->freq_scale,
-        [ROPE_N_CTX_ORIG].i = rope->n_ctx_orig,   [ROPE_EXT_FACTOR].f = rope->ext_factor,
-        [ROPE_ATTN_FACTOR].f = rope->attn_factor, [ROPE_BETA_FAST].f = rope->beta_fast,
-        [ROPE_BETA_SLOW].f = rope->beta_slow,     [ROPE_SECTION].i = rope->section[0],
-        [ROPE_SECTION + 1].i = rope->section[1],  [ROPE_SECTION + 2].i = rope->section[2],
-        [ROPE_SECTION + 3].i = rope->section[3],
-    };
-    for (int i = 0; i < g->n_tensors; i++) {
-        struct engine_tensor *t = &g->tensors[i];
-        if (t->op == &engine_op_rope_table && t->src[0] == positions && t->src[1] == factors &&
-            memcmp(t->param, param, sizeof param) == 0)
-            return t;
-    }
-    return engine_graph_node(g, &engine_op_rope_table, src, 2, param, ROPE_PARAMS);
-}
+ENGINE_CPU_ROWS_OP(rope_table, NULL, table_run);
 
 /* ---- The rotation: x[N][T][H][D] with a table [T][n_rot] ---- */
-
-static bool rope_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *x = dst->src[0], *table = dst->src[1];
-    if (!engine_type_computes(x)) return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (table->ne[0] > x->ne[0])
-        return engine_shape_fail(dst, err, "more elements to rotate than a head has");
-    if (table->ne[1] != x->ne[2])
-        return engine_shape_fail(dst, err, "there must be one position for each token");
-    engine_dst_like(dst, QUANT_F32, x);
-    return true;
-}
 
 static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *table = dst->src[1];
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
     int64_t n_rot = table->ne[0], n = n_rot / 2, first, last;
-    bool normal = dst->param[0].i == ENGINE_ROPE_NORMAL;
+    bool normal = dst->params.rope.kind == ENGINE_ROPE_NORMAL;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
@@ -177,15 +101,4 @@ static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope =
-    ENGINE_ROWS_OP("rope", 2, rope_shape, engine_scratch_rows, rope_run);
-
-/* param: kind */
-struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
-                                  struct engine_tensor *positions, struct engine_tensor *factors,
-                                  const struct engine_rope *rope)
-{
-    struct engine_tensor *src[] = {x, rope_table(g, positions, factors, rope)};
-    union engine_param param[] = {{.i = (int32_t)rope->kind}};
-    return engine_graph_node(g, &engine_op_rope, src, 2, param, 1);
-}
+ENGINE_CPU_ROWS_OP(rope, engine_scratch_rows, rope_run);

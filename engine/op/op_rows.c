@@ -75,16 +75,6 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads)
 
 /* ---- Loading ---- */
 
-bool engine_type_computes(const struct engine_tensor *t)
-{
-    return t->type->act != NULL;
-}
-
-bool engine_type_stores(const struct engine_tensor *t)
-{
-    return engine_type_computes(t) && t->type->encode != NULL;
-}
-
 /* i modulo n; the comparison is faster than a division in the usual case. */
 static int64_t wrapped(int64_t i, int64_t n)
 {
@@ -172,7 +162,7 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
 /* ---- Elementwise ---- */
 
 void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
-                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                       void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out))
 {
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
@@ -181,6 +171,6 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
         const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
-        f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
+        f(&task->engine->vec, &dst->params, at.n, x, engine_piece_out(dst, &at));
     }
 }

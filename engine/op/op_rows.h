@@ -8,7 +8,7 @@
 #ifndef ENGINE_OP_OP_ROWS_H
 #define ENGINE_OP_OP_ROWS_H
 
-#include "engine/op.h"
+#include "engine/cpu_op.h"
 
 enum {
     ENGINE_PIECE = 4096,       /* a multiple of every type's block */
@@ -42,9 +42,9 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer);
 
 /* Runs f on each of this worker's pieces of dst; x: the piece's floats of source 0, repeated as
- * needed; param: the node's parameters. */
+ * needed; params: the node's parameters. */
 void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
-                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                       void (*f)(const struct engine_vec *vec, const union engine_params *params,
                                  int64_t n, const float *x, float *out));
 
 /* The scratch size for n_buffers buffers of `floats` floats per worker, and this worker's buffer
@@ -52,21 +52,8 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
 int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats);
 float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int i);
 
-/* A row of the op table whose workers divide rows. Optional fields follow the rules as designators:
- * .in_place = true. */
-#define ENGINE_ROWS_OP(name_, sources, shape_, scratch_, run_, ...)                                \
-    {                                                                                              \
-        .name = (name_), .split = ENGINE_SPLIT_ROWS, .n_src = (sources), .shape = (shape_),        \
-        .scratch = (scratch_), .run = (run_), __VA_ARGS__                                          \
-    }
-
 /* The scratch rules of elementwise ops and of ops that load whole rows of src[0]. */
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
-
-/* True if t's type can be decoded to floats. */
-bool engine_type_computes(const struct engine_tensor *t);
-/* True if floats can also be encoded to t's type. */
-bool engine_type_stores(const struct engine_tensor *t);
 
 #endif

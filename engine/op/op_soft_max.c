@@ -7,28 +7,12 @@
  * slope(h) is 1, or with max_bias > 0 for H heads and N = the largest power of two <= H:
  *     h < N: 2^(-max_bias (h + 1) / N), otherwise 2^(-max_bias / 2 (2 (h - N) + 1) / N),
  * in double, rounded once ("Train Short, Test Long", Press et al. 2021). */
-#include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- soft_max ---- */
-
-static bool soft_max_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *a = dst->src[0], *mask = dst->src[1], *sinks = dst->src[2];
-    if (!engine_type_computes(a) || (mask && !engine_type_computes(mask)))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (mask &&
-        (mask->ne[0] != a->ne[0] || mask->ne[1] != a->ne[1] || !engine_tensor_can_repeat(mask, a)))
-        return engine_shape_fail(dst, err, "the mask does not fit");
-    if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != a->ne[2] ||
-                  engine_tensor_rows(sinks) != 1))
-        return engine_shape_fail(dst, err, "sinks must be one F32 for each head");
-    engine_dst_like(dst, QUANT_F32, a);
-    return true;
-}
 
 static float alibi_slope(float max_bias, int64_t head, int64_t n_head)
 {
@@ -64,9 +48,9 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(e, dst->src[0], &at, buffer);
         float *s = engine_piece_out(dst, &at), sink;
-        e->vec.scale(at.n, x, dst->param[0].f, 0.0f, s);
+        e->vec.scale(at.n, x, dst->params.soft_max.scale, 0.0f, s);
         if (mask) {
-            float slope = alibi_slope(dst->param[1].f, at.i2, dst->ne[2]);
+            float slope = alibi_slope(dst->params.soft_max.max_bias, at.i2, dst->ne[2]);
             e->vec.mad(at.n, engine_piece_load(e, mask, &at, buffer_mask), slope, s);
         }
         if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);
@@ -74,30 +58,9 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_soft_max = ENGINE_ROWS_OP(
-    "soft_max", 1, soft_max_shape, engine_scratch_rows, soft_max_run, .in_place = true);
-
-/* param: scale, max_bias */
-struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
-                                      struct engine_tensor *mask, struct engine_tensor *sinks,
-                                      float scale, float max_bias)
-{
-    struct engine_tensor *src[] = {a, mask, sinks};
-    union engine_param param[] = {{.f = scale}, {.f = max_bias}};
-    return engine_graph_node(g, &engine_op_soft_max, src, 3, param, 2);
-}
+ENGINE_CPU_ROWS_OP(soft_max, engine_scratch_rows, soft_max_run);
 
 /* ---- argsort, top_k ---- */
-
-static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!engine_type_computes(dst->src[0]))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (dst->src[0]->ne[0] > INT32_MAX)
-        return engine_shape_fail(dst, err, "rows are too long for I32 indexes");
-    engine_dst_like(dst, QUANT_I32, dst->src[0]);
-    return true;
-}
 
 /* Whether y must be before x in the result; x is before y in the row. */
 static bool precedes(float y, float x, bool descending)
@@ -144,22 +107,8 @@ static void argsort_run(const struct engine_task *task, struct engine_tensor *ds
         struct engine_piece at = engine_row_at(dst, r);
         const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
-        sort_row(x, at.n, dst->param[0].i, out, buffer_ids);
+        sort_row(x, at.n, dst->params.argsort, out, buffer_ids);
     }
 }
 
-const struct engine_op engine_op_argsort =
-    ENGINE_ROWS_OP("argsort", 1, argsort_shape, engine_scratch_rows, argsort_run);
-
-/* param: whether descending */
-struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
-                                     bool descending)
-{
-    union engine_param param[] = {{.i = descending}};
-    return engine_graph_node(g, &engine_op_argsort, &a, 1, param, 1);
-}
-
-struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k)
-{
-    return engine_cols(g, engine_argsort(g, a, true), 0, k);
-}
+ENGINE_CPU_ROWS_OP(argsort, engine_scratch_rows, argsort_run);

@@ -7,8 +7,8 @@
  * shape: per layer and around the layers, the steps, the barriers of the plan, the steps that
  * worker 0 runs alone, and their nanoseconds on this machine. Matrices are not read, so they need
  * no memory. */
+#include "engine/cpu_op.h"
 #include "engine/graph_internal.h"
-#include "engine/op.h"
 #include "engine/threads.h"
 #include "models/internal.h"
 #include "test/bench/support_bench.h"
@@ -164,10 +164,11 @@ static double step_ns(const struct engine *engine, const struct engine_plan *pla
                                      .engine = engine,
                                      .scratch = plan->scratch,
                                      .scratch_size = (int64_t)plan->scratch_bytes};
+    const struct engine_cpu_op *row = step->row;
     double took[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double start = now_ns();
-        for (int k = 0; k < 20; k++) step->node->op->run(&task, step->node);
+        for (int k = 0; k < 20; k++) row->run(&task, step->node);
         took[i] = (now_ns() - start) / 20;
     }
     return support_median(took, ROUNDS);

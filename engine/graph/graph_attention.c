@@ -1,0 +1,83 @@
+/* engine/graph/graph_attention.c: attention over a KV cache: row, shape rule, builder. Contract and
+ * arithmetic: engine/graph.h; on the CPU: engine/attention/attention.c. */
+#include "engine/graph_internal.h"
+#include "engine/op_sources.h"
+#include "engine/ops.h"
+
+static const char *attention_problem(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *q = dst->src[ENGINE_ATTENTION_Q], *k = dst->src[ENGINE_ATTENTION_K],
+                               *v = dst->src[ENGINE_ATTENTION_V];
+    const struct engine_tensor *range = dst->src[ENGINE_ATTENTION_RANGE],
+                               *tables = dst->src[ENGINE_ATTENTION_TABLES];
+    const struct engine_tensor *sinks = dst->src[ENGINE_ATTENTION_SINKS];
+    if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q))
+        return "q must be contiguous rows of F32";
+    const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
+    if ((!q16_k && !k->type->act) || (!q16_v && !v->type->act))
+        return "a cache type without arithmetic";
+    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->params.attention.dv))
+        return "not an int16 cache of such values";
+    if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
+        return "rows of the cache are not contiguous";
+    if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1) return "too many dimensions";
+    if (k->ne[0] != (q16_k ? engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]) ||
+        q->ne[1] % k->ne[1])
+        return "q and k do not fit";
+    if (k->ne[1] != v->ne[1] || engine_kv_slots(k) != engine_kv_slots(v))
+        return "k and v do not fit";
+    if (!engine_tensor_is(range, QUANT_I32) || range->ne[0] != 4 || range->ne[1] != q->ne[2] ||
+        !engine_tensor_row_contiguous(range))
+        return "ranges must be I32 [T][4]";
+    if (!engine_tensor_is(tables, QUANT_I32) || !engine_tensor_row_contiguous(tables))
+        return "tables must be I32 [tables][positions]";
+    if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != q->ne[1]))
+        return "sinks must be F32 [H]";
+    return NULL;
+}
+
+static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const char *problem = attention_problem(dst);
+    if (problem) return engine_shape_fail(dst, err, problem);
+    const struct engine_tensor *q = dst->src[ENGINE_ATTENTION_Q], *v = dst->src[ENGINE_ATTENTION_V];
+    const int64_t dv = engine_tensor_is(v, QUANT_I8) ? dst->params.attention.dv : v->ne[0];
+    engine_dst_shape(dst, QUANT_F32, q->ne[1] * dv, q->ne[2], 1, 1);
+    return true;
+}
+
+static double row_bytes(const struct engine_tensor *cache)
+{
+    double row = (double)quant_row_size(cache->type, cache->ne[0]);
+    return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_KV_Q16_GROUP : row;
+}
+
+/* Counts keys and values once for each token and KV head, as decoding reads them. */
+static struct engine_work attention_work(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *k = dst->src[ENGINE_ATTENTION_K], *v = dst->src[ENGINE_ATTENTION_V];
+    const struct engine_tensor *range = dst->src[ENGINE_ATTENTION_RANGE];
+    double keys = 0, n_kv = (double)k->ne[1], n_heads = (double)dst->src[ENGINE_ATTENTION_Q]->ne[1];
+    for (int64_t t = 0; t < range->ne[1]; t++) {
+        const int32_t *s = (const int32_t *)(range->data + t * range->nb[1]);
+        if (s[2] > s[1]) keys += s[2] - s[1];
+    }
+    return (struct engine_work){
+        .bytes = keys * n_kv * (row_bytes(k) + row_bytes(v)),
+        .macs =
+            keys * ((double)dst->src[ENGINE_ATTENTION_Q]->ne[0] * n_heads + (double)dst->ne[0])};
+}
+
+const struct engine_op engine_op_attention = {
+    .name = "attention", .n_src = 5, .shape = attention_shape, .work = attention_work};
+
+struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
+                                       struct engine_tensor *k_cache, struct engine_tensor *v_cache,
+                                       struct engine_tensor *range, struct engine_tensor *tables,
+                                       struct engine_tensor *sinks,
+                                       const struct engine_attention *params)
+{
+    struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
+    return engine_graph_node(g, &engine_op_attention, src, 6,
+                             &(union engine_params){.attention = *params});
+}

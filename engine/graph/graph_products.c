@@ -1,0 +1,145 @@
+/* engine/graph/graph_products.c: products of weights with activations: rows, shape rules, builders,
+ * work. On the CPU: engine/matmul/. The simplifier makes the rows with a gate. */
+#include "engine/graph_internal.h"
+#include "engine/op_sources.h"
+#include "engine/ops.h"
+
+/* If src[2] is I32, it has the ids, because no weight has that type. With a gate, the rows of dst
+ * have as many elements as the gate's weight has rows; without one, as many as all weights
+ * together. */
+struct engine_product engine_product_of(const struct engine_tensor *dst)
+{
+    struct engine_product p = {0};
+    struct engine_tensor *const *src = dst->src;
+    const bool by_id = src[2] && engine_tensor_is(src[2], QUANT_I32);
+    const int second = by_id ? 3 : 2;
+    const bool gated = src[second] && dst->ne[0] == src[1]->ne[1];
+    p.x = src[0];
+    p.ids = by_id ? src[2] : NULL;
+    p.up = gated ? src[second] : NULL;
+    for (int i = 0; i < (by_id || gated ? 1 : ENGINE_PRODUCT_WEIGHTS) && src[i + 1]; i++)
+        p.w[p.n_w++] = src[i + 1];
+    return p;
+}
+
+/* The work of reading every weight once for any number of columns; with experts, at most one matrix
+ * per row of dst. */
+static struct engine_work product_work(const struct engine_tensor *dst)
+{
+    const struct engine_product p = engine_product_of(dst);
+    const double sides = p.up ? 2 : 1;
+    struct engine_work work = {
+        .bytes = (double)engine_tensor_bytes(p.x) + (double)engine_tensor_bytes(dst),
+        .macs = sides * (double)engine_tensor_elements(dst) * (double)p.x->ne[0]};
+    for (int i = 0; i < p.n_w; i++) {
+        double bytes = (double)engine_tensor_bytes(p.w[i]);
+        double used = (double)engine_tensor_rows(dst) / (double)p.w[i]->ne[2];
+        work.bytes += sides * (p.ids && used < 1.0 ? bytes * used : bytes);
+    }
+    return work;
+}
+
+/* ---- Shapes ---- */
+
+static const char *weight_problem(const struct engine_tensor *w, const struct engine_tensor *x)
+{
+    if (!w->type->act) return "the weight's type has no arithmetic";
+    if (w->ne[0] != x->ne[0]) return "rows of different length";
+    if (!engine_tensor_row_contiguous(w)) return "the weight's rows are not contiguous";
+    return NULL;
+}
+
+static bool mul_mat_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0];
+    int64_t n = 0;
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    for (int i = 1; i <= ENGINE_PRODUCT_WEIGHTS && dst->src[i]; i++) {
+        const struct engine_tensor *w = dst->src[i], *first = dst->src[1];
+        const char *problem = weight_problem(w, x);
+        if (problem) return engine_shape_fail(dst, err, problem);
+        if (x->ne[2] % w->ne[2] || x->ne[3] % w->ne[3])
+            return engine_shape_fail(dst, err, "the weight's batches do not divide those of x");
+        if (w->ne[2] != first->ne[2] || w->ne[3] != first->ne[3])
+            return engine_shape_fail(dst, err, "weights with different batches");
+        if (__builtin_add_overflow(n, w->ne[1], &n))
+            return engine_shape_fail(dst, err, "the result is too wide");
+    }
+    engine_dst_shape(dst, QUANT_F32, n, x->ne[1], x->ne[2], x->ne[3]);
+    return true;
+}
+
+static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *ids = dst->src[2];
+    const char *problem = weight_problem(w, x);
+    if (problem) return engine_shape_fail(dst, err, problem);
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    if (!engine_tensor_is(ids, QUANT_I32) || ids->nb[0] != (int64_t)sizeof(int32_t))
+        return engine_shape_fail(dst, err, "ids must be contiguous rows of I32");
+    if (x->ne[3] != 1 || w->ne[3] != 1 || ids->ne[2] != 1 || ids->ne[3] != 1)
+        return engine_shape_fail(dst, err, "too many dimensions");
+    if (x->ne[2] != ids->ne[1] || (x->ne[1] != 1 && x->ne[1] != ids->ne[0]))
+        return engine_shape_fail(dst, err, "x and ids do not fit");
+    engine_dst_shape(dst, QUANT_F32, w->ne[1], ids->ne[0], ids->ne[1], 1);
+    return true;
+}
+
+/* One kernel computes both sides, so their types and shapes must match. */
+static bool sides_match(struct engine_tensor *dst, const struct engine_tensor *up,
+                        struct base_error *err)
+{
+    const struct engine_tensor *gate = dst->src[1];
+    if (gate->type != up->type || !engine_tensor_same_shape(gate, up) || gate->nb[1] != up->nb[1])
+        return engine_shape_fail(dst, err, "the sides differ");
+    dst->ne[0] = gate->ne[1];
+    return true;
+}
+
+static bool mul_mat_glu_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_shape(dst, err) && sides_match(dst, dst->src[2], err);
+}
+
+static bool mul_mat_id_glu_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_id_shape(dst, err) && sides_match(dst, dst->src[3], err);
+}
+
+/* ---- Rows and builders ---- */
+
+const struct engine_op engine_op_mul_mat = {
+    .name = "mul_mat", .n_src = 2, .shape = mul_mat_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_id = {
+    .name = "mul_mat_id", .n_src = 3, .shape = mul_mat_id_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_glu = {
+    .name = "mul_mat_glu", .n_src = 3, .shape = mul_mat_glu_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_id_glu = {
+    .name = "mul_mat_id_glu", .n_src = 4, .shape = mul_mat_id_glu_shape, .work = product_work};
+
+struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
+                                         int n_w, struct engine_tensor *x)
+{
+    if (n_w < 1 || n_w > ENGINE_PRODUCT_WEIGHTS)
+        return engine_graph_fail(g, "mul_mat: %d weights, not 1 to %d", n_w,
+                                 ENGINE_PRODUCT_WEIGHTS);
+    struct engine_tensor *src[1 + ENGINE_PRODUCT_WEIGHTS] = {x};
+    for (int i = 0; i < n_w; i++) {
+        if (!w[i]) return engine_graph_fail(g, "mul_mat: weight %d is missing", i);
+        src[1 + i] = w[i];
+    }
+    return engine_graph_node(g, &engine_op_mul_mat, src, 1 + n_w, NULL);
+}
+
+struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
+                                     struct engine_tensor *x)
+{
+    return engine_mul_mat_cat(g, &w, 1, x);
+}
+
+struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
+                                        struct engine_tensor *x, struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {x, w, ids};
+    return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL);
+}

@@ -1,0 +1,103 @@
+/* engine/op_params.h: the parameters of ops: a struct for each op that has some.
+ *
+ * A builder (engine/graph.h) fills the member of its op in the node's `params`; shape rules,
+ * rewrites and every device read it there. */
+#ifndef ENGINE_OP_PARAMS_H
+#define ENGINE_OP_PARAMS_H
+
+#include "engine/isa/unary.h"
+#include "quant/quant.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum engine_rope_kind {
+    ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
+    ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
+    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
+    ENGINE_ROPE_INTERLEAVED /* as MULTI, but pairs use the first three rows cyclically until a row's
+                               section is exhausted, then the fourth (Qwen3-VL) */
+};
+struct engine_rope {
+    enum engine_rope_kind kind;
+    int n_rot; /* leading elements of each head that are rotated */
+    float freq_base;
+    float freq_scale;           /* 1 / linear scaling factor */
+    int n_ctx_orig;             /* YaRN: the original training context */
+    float ext_factor;           /* YaRN: 0 is off */
+    float attn_factor;          /* YaRN: magnitude; 1 */
+    float beta_fast, beta_slow; /* YaRN: 32, 1 */
+    int section[4];             /* MULTI, INTERLEAVED */
+};
+
+static inline bool engine_rope_has_sections(const struct engine_rope *rope)
+{
+    return rope->kind == ENGINE_ROPE_MULTI || rope->kind == ENGINE_ROPE_INTERLEAVED;
+}
+
+/* What a row of an int16-quantized KV cache is (engine/graph.h). */
+enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
+
+struct engine_attention {
+    float scale;     /* of q . k */
+    float softcap;   /* 0: off; otherwise cap * tanh(s / cap) */
+    int dv;          /* elements of a value in an int16-quantized cache */
+    float max_alibi; /* 0: off; otherwise the exponent of ALiBi's largest slope */
+};
+
+struct engine_glu_clamp {
+    enum engine_unary f;
+    float limit, offset;
+};
+
+struct engine_scale {
+    float scale, bias;
+};
+
+struct engine_clamp {
+    float low, high;
+};
+
+struct engine_norm {
+    float eps;
+    int n_groups; /* of group_norm */
+};
+
+struct engine_soft_max {
+    float scale, max_bias;
+};
+
+struct engine_choose_experts {
+    int n_used, n_groups, n_groups_used;
+    int divisor; /* of the ids: the experts of a chunk */
+};
+
+struct engine_expert_weights {
+    bool softmax, normalize;
+    float scale;
+};
+
+struct engine_set_kv_q16 {
+    enum engine_kv_q16 what;
+    enum quant_id as;
+};
+
+union engine_params {
+    enum quant_id cast; /* the type */
+    int concat;         /* the dimension */
+    int64_t pad[4];     /* zeros after each dimension */
+    struct engine_scale scale;
+    struct engine_clamp clamp;
+    float softcap;           /* the bound */
+    enum engine_unary unary; /* of unary, glu, mul_mat_glu, mul_mat_id_glu */
+    struct engine_glu_clamp glu_clamp;
+    struct engine_norm norm; /* of norm, rms_norm, l2_norm, group_norm */
+    struct engine_soft_max soft_max;
+    bool argsort;            /* whether descending */
+    struct engine_rope rope; /* of rope_table, rope */
+    struct engine_choose_experts choose_experts;
+    struct engine_expert_weights expert_weights;
+    struct engine_set_kv_q16 set_kv_q16;
+    struct engine_attention attention;
+};
+
+#endif
