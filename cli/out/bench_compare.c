@@ -276,13 +276,12 @@ static void add_ratio(const struct cli_bench_table *t, const struct cli_bench_ro
                           : x->high < 1 ? "slower"
                                         : "within noise";
     cli_bench_add_columns(t, r, ' ', out);
-    base_buffer_add_format(out, "| %-8s | %6u | %5u | %3u | ", r->is_prompt ? "prompt" : "generate",
-                           r->n_tokens, r->depth, r->n_seq);
+    cli_bench_add_test(t, r, ' ', out);
     if (x->known)
-        base_buffer_add_format(out, "%7.1f | %5.3f | %4.2f-%4.2f |", x->before, x->ratio, x->low,
+        base_buffer_add_format(out, "| %7.1f | %5.3f | %4.2f-%4.2f |", x->before, x->ratio, x->low,
                                x->high);
     else
-        base_buffer_add_text(out, "      - |     - |         - |");
+        base_buffer_add_text(out, "|       - |     - |         - |");
     base_buffer_add_format(out, " %-12s |\n", verdict);
 }
 
@@ -293,11 +292,11 @@ void cli_bench_add_ratios(const struct cli_bench_saved *saved, const struct cli_
     base_buffer_add_text(
         out, "95 % interval: scatter within both runs, drift of the machine's limit between\n\n");
     cli_bench_add_columns(t, NULL, ' ', out);
-    base_buffer_add_text(
-        out, "| test     | tokens | depth | seq |  before | ratio |  interval |              |\n");
+    cli_bench_add_test(t, NULL, ' ', out);
+    base_buffer_add_text(out, "|  before | ratio |  interval |              |\n");
     cli_bench_add_columns(t, NULL, '-', out);
-    base_buffer_add_text(
-        out, "|----------|-------:|------:|----:|--------:|------:|----------:|--------------|\n");
+    cli_bench_add_test(t, NULL, '-', out);
+    base_buffer_add_text(out, "|--------:|------:|----------:|--------------|\n");
     for (size_t i = 0; i < t->n; i++) add_ratio(t, &t->row[i], out);
     for (size_t i = t->n; i-- > 0;) {
         const struct cli_bench_row *r = &t->row[i];

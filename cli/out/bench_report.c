@@ -99,10 +99,10 @@ static const struct {
     enum cli_bench_field field;
     const char *title;
 } optional[] = {{CLI_BENCH_FILE, "file"},
-                {CLI_BENCH_THREADS, "threads"},
-                {CLI_BENCH_BATCH, "batch"},
-                {CLI_BENCH_TYPE_K, "keys"},
-                {CLI_BENCH_TYPE_V, "values"}};
+                {CLI_BENCH_THREADS, "-t"},
+                {CLI_BENCH_BATCH, "-b"},
+                {CLI_BENCH_TYPE_K, "-ctk"},
+                {CLI_BENCH_TYPE_V, "-ctv"}};
 enum { N_OPTIONAL = sizeof optional / sizeof optional[0] };
 
 static int width_of(const struct cli_bench_table *t, size_t column)
@@ -136,6 +136,23 @@ void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_ben
     }
 }
 
+void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+                        struct base_buffer *out)
+{
+    bool has_seq = false;
+    for (size_t i = 0; i < t->n; i++) has_seq |= t->row[i].n_seq > 1;
+    if (r)
+        base_buffer_add_format(out, "| %-8s | %6u | %5u ", r->is_prompt ? "prompt" : "generate",
+                               r->n_tokens, r->depth);
+    else
+        base_buffer_add_text(out, fill == '-' ? "|----------|-------:|------:"
+                                              : "| test     | tokens | depth ");
+    if (has_seq && r)
+        base_buffer_add_format(out, "| %3u ", r->n_seq);
+    else if (has_seq)
+        base_buffer_add_text(out, fill == '-' ? "|----:" : "| seq ");
+}
+
 static void add_markdown_head(const struct cli_bench_table *t, struct base_buffer *out)
 {
     const struct cli_bench_setup *s = t->row[0].setup;
@@ -148,16 +165,16 @@ static void add_markdown_head(const struct cli_bench_table *t, struct base_buffe
         base_buffer_add_format(out, ", batch %lld", (long long)s->batch_size);
     base_buffer_add_text(out, "\n");
     if (!cli_bench_varies(t, CLI_BENCH_TYPE_K) && strcasecmp(s->type_k, "f16") != 0)
-        base_buffer_add_format(out, "keys %s, ", s->type_k);
+        base_buffer_add_format(out, "keys %s; ", s->type_k);
     if (!cli_bench_varies(t, CLI_BENCH_TYPE_V) && strcasecmp(s->type_v, "f16") != 0)
-        base_buffer_add_format(out, "values %s, ", s->type_v);
+        base_buffer_add_format(out, "values %s; ", s->type_v);
     base_buffer_add_text(out, "read, int8: shares of the machine's limits\n\n");
     cli_bench_add_columns(t, NULL, ' ', out);
-    base_buffer_add_text(
-        out, "| test     | tokens | depth | seq | tokens/s |  lowest-highest |  read |  int8 |\n");
+    cli_bench_add_test(t, NULL, ' ', out);
+    base_buffer_add_text(out, "| tokens/s | lowest-highest |  read |  int8 |\n");
     cli_bench_add_columns(t, NULL, '-', out);
-    base_buffer_add_text(
-        out, "|----------|-------:|------:|----:|---------:|----------------:|------:|------:|\n");
+    cli_bench_add_test(t, NULL, '-', out);
+    base_buffer_add_text(out, "|---------:|---------------:|------:|------:|\n");
 }
 
 static void add_markdown_row(const struct cli_bench_table *t, const struct cli_bench_row *r,
@@ -166,9 +183,9 @@ static void add_markdown_row(const struct cli_bench_table *t, const struct cli_b
     char range[40];
     snprintf(range, sizeof range, "%.1f-%.1f", lowest(r), highest(r));
     cli_bench_add_columns(t, r, ' ', out);
-    base_buffer_add_format(out, "| %-8s | %6u | %5u | %3u | %8.2f | %15s | %3.0f %% | %3.0f %% |\n",
-                           r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
-                           cli_bench_rate(r), range, 100 * r->of_bandwidth, 100 * r->of_int8);
+    cli_bench_add_test(t, r, ' ', out);
+    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% | %3.0f %% |\n", cli_bench_rate(r),
+                           range, 100 * r->of_bandwidth, 100 * r->of_int8);
 }
 
 /* Appends the limits for each number of threads, as of its last row. */

@@ -47,9 +47,11 @@ assert len(d["results"]) == 2 and d["results"][0]["test"] == "prompt" and len(d[
     bad "$(cat "$work/out")"
 
 begin the_table_shows_what_varies
-infer bench -p 4 -n 0 -r 1 -t 1,2 -ctk f16,bf16
-out_like '^\| threads \| keys \| test     \| tokens \|'
-out_like '^\| 2       \| bf16 \| prompt   \|      4 \|'
+infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2
+sed -n 4,5p "$work/out" | awk 'length > 80 { exit 1 }' || bad 'wider than 80 columns'
+infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2 -ctk f16,bf16
+out_like '^\| -t \| -ctk \| test     \| tokens \| depth \| tokens/s \|'
+out_like '^\| 2  \| bf16 \| prompt   \|      4 \|'
 out_like '^limits with 2 threads: reading '
 bench
 out_like '^random, [0-9.]+ MiB, [a-z0-9]+, 1 thread, batch 512$'
@@ -79,8 +81,8 @@ begin ratios_to_earlier_results
 as 0.001
 bench --compare "$work/old.json"
 status 0
-out_like '^\| prompt   \|      4 \|     0 \|   1 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
-out_like '^\| generate \|      2 \|     0 \|   1 \|       - \|     - \|         - \| not there    \|$'
+out_like '^\| prompt   \|      4 \|     0 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
+out_like '^\| generate \|      2 \|     0 \|       - \|     - \|         - \| not there    \|$'
 as 1e12
 bench --compare "$work/old.json"
 out_like '\| slower       \|$'
