@@ -31,7 +31,7 @@ sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))
 # Files that are named for an instruction set are compiled for its machines only.
 ifeq (,$(findstring x86_64,$(shell $(CC) -dumpmachine)))
-LIB_SRC  := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
+LIB_SRC  := $(filter-out %_avx2.c %_avx512.c %_amx.c,$(LIB_SRC))
 endif
 CLI_SRC  := $(call sources,cli)
 TEST_SRC := $(wildcard test/test_*.c)

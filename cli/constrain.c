@@ -75,6 +75,7 @@ static struct source find_source(const struct cli_values *v)
         return (struct source){
             .is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
                    .open = v->schema_open,
+                   .any_order = v->schema_any_order,
                    .lenient = v->schema_lenient.item,
                    .n_lenient = v->schema_lenient.count,
                    .lenient_advice = "--schema-lenient and this word let it go unenforced"},
@@ -93,13 +94,22 @@ static struct source find_source(const struct cli_values *v)
         .option = "--json-object"};
 }
 
+void cli_schema_note(const struct constrain_remarks *remarks, const char *source)
+{
+    if (remarks->count > 1)
+        cli_note("%s: %s; %u such remarks in all", source, remarks->text, remarks->count);
+    else if (remarks->count)
+        cli_note("%s: %s", source, remarks->text);
+}
+
 bool cli_constraint_open(const struct cli_values *v, bool generate, struct constraint **out,
-                         struct base_error *err)
+                         struct constrain_remarks *remarks, struct base_error *err)
 {
     struct source s = find_source(v);
     bool ok = true;
     *out = NULL;
     s.is.generate = generate;
+    s.is.remarks = remarks;
     if (s.is.kind == GENERATE_CONSTRAINT_CHOICES)
         ok = split_choices(&s, err);
     else if (s.argument)

@@ -36,14 +36,18 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
                             struct base_error *err)
 {
     struct generate_options *o = &g->options;
+    struct constrain_remarks remarks = {0};
     o->max_tokens = v->n_predict < 0 ? UINT64_MAX : (uint64_t)v->n_predict;
     o->max_thought = v->reasoning_budget;
     o->ignore_eos = v->ignore_eos;
     o->show_special = show_special;
     o->all_logits = v->logprobs >= 0;
+    o->in_lines = v->json_indent >= 0;
+    o->indent = o->in_lines ? (uint32_t)v->json_indent : 0;
     if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
-        !cli_constraint_open(v, true, &g->constraint, err))
+        !cli_constraint_open(v, true, &g->constraint, &remarks, err))
         return false;
+    if (!g->no_notes) cli_schema_note(&remarks, "--json-schema");
     o->constraint = g->constraint;
     return cli_seed_pick(v->seed, &o->sample.seed, err);
 }

@@ -20,6 +20,7 @@ struct cli_generation {
     const char *stop[CLI_LIST_MAX];
     struct constraint *constraint; /* NULL: no constraint */
     struct base_buffer marks;      /* text of options.marks */
+    bool no_notes;                 /* the caller's: no line about the schema is written */
 };
 
 /* Checks the options, compiles the constraint and draws the seed. Call it before the model is

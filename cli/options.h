@@ -81,7 +81,8 @@ struct cli_values {
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx, max_tensors;
+    int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
+        max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
@@ -90,7 +91,8 @@ struct cli_values {
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
-    bool metadata, tensors, plot, heat, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
+        pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */

@@ -8,9 +8,11 @@ bool generate_constraint_compile(const struct generate_constraint_source *s,
     const char *text = s->text ? s->text : "";
     const struct constrain_schema_options schema = {.generate = s->generate,
                                                     .open = s->open,
+                                                    .any_order = s->any_order,
                                                     .lenient = s->lenient,
                                                     .n_lenient = s->n_lenient,
-                                                    .lenient_advice = s->lenient_advice};
+                                                    .lenient_advice = s->lenient_advice,
+                                                    .remarks = s->remarks};
     *out = NULL;
     switch (s->kind) {
     case GENERATE_CONSTRAINT_NONE:

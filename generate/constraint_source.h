@@ -23,9 +23,11 @@ struct generate_constraint_source {
     size_t n_choices;
     const char *const *lenient; /* [n_lenient]: keywords of a schema that need not be enforced */
     size_t n_lenient;
-    const char *lenient_advice; /* for messages: how the user adds such a keyword; or NULL */
-    bool open;                  /* for a schema: names that it does not mention may be generated */
-    bool generate; /* JSON: the subset for generation; false: all that the schema accepts */
+    const char *lenient_advice;        /* for messages: how the user adds such a keyword; or NULL */
+    struct constrain_remarks *remarks; /* as in constrain_schema_options */
+    bool open;      /* for a schema: names that it does not mention may be generated */
+    bool any_order; /* for a schema: names need not be in its order */
+    bool generate;  /* JSON: the subset for generation; false: all that the schema accepts */
 };
 
 /* Sets *out to the compiled constraint, which the caller frees; NULL for GENERATE_CONSTRAINT_NONE.

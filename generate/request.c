@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
+#include "generate/json_lines.h"
 #include "generate/stop.h"
 #include "generate/thought.h"
 #include <stdlib.h>
@@ -33,7 +34,9 @@ struct generate_request {
     int32_t *held; /* [n_ctx + 1] */
     size_t n_held;
     struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
-    uint64_t n_decoded, n_shown;      /* in bytes of the text */
+    struct base_buffer lines;         /* that text in lines, if the options say so */
+    struct generate_json_lines in_lines;
+    uint64_t n_decoded, n_shown; /* in bytes of the text */
     uint64_t answer_at; /* offset of the answer in the text, in bytes; UINT64_MAX: not reached */
     struct generate_outcome outcome;
     bool over, has_read; /* has_read: the prompt has been evaluated */
@@ -88,8 +91,9 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     const struct generate_options *o = r->options;
     base_buffer_reserve(&r->piece, BUFFER_SIZE);
     base_buffer_reserve(&r->output, BUFFER_SIZE);
+    if (o->in_lines) base_buffer_reserve(&r->lines, BUFFER_SIZE);
     r->held = calloc((size_t)r->n_ctx + 1, sizeof *r->held);
-    if (!list_ends(r) || !r->held || r->piece.failed || r->output.failed)
+    if (!list_ends(r) || !r->held || r->piece.failed || r->output.failed || r->lines.failed)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
     if (!make_sampler(r, o->sample.seed, err)) return false;
     r->stop = generate_stop_new(o->stop, o->n_stop, err);
@@ -132,6 +136,7 @@ void generate_request_free(struct generate_request *r)
     sample_free(r->sampler);
     base_buffer_free(&r->piece);
     base_buffer_free(&r->output);
+    base_buffer_free(&r->lines);
     free(r->end_id);
     free(r->held);
     free(r);
@@ -188,6 +193,9 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
     if (!make_sampler(r, p->seed, err) ||
         (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
         return false;
+    r->in_lines = (struct generate_json_lines){.indent = o->indent};
+    if (o->in_lines && p->n_begun)
+        generate_json_lines_add(&r->in_lines, p->begun, p->n_begun, &r->lines);
     if (r->driver && p->n_begun && !generate_driver_read(r->driver, p->begun, p->n_begun, err))
         return false;
     text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
@@ -304,6 +312,19 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
+/* Writes the answer in a piece's text in lines; the answer begins after `before` bytes. */
+static bool lay_out(struct generate_request *r, struct generate_piece *piece, uint64_t before,
+                    struct base_error *err)
+{
+    const size_t same = before < piece->size ? (size_t)before : piece->size;
+    base_buffer_clear(&r->lines);
+    base_buffer_add(&r->lines, piece->text, same);
+    generate_json_lines_add(&r->in_lines, piece->text + same, piece->size - same, &r->lines);
+    piece->text = r->lines.size ? r->lines.data : "";
+    piece->size = r->lines.size;
+    return !r->lines.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+}
+
 /* Returns the text as a piece; passes the answer's part to the constraint if a stop text may cut
  * it. */
 static bool make_piece(struct generate_request *r, struct generate_piece *piece,
@@ -316,6 +337,7 @@ static bool make_piece(struct generate_request *r, struct generate_piece *piece,
     piece->size = out->size;
     const uint64_t before = r->answer_at > r->n_shown ? r->answer_at - r->n_shown : 0;
     r->n_shown += out->size;
+    if (r->options->in_lines && !lay_out(r, piece, before, err)) return false;
     if (!r->driver || r->options->n_stop == 0 || before >= out->size) return true;
     return generate_driver_show(r->driver, out->data + before, out->size - before, err);
 }
@@ -324,6 +346,7 @@ static bool make_piece(struct generate_request *r, struct generate_piece *piece,
 static bool begin_answer(struct generate_request *r, struct base_error *err)
 {
     r->answer_at = r->n_decoded;
+    r->in_lines = (struct generate_json_lines){.indent = r->options->indent};
     return !r->driver || generate_driver_begin(r->driver, true, err);
 }
 

@@ -113,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
                                                       .size = n,
                                                       .choice = (const char *const *)&choice,
                                                       .n_choices = 1,
+                                                      .any_order = rest % 4 < 2,
                                                       .generate = rest % 2};
     fuzz_check(generate_constraint_compile(&source, &c, &err), &err);
     if (c) use(c, text, rest);

@@ -5,6 +5,7 @@
 #include "cli/cmd/task_files.h"
 #include "cli/out/saved_logits.h"
 #include "test/fuzz.h"
+#include "text/json/json_number.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,10 +40,10 @@ static void use_messages(const char *path)
     const bool ok = cli_messages_read(path, &list, &err);
     fuzz_check(ok, &err);
     if (!ok) return;
-    cli_json_add(&first, list);
+    text_json_write(&first, list, false);
     again = cli_json_parse(first.data, first.size, "", &err);
     if (!again) abort();
-    cli_json_add(&second, again);
+    text_json_write(&second, again, false);
     if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();
     for (size_t i = 0; i <= json_array_size(list); i++) cli_messages_role(list, i);
     cli_messages_cut(list, cli_messages_last_turn(list));

@@ -192,7 +192,9 @@ static const struct {
     {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
     {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
     {SCHEMA, "{\"a\":1,\"a\":2}", "occurs twice"},
-    {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
+    {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' is more than 10000"},
+    {SCHEMA, "{\"minLength\":18446744073709551615}", "'minLength' is more than 1073741824"},
+    {SCHEMA, "{\"minLength\":1e-1}", "'minLength' must be a whole number"},
     {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
 };

@@ -2,7 +2,8 @@
  * fails: a single one, or all from one on. Linked with --wrap=malloc; jansson's allocations come
  * through json_load.c. */
 #include "test/support.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -60,7 +61,8 @@ static void an_allocation_that_fails_changes_no_value(void **state)
         "12345678901234567",
         "[truetruetruetruetruetrue]",
         "[\"an end that is missing, behind sixteen",
-        "{\"a\": {\"b\": {\"c\": [[], {}, null, true, false, -0.0]}}}"};
+        "{\"a\": {\"b\": {\"c\": [[], {}, null, true, false, -0.0]}}}",
+        "[{\"a\": 12345678901234567890, \"b\": [1e400, 7, \"1e5\"]}, -0, 0.10]"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check(texts[i], strlen(texts[i]));
 }
 
@@ -81,6 +83,42 @@ static void long_texts_and_lists_are_no_exception(void **state)
     text[2000] = ']';
     check(text, 2001);
     free(text);
+}
+
+static void numbers_are_written_as_they_stand(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[0,-0,7,-7,0.1,0.10,1e2,1E+2,1e-2,1e400,-1e-400,100.0]",
+        "[9223372036854775807,9223372036854775808,-9223372036854775808,-9223372036854775809]",
+        "{\"a\":18446744073709551615,\"b\":\"1e2 \\\" "
+        "1e3\",\"1e4\":[{\"c\":12345678901234567890.5}]}",
+        "1e2",
+        "0.30000000000000004",
+        "0.300000000000000040",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct base_buffer out = BASE_BUFFER_INIT;
+        json_t *value = text_json_load(texts[i], strlen(texts[i]), JSON_DECODE_ANY, NULL);
+        if (!value) fail_msg("%s is not read", texts[i]);
+        json_t *copy = text_json_copy_deep(value);
+        text_json_write(&out, copy, false);
+        assert_string_equal(out.data, texts[i]);
+        json_decref(copy);
+        json_decref(value);
+        base_buffer_free(&out);
+    }
+    /* the places of errors are those of the text */
+    static const char wrong[] = "[1e400, 12345678901234567890, x]";
+    json_error_t error;
+    assert_null(text_json_load(wrong, sizeof wrong - 1, 0, &error));
+    assert_int_equal(error.column, 31);
+    /* a name twice: the later value, as before */
+    static const char twice[] = "{\"a\": 1e2, \"b\": 2e2, \"a\": 3e2}";
+    json_t *value = text_json_load(twice, sizeof twice - 1, 0, NULL);
+    assert_float_equal(json_real_value(json_object_get(value, "a")), 300, 0);
+    json_decref(value);
+    assert_null(text_json_load(twice, sizeof twice - 1, JSON_REJECT_DUPLICATES, NULL));
 }
 
 static void a_copy_is_whole_or_none(void **state)
@@ -117,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_allocation_that_fails_changes_no_value),
         cmocka_unit_test(long_texts_and_lists_are_no_exception),
+        cmocka_unit_test(numbers_are_written_as_they_stand),
         cmocka_unit_test(a_copy_is_whole_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 #include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,8 @@ static bool add_number(struct cli_batch_profile *p, const struct cli_option *o, 
 {
     char text[64];
     const bool whole = json_is_integer(value);
+    const char *kept = text_json_number(value);
+    if (kept && o->kind == CLI_REAL) return add_setting(p, o, kept, strlen(kept), err);
     if (!whole && (o->kind == CLI_INTEGER || !json_is_real(value)))
         return fail_kind(o, o->kind == CLI_INTEGER ? "a whole number" : "a number", err);
     const int n = whole ? snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value))
@@ -112,7 +115,7 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
         return add_setting(p, o, json_string_value(value), json_string_length(value), err);
     if (json_is_array(value) && o->at == offsetof(struct cli_values, choices))
         return add_choices(p, o, value, err);
-    if (!(is_schema && (json_is_object(value) || json_is_boolean(value))) &&
+    if (!(is_schema && (text_json_is_object(value) || json_is_boolean(value))) &&
         !(is_tools && json_is_array(value)))
         return fail_kind(o,
                          is_schema  ? "a schema, nor the text of one"
@@ -120,7 +123,7 @@ static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, co
                                     : "a text",
                          err);
     struct base_buffer text = BASE_BUFFER_INIT;
-    cli_json_add(&text, value);
+    text_json_write(&text, value, false);
     const bool ok = cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
     base_buffer_free(&text);
     return ok;
@@ -137,7 +140,7 @@ static bool add_variables(struct cli_batch_profile *p, const struct cli_option *
     {
         struct base_buffer text = BASE_BUFFER_INIT;
         base_buffer_add_format(&text, "%s=", name);
-        cli_json_add(&text, value);
+        text_json_write(&text, value, false);
         const bool ok =
             cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
         base_buffer_free(&text);
@@ -150,7 +153,7 @@ static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, co
                      struct base_error *err)
 {
     if (json_is_string(value)) return add_text(p, o, value, err);
-    if (json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
+    if (text_json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
         return add_variables(p, o, value, err);
     if (json_is_array(value) && json_array_size(value) == 0) return add_setting(p, o, NULL, 0, err);
     if (!json_is_array(value)) return fail_kind(o, "a text or a list of texts", err);
@@ -268,6 +271,8 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
     p->values.escape = false; /* escapes are bytes already */
+    /* The command's schema is noted once. */
+    p->generation.no_notes = c->n_profiles && !sets(p, offsetof(struct cli_values, json_schema));
     return cli_generation_prepare(&p->generation, &p->values, false, err) &&
            cli_sampler_finish(&p->values, c->model, &p->generation.parts,
                               &p->generation.options.sample, err) &&
@@ -304,7 +309,7 @@ static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const j
                                             struct base_error *err)
 {
     struct base_buffer key = BASE_BUFFER_INIT;
-    cli_json_add_sorted(&key, options);
+    text_json_write(&key, options, true);
     struct cli_batch_profile *p = NULL;
     if (!cli_buffer_check(&key, err)) goto failed;
     for (struct cli_batch_profile **at = &c->profile; *at; at = &(*at)->next)
@@ -516,9 +521,13 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
 {
     t->line = cli_json_parse(line, size, "JSON", err);
     if (!t->line) return false;
-    if (!json_is_object(t->line))
+    if (!text_json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
-    if (cli_openai_is_line(t->line)) {
+    const bool is_openai = cli_openai_is_line(t->line);
+    const char *id = is_openai ? "custom_id" : "id";
+    if (json_object_get(t->line, id)) cli_json_add_own(&t->id, t->line, line, size, id);
+    if (!cli_buffer_check(&t->id, err)) return false;
+    if (is_openai) {
         t->openai = t->line;
         t->line = cli_openai_read(t->openai, err);
         return t->line != NULL;
@@ -545,6 +554,7 @@ void cli_batch_text_close(struct cli_batch_text *t)
 {
     if (t->profile) t->profile->n_texts--;
     json_decref(t->line);
+    base_buffer_free(&t->id);
     json_decref(t->openai);
     text_ids_free(&t->ids);
     cli_chat_reply_close(&t->reply);
@@ -604,11 +614,10 @@ static void add_plain(const struct cli_batch_text *t, struct base_buffer *out)
 
 static void add_head(const struct cli_batch_text *t, struct base_buffer *out)
 {
-    const json_t *id = json_object_get(t->line, "id");
     base_buffer_add_format(out, "{\"line\":%llu", (unsigned long long)t->number);
-    if (!id) return;
+    if (t->id.size == 0) return;
     base_buffer_add_text(out, ",\"id\":");
-    cli_json_add(out, id);
+    base_buffer_add(out, t->id.data, t->id.size);
 }
 
 static void add_failure(const struct cli_batch_text *t, const struct base_error *failed,
@@ -634,7 +643,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
         json_t *message = cli_chat_reply_message(&t->reply, err);
         if (!message) return false;
         base_buffer_add_text(out, ",\"message\":");
-        cli_json_add(out, message);
+        text_json_write(out, message, false);
         json_decref(message);
     }
     base_buffer_add_format(out, ",\"stop\":\"%s\",", generate_ending_name[o->ending]);
@@ -669,7 +678,7 @@ static bool add_openai(const struct cli_batch_text *t, const struct generate_out
 {
     const struct base_buffer *items = &t->logprobs.items;
     struct cli_openai_answer a = {.number = t->number,
-                                  .line = t->openai,
+                                  .id = &t->id,
                                   .model = t->context->model->name.data,
                                   .text = t->text.size ? t->text.data : "",
                                   .size = t->text.size,
@@ -690,7 +699,7 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
     if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
     *cut = !cli_outcome_check(outcome, &failed);
     note_lack(t, outcome);
-    if (t->openai && *cut) cli_openai_fail(t->number, t->openai, &failed, out);
+    if (t->openai && *cut) cli_openai_fail(t->number, &t->id, &failed, out);
     if (t->openai) return *cut || add_openai(t, outcome, out, err);
     if (plain)
         add_plain(t, out);
@@ -706,7 +715,7 @@ void cli_batch_text_fail(const struct cli_batch_text *t, const struct base_error
 {
     const bool plain = cli_batch_is_plain(t->context->values);
     if (t->openai) {
-        cli_openai_fail(t->number, t->openai, failed, out);
+        cli_openai_fail(t->number, &t->id, failed, out);
         return;
     }
     if (plain)

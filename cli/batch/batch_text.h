@@ -52,9 +52,10 @@ struct cli_batch_text {
     struct generate_job job; /* prompt and options are set; the caller sets sink and end */
     struct cli_batch_context *context;
     struct cli_batch_profile *profile;
-    uint64_t number; /* number of the line */
-    json_t *line;    /* the line's object, for its id; NULL: none */
-    json_t *openai;  /* the line in OpenAI's form (cli/batch/openai.h); NULL: in ours */
+    uint64_t number;       /* number of the line */
+    json_t *line;          /* the line's object; NULL: none */
+    struct base_buffer id; /* its id, as the line has it; empty: none */
+    json_t *openai;        /* the line in OpenAI's form (cli/batch/openai.h); NULL: in ours */
     bool is_chat;
     struct text_ids ids;
     struct cli_chat_prompt prompt; /* of a chat */

@@ -2,7 +2,8 @@
 #include "cli/batch/openai.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,11 @@ static bool read_bias(json_t *out, const json_t *bias, struct base_error *err)
     json_object_foreach((json_t *)(uintptr_t)bias, id, value)
     {
         char text[64];
-        snprintf(text, sizeof text, "%.20s%+g", id, json_number_value(value));
+        const char *kept = text_json_number(value);
+        if (kept)
+            snprintf(text, sizeof text, "%.20s%s%.40s", id, *kept == '-' ? "" : "+", kept);
+        else
+            snprintf(text, sizeof text, "%.20s%+g", id, json_number_value(value));
         ok = ok && json_array_append_new(list, json_string(text)) == 0;
     }
     if (ok) return set(out, "logit_bias", list, err);
@@ -108,7 +113,8 @@ static bool read_member(json_t *out, const char *name, const json_t *value, stru
     if (strcmp(name, "max_tokens") == 0 || strcmp(name, "max_completion_tokens") == 0)
         return keep(out, "predict", value, err);
     if (strcmp(name, "response_format") == 0) return read_format(out, value, err);
-    if (strcmp(name, "logit_bias") == 0 && json_is_object(value)) return read_bias(out, value, err);
+    if (strcmp(name, "logit_bias") == 0 && text_json_is_object(value))
+        return read_bias(out, value, err);
     if (strcmp(name, "prompt") == 0) return read_prompt(out, value, err);
     return keep(out, name, value, err);
 }
@@ -135,7 +141,7 @@ json_t *cli_openai_read(const json_t *line, struct base_error *err)
         return NULL;
     }
     const char *wanted = is_chat ? "messages" : "prompt";
-    if (!json_is_object(body) || !json_object_get(body, wanted)) {
+    if (!text_json_is_object(body) || !json_object_get(body, wanted)) {
         base_fail_at(err, BASE_USAGE, "body", -1, "has no %s", wanted);
         return NULL;
     }
@@ -148,11 +154,11 @@ json_t *cli_openai_read(const json_t *line, struct base_error *err)
 
 /* ---- Answers ---- */
 
-static void add_head(uint64_t number, const json_t *line, struct base_buffer *out)
+static void add_head(uint64_t number, const struct base_buffer *id, struct base_buffer *out)
 {
     base_buffer_add_format(out, "{\"line\":%llu,\"id\":\"batch_req_%llu\",\"custom_id\":",
                            (unsigned long long)number, (unsigned long long)number);
-    cli_json_add(out, json_object_get(line, "custom_id"));
+    base_buffer_add(out, id->data, id->size);
 }
 
 static const char *reason_of(const struct cli_openai_answer *a)
@@ -204,7 +210,7 @@ static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *
     }
     if (list && !ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
     base_buffer_add_text(out, "{\"content\":");
-    if (ok) cli_json_add(out, list);
+    if (ok) text_json_write(out, list, false);
     base_buffer_add_text(out, "}");
     json_decref(list);
     base_buffer_free(&text);
@@ -217,7 +223,7 @@ bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
     const unsigned long long n = a->number, n_prompt = a->outcome->n_prompt,
                              n_text = a->outcome->n_generated;
     const bool is_chat = a->message != NULL;
-    add_head(a->number, a->line, out);
+    add_head(a->number, a->id, out);
     base_buffer_add_format(out,
                            ",\"error\":null,\"response\":{\"status_code\":200,\"request_id\":"
                            "\"req_%llu\",\"body\":{\"id\":\"%s-%llu\",\"object\":\"%s\","
@@ -228,7 +234,7 @@ bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
     base_buffer_add_text(out, ",\"choices\":[{\"index\":0,");
     if (is_chat) {
         base_buffer_add_text(out, "\"message\":");
-        cli_json_add(out, a->message);
+        text_json_write(out, a->message, false);
     } else {
         base_buffer_add_member(out, "text", a->text, a->size);
     }
@@ -241,12 +247,12 @@ bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
     return cli_buffer_check(out, err);
 }
 
-void cli_openai_fail(uint64_t number, const json_t *line, const struct base_error *failed,
+void cli_openai_fail(uint64_t number, const struct base_buffer *id, const struct base_error *failed,
                      struct base_buffer *out)
 {
     char text[900];
     base_error_format(failed, text, sizeof text);
-    add_head(number, line, out);
+    add_head(number, id, out);
     base_buffer_add_format(out, ",\"response\":null,\"error\":{\"code\":\"%d\",",
                            (int)failed->code);
     base_buffer_add_member(out, "message", text, strlen(text));

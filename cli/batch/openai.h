@@ -26,10 +26,10 @@ bool cli_openai_is_line(const json_t *line);
 json_t *cli_openai_read(const json_t *line, struct base_error *err);
 
 struct cli_openai_answer {
-    uint64_t number;    /* of the line */
-    const json_t *line; /* in its own form */
-    const char *model;  /* the name of the model */
-    const char *text;   /* [size] of a completion */
+    uint64_t number;              /* of the line */
+    const struct base_buffer *id; /* custom_id, as the line has it */
+    const char *model;            /* the name of the model */
+    const char *text;             /* [size] of a completion */
     size_t size;
     json_t *message;      /* of a chat; NULL: a completion */
     const char *logprobs; /* [n_logprobs]: the items of cli/out/logprobs.h; NULL: none */
@@ -41,7 +41,7 @@ struct cli_openai_answer {
 bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,
                     struct base_error *err);
 /* Appends the line of a failure. */
-void cli_openai_fail(uint64_t number, const json_t *line, const struct base_error *failed,
+void cli_openai_fail(uint64_t number, const struct base_buffer *id, const struct base_error *failed,
                      struct base_buffer *out);
 
 #endif

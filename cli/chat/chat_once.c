@@ -2,6 +2,7 @@
 #include "cli/chat/chat_once.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/json/json_number.h"
 #include <string.h>
 
 bool cli_chat_once_asks(const struct cli_values *values)
@@ -75,7 +76,7 @@ bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *o
     json_t *message = cli_chat_reply_message(&c->reply, err);
     if (!message) return false;
     base_buffer_add_text(out, ",\"message\":");
-    cli_json_add(out, message);
+    text_json_write(out, message, false);
     json_decref(message);
     return true;
 }

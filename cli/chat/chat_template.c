@@ -5,7 +5,8 @@
 #include "cli/input.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,9 +269,9 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
         other = text_json_load(json_string_value(arguments), json_string_length(arguments),
                                JSON_ALLOW_NUL, NULL);
         if (!other) return errno != ENOMEM; /* not JSON: unchanged */
-    } else if (json_is_object(arguments) && t->wants_encoded) {
+    } else if (text_json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
-        cli_json_add(&text, arguments);
+        text_json_write(&text, arguments, false);
         other = text.failed ? NULL : json_stringn(text.data, text.size);
         base_buffer_free(&text);
         if (!other) return false;

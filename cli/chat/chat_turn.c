@@ -6,6 +6,7 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/json/json_number.h"
 #include <string.h>
 
 enum { CTX_DEFAULT = 8192 };
@@ -165,7 +166,7 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
     const struct generate_outcome *o = &c->outcome;
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "{\"message\":");
-    cli_json_add(&out, message);
+    text_json_write(&out, message, false);
     base_buffer_add_format(&out,
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
                            "\"stop\":\"%s\",\"seed\":%llu}\n",

@@ -2,7 +2,8 @@
 #include "cli/chat/messages.h"
 #include "base/utf8.h"
 #include "cli/system.h"
-#include "text/chat/json_load.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,23 +43,36 @@ bool cli_json_read(const char *path, json_t **out, struct base_error *err)
     return *out != NULL;
 }
 
-static int add_piece(const char *bytes, size_t size, void *out)
+/* Returns the index after the string whose opening quote is text[at]. */
+static size_t string_end(const char *text, size_t at)
 {
-    base_buffer_add(out, bytes, size);
-    return 0;
+    for (at++; text[at] != '"'; at++) at += text[at] == '\\';
+    return at + 1;
 }
 
-/* Does not use json_dumps, which leaves out a member if there is no memory for its name. */
-void cli_json_add(struct base_buffer *out, const json_t *json)
+void cli_json_add_own(struct base_buffer *out, const json_t *object, const char *text, size_t size,
+                      const char *name)
 {
-    if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
-        out->failed = true;
-}
-
-void cli_json_add_sorted(struct base_buffer *out, const json_t *json)
-{
-    if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_SORT_KEYS) != 0)
-        out->failed = true;
+    const size_t n = strlen(name);
+    size_t depth = 0, from = 0, to = 0;
+    bool is_name = false;
+    for (size_t at = 0, next; at < size && !to; at = next) {
+        const char c = text[at];
+        next = c == '"' ? string_end(text, at) : at + 1;
+        if (c == ':' && is_name) from = next;
+        if (from && depth == 1 && (c == ',' || c == '}')) to = at;
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        if (c != ' ' && c != '\t')
+            is_name =
+                c == '"' && depth == 1 && next - at == n + 2 && memcmp(text + at + 1, name, n) == 0;
+    }
+    while (to && strchr(" \t\r\n", text[from])) from++;
+    while (to && strchr(" \t\r\n", text[to - 1])) to--;
+    if (to)
+        base_buffer_add(out, text + from, to - from);
+    else /* its name has escapes */
+        text_json_write(out, json_object_get(object, name), false);
 }
 
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
@@ -143,7 +157,7 @@ static bool check_message(const json_t *message, const char **what)
         {"name", "its name is not a text"},
         {"tool_call_id", "its tool_call_id is not a text"}};
     *what = "it is not an object";
-    if (!json_is_object(message)) return false;
+    if (!text_json_is_object(message)) return false;
     *what = json_object_get(message, "role") ? "its role is not a text" : "it has no role";
     if (!json_is_string(json_object_get(message, "role"))) return false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -169,7 +183,7 @@ static bool check_tools(const json_t *list, struct base_error *err)
 {
     bool ok = json_is_array(list);
     for (size_t i = 0; ok && i < json_array_size(list); i++)
-        ok = json_is_object(json_array_get(list, i));
+        ok = text_json_is_object(json_array_get(list, i));
     return ok || base_fail(err, BASE_USAGE, "it is not a list of tools, each an object");
 }
 
@@ -321,7 +335,7 @@ bool cli_messages_write(const json_t *list, struct base_output *file, struct bas
     base_buffer_add_text(&out, "[");
     for (size_t i = 0; i < json_array_size(list); i++) {
         base_buffer_add_text(&out, i ? ",\n " : "\n ");
-        cli_json_add(&out, json_array_get(list, i));
+        text_json_write(&out, json_array_get(list, i), false);
     }
     base_buffer_add_text(&out, "\n]\n");
     bool ok = !out.failed || no_memory(err);

@@ -56,9 +56,9 @@ bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct bas
 /* Writes the list, one message per line. */
 bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err);
 
-/* Appends compact JSON; the buffer records a failed allocation. */
-void cli_json_add(struct base_buffer *out, const json_t *json);
-void cli_json_add_sorted(struct base_buffer *out, const json_t *json); /* members by name */
+/* Appends the value of a member as text[0..size), from which the object was read, has it. */
+void cli_json_add_own(struct base_buffer *out, const json_t *object, const char *text, size_t size,
+                      const char *name);
 /* Makes a new string. Returns NULL with BASE_NO_MEMORY, or BASE_USAGE with the position of a byte
  * that is not UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);

@@ -10,9 +10,11 @@
  * object of arguments. */
 #include "cli/chat/tool_choice.h"
 #include "cli/chat/messages.h"
+#include "cli/constrain.h"
 #include "cli/system.h"
-#include "text/chat/json_load.h"
 #include "text/chat/reply.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +171,8 @@ static void add_named(struct base_buffer *out, const char *s, size_t size, const
     base_buffer_add(out, "", 1);
 }
 
-/* Returns the tool's schema with an $id of its own, so that its references are relative to it. A
- * tool without parameters, or with an empty list of them, has none. */
+/* Returns the tool's schema, of an object, with an $id of its own, so that its references are
+ * relative to it. A tool without parameters, or with an empty list of them, has none. */
 static json_t *schema_of(const json_t *tool, size_t index)
 {
     const json_t *given = json_object_get(function_of(tool), "parameters");
@@ -184,6 +186,8 @@ static json_t *schema_of(const json_t *tool, size_t index)
     snprintf(id, sizeof id, "urn:infer:tool:%zu", index);
     if (schema &&
         (takes_any || json_object_set_new(schema, "additionalProperties", json_false()) == 0) &&
+        (json_object_get(schema, "type") ||
+         json_object_set_new(schema, "type", json_string("object")) == 0) &&
         (json_object_get(schema, "$id") ||
          json_object_set_new(schema, "$id", json_string(id)) == 0))
         return schema;
@@ -197,10 +201,16 @@ static bool check_schema(const json_t *schema, const char *name,
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error wrong = BASE_ERROR_INIT;
-    cli_json_add(&text, schema);
+    char source[100];
+    text_json_write(&text, schema, false);
+    struct constrain_schema_options own = *o;
+    struct constrain_remarks remarks = {0};
+    own.remarks = &remarks;
     struct constraint *c =
-        text.failed ? NULL : constraint_from_schema(text.data, text.size, o, &wrong);
+        text.failed ? NULL : constraint_from_schema(text.data, text.size, &own, &wrong);
     base_buffer_free(&text);
+    snprintf(source, sizeof source, "the parameters of '%.60s'", name);
+    cli_schema_note(&remarks, source);
     if (!c && (text.failed || wrong.code == BASE_NO_MEMORY)) return no_memory(err);
     if (!c)
         base_fail_at(err, wrong.code, "--tool-choice", -1, "the parameters of '%s': %s", name,
@@ -282,7 +292,7 @@ static bool compile(const struct parts *p, const struct constrain_schema_options
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     base_buffer_add_text(&text, "{\"anyOf\":");
-    cli_json_add(&text, p->list);
+    text_json_write(&text, p->list, false);
     base_buffer_add_text(&text, "}");
     /* Control tokens among the marks: the texts of one tool have the same ones as those of all
      * tools. */
@@ -301,7 +311,9 @@ bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat
                           const struct cli_model *model, struct cli_generation *g,
                           struct base_error *err)
 {
-    const struct constrain_schema_options o = {.generate = true};
+    struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
+    const struct constrain_schema_options o = {
+        .generate = true, .any_order = values->schema_any_order, .remarks = &ignored};
     struct form form = {.call = BASE_BUFFER_INIT};
     struct parts parts = {0};
     if (!values->tool_choice || strcmp(values->tool_choice, "auto") == 0) return true;

@@ -98,7 +98,7 @@ static bool own_escaped(struct batch *b, struct base_error *err)
 static bool own_constraint(struct batch *b, struct base_error *err)
 {
     struct cli_values *v = &b->values;
-    struct cli_generation g = {0};
+    struct cli_generation g = {.no_notes = true};
     const char **text = v->grammar ? &v->grammar : &v->json_schema, *file = *text;
     v->texts_only = file && access(file, R_OK) == 0;
     if (v->texts_only && !own(b, text, true, err)) return false;

@@ -15,6 +15,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "generate/score.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -27,7 +28,8 @@ enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
 /* A prompt and its continuations. */
 struct item {
     uint64_t number;                /* number of the line */
-    json_t *line;                   /* the line, for its id; NULL: none */
+    json_t *line;                   /* the line; NULL: none */
+    struct base_buffer id;          /* its id, as the line has it; empty: none */
     struct text_ids prompt;         /* the ids of the prompt */
     struct text_ids *ids;           /* [n]: the ids of the continuations */
     struct generate_score_row *row; /* [n] */
@@ -65,6 +67,7 @@ static void free_item(struct item *it)
     free(it->text);
     free(it->logprob);
     json_decref(it->line);
+    base_buffer_free(&it->id);
     *it = (struct item){0};
 }
 
@@ -231,8 +234,10 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     if (s->values.each) return read_plain_line(s, it, line, size, err);
     it->line = cli_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
-    if (!json_is_object(it->line))
+    if (!text_json_is_object(it->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
+    if (json_object_get(it->line, "id")) cli_json_add_own(&it->id, it->line, line, size, "id");
+    if (!cli_buffer_check(&it->id, err)) return false;
     const json_t *prompt = cli_json_member(it->line, "prompt");
     const json_t *messages = cli_json_member(it->line, "messages");
     if (!check_members(it, err)) return false;
@@ -306,11 +311,10 @@ static void add_failure(const struct item *it, struct base_buffer *out)
 static bool write_item(const struct item *it, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    const json_t *id = json_object_get(it->line, "id");
     base_buffer_add_format(&out, "{\"line\":%llu,", (unsigned long long)it->number);
-    if (id) {
+    if (it->id.size) {
         base_buffer_add_text(&out, "\"id\":");
-        cli_json_add(&out, id);
+        base_buffer_add(&out, it->id.data, it->id.size);
         base_buffer_add_text(&out, ",");
     }
     if (it->failed.code)

@@ -6,6 +6,7 @@
  * is JSON. */
 #include "cli/cmd/edit_value.h"
 #include "cli/chat/messages.h"
+#include "text/json/json_number.h"
 #include <endian.h>
 #include <errno.h>
 #include <float.h>
@@ -144,27 +145,36 @@ static bool parse_scalar(struct cli_edit_value *v, enum class class, const char 
                         gguf_kind_name(v->kv.kind));
 }
 
-/* Returns whether all items fit a kind of integers. */
+/* Reads an integer of up to 64 bits. */
+static bool read_integer(const json_t *item, struct integer *out)
+{
+    const json_int_t x = json_integer_value(item);
+    *out = (struct integer){x < 0, (uint64_t)x};
+    return json_is_integer(item) ||
+           (text_json_number(item) && parse_integer(text_json_number(item), out));
+}
+
+/* Returns whether all integers fit a kind. */
 static bool all_fit(const json_t *array, enum gguf_kind kind)
 {
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_int_t x = json_integer_value(json_array_get(array, i));
-        if (!fits((struct integer){x < 0, (uint64_t)x}, kind)) return false;
-    }
+    struct integer x;
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (read_integer(json_array_get(array, i), &x) && !fits(x, kind)) return false;
     return true;
 }
 
 static bool add_item(struct base_buffer *b, const json_t *item, enum class class,
                      enum gguf_kind kind)
 {
-    const json_int_t x = json_integer_value(item);
-    if (class == INTEGER && json_is_integer(item)) {
-        const struct integer value = {x < 0, (uint64_t)x};
-        if (!fits(value, kind)) return false;
-        add_integer(b, value, kind);
-    } else if (class == REAL && json_is_number(item)) {
-        if (!is_real(json_number_value(item), kind)) return false;
-        add_real(b, json_number_value(item), kind);
+    const char *kept = text_json_number(item);
+    struct integer x;
+    if (class == INTEGER && read_integer(item, &x)) {
+        if (!fits(x, kind)) return false;
+        add_integer(b, x, kind);
+    } else if (class == REAL && (json_is_number(item) || kept)) {
+        const double real = kept ? strtod(kept, NULL) : json_number_value(item);
+        if (!is_real(real, kind)) return false;
+        add_real(b, real, kind);
     } else if (class == TRUTH && json_is_boolean(item)) {
         base_buffer_add(b, json_is_true(item) ? "\1" : "\0", 1);
     } else if (class == TEXT && json_is_string(item)) {

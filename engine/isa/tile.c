@@ -20,8 +20,11 @@ enum { AMX_COLS = 12 };
 
 const struct engine_tile *engine_tile_product_table(enum cpu_level level, int64_t max_columns)
 {
+    const bool wants_amx = cpu_has(level, CPU_AMX) && max_columns > AMX_COLS;
 #if defined(__x86_64__)
-    if (cpu_has(level, CPU_AMX) && max_columns > AMX_COLS) return &engine_tile_amx;
+    if (wants_amx) return &engine_tile_amx;
+#else
+    (void)wants_amx;
 #endif
     return engine_tile_table(level);
 }

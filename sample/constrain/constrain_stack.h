@@ -74,7 +74,7 @@ struct constrain_frame {
         } number;
         struct {
             uint32_t n_items;
-            uint8_t phase, space; /* space: white space since the last token */
+            uint8_t phase, space; /* space: number of spaces since the last token, in generation */
             uint8_t contains[8];  /* number of items that satisfy each `contains` */
             uint64_t seen;        /* bits of the values that occurred, if items must be unique */
         } array;

@@ -66,22 +66,35 @@ struct constraint *constraint_from_regex(const char *text, size_t size, struct b
 struct constraint *constraint_from_choices(const char *const *choices, size_t count,
                                            struct base_error *err);
 
+/* What generation does not do as a schema says: `uniqueItems` that is not enforced, because its
+ * items may have more values than an automaton can tell apart, and strings that are not generated,
+ * because their `pattern` has a construct that is not supported. */
+struct constrain_remarks {
+    uint32_t count;
+    char text[256]; /* the first one, with line and column */
+};
+
 struct constrain_schema_options {
-    /* true: a subset for generation, with little white space, and without exponents in numbers that
-     * have a bound or a step. false: every JSON text that the schema accepts. */
+    /* true: a subset for generation, without white space except one space after a comma or a colon,
+     * and without exponents in numbers that have a bound or a step. false: every JSON text that the
+     * schema accepts. */
     bool generate;
     /* With `generate`. false: if a schema names properties and does not mention others (no
      * additionalProperties, no pattern that matches), only the named ones are generated. true: any
      * other name may be generated too, as the schema allows. */
     bool open;
+    /* With `generate`. false: names come in the order in which the schema mentions them, others
+     * last. true: in any order. */
+    bool any_order;
     const char *const *lenient; /* keywords that need not be enforced */
     size_t n_lenient;
-    const char *lenient_advice; /* for messages: how the user adds such a keyword; or NULL */
-    size_t n_members;           /* 0; constraint_from_schemas sets it */
+    const char *lenient_advice;        /* for messages: how the user adds such a keyword; or NULL */
+    struct constrain_remarks *remarks; /* with `generate`; NULL: an error instead */
+    size_t n_members;                  /* 0; constraint_from_schemas sets it */
 };
 
-/* Compiles a JSON schema (draft 2020-12). Properties may be in any order; a name that the schema
- * mentions may occur once. `format` and the other annotations do not restrict, as the draft
+/* Compiles a JSON schema (draft 2020-12). A name that the schema mentions may occur once; without
+ * `generate` properties may be in any order, and `format` does not restrict, as the draft
  * specifies. A string never contains half of a surrogate pair. */
 struct constraint *constraint_from_schema(const char *text, size_t size,
                                           const struct constrain_schema_options *options,

@@ -185,7 +185,10 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
         for (uint32_t i = 0; i < options.count; i++) {
             const struct constrain_option *option = &s->option[options.at + i];
             uint32_t cost = constrain_add(name[c], f->place[option->place]);
-            if ((mark && !(option->marks & mark)) || cost >= best->cost) continue;
+            struct constrain_frame after;
+            if ((mark && !(option->marks & mark)) || cost >= best->cost ||
+                !constrain_object_after(s, frame, c, option->marks, &after))
+                continue;
             *best = (struct choice){c, option->marks, cost};
         }
     }
@@ -193,7 +196,8 @@ static bool choose(const struct constrain_finisher *f, const struct constrain_ob
     return best->cost != CONSTRAIN_NEVER;
 }
 
-/* Finds the next property that the object still requires; *some false if it requires none. */
+/* Finds the next property that the object still requires; *some false if it requires none. Marks
+ * come first, as far as the order of names allows. */
 static bool next_need(const struct constrain_finisher *f, const struct constrain_object *o,
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
@@ -201,13 +205,16 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
     const uint32_t last = CONSTRAIN_FIRST_MARK / 64, shift = CONSTRAIN_FIRST_MARK % 64;
     const uint64_t marks = (o->required[last] & ~frame->object.seen[last]) >> shift;
     *some = true;
-    if (marks) return choose(f, o, frame, name, marks & -marks, 0, best);
+    for (uint64_t left = marks; left; left &= left - 1)
+        if (choose(f, o, frame, name, left & -left, 0, best)) return true;
     for (uint32_t i = 0; i <= last; i++) {
-        const uint64_t missing = o->required[i] & ~frame->object.seen[i];
+        const uint64_t names = i == last ? (1ull << CONSTRAIN_FIRST_MARK % 64) - 1 : UINT64_MAX;
+        const uint64_t missing = o->required[i] & ~frame->object.seen[i] & names;
         if (missing)
             return choose(f, o, frame, name, 0, 64 * i + 1 + (uint32_t)__builtin_ctzll(missing),
                           best);
     }
+    if (marks) return false;
     *some = must || frame->object.n_names < o->min;
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
@@ -227,7 +234,8 @@ static uint32_t members_rest(const struct constrain_finisher *f, const struct co
             return CONSTRAIN_NEVER;
         if (!some) return sum;
         sum = constrain_add(sum, constrain_add(best.cost, comma));
-        now = constrain_object_after(s, &now, best.class, best.marks);
+        const struct constrain_frame before = now;
+        constrain_object_after(s, &before, best.class, best.marks, &now);
         comma = true;
         must = false;
     }
@@ -242,7 +250,8 @@ static uint32_t value_rest(const struct constrain_finisher *f, const struct cons
     uint32_t min = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < options.count; i++) {
         const struct constrain_option *option = &s->option[options.at + i];
-        struct constrain_frame after = constrain_object_after(s, frame, c, option->marks);
+        struct constrain_frame after;
+        if (!constrain_object_after(s, frame, c, option->marks, &after)) continue;
         uint32_t sum =
             constrain_add(f->place[option->place], members_rest(f, o, after, true, false));
         if (sum < min) min = sum;

@@ -556,7 +556,8 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     if (f->kind ==
         CONSTRAIN_FRAME_OBJECT) { /* the names that occurred, and the counts if they matter */
         const uint64_t *seen = f->object.seen;
-        if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
+        const struct constrain_object *o = &m->constraint->schema->object[f->index];
+        if (o->max != UINT32_MAX || m->constraint->schema->ordered) more = f->object.n_names;
         for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
             more = (more ^ seen[i]) * 0xd6e8feb86659fd93u;
             more ^= more >> 32;

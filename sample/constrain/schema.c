@@ -18,7 +18,7 @@ void constrain_schema_free(struct constrain_schema *s)
     constrain_idsets_free(&s->lits);
     free(s->place), free(s->index), free(s->number), free(s->step);
     free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
-    free(s->label), free(s->bits), free(s->member);
+    free(s->label), free(s->bits), free(s->member), free(s->rank), free(s->atom);
     free(s);
 }
 
@@ -203,4 +203,55 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
         return NULL;
     }
     return d;
+}
+
+bool constrain_schema_keep_text(struct constrain_schema *s, struct constrain_dfa *d, uint32_t *text,
+                                struct base_error *err)
+{
+    if (!d) return false;
+    if (!constrain_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, err)) {
+        constrain_dfa_free(d);
+        return false;
+    }
+    *text = s->n_text;
+    s->text[s->n_text++] = d;
+    return true;
+}
+
+bool constrain_schema_words(struct constrain_schema *s, uint32_t json, bool names, uint32_t *text,
+                            struct base_error *err)
+{
+    struct constrain_tree t = {0};
+    const char *bytes = s->json.text.data;
+    const bool one = json && s->json.node[json].kind == CONSTRAIN_JSON_STRING;
+    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, err);
+    bool ok = alt != 0;
+    for (uint32_t c = one    ? json
+                      : json ? s->json.node[json].child
+                             : 0;
+         ok && c; c = one ? 0 : s->json.node[c].sibling) {
+        const struct constrain_json_node *n = &s->json.node[c];
+        if (names)
+            ok = constrain_tree_add_text(&t, alt, bytes + n->name, n->name_size, err);
+        else if (n->kind == CONSTRAIN_JSON_STRING)
+            ok = constrain_tree_add_text(&t, alt, bytes + n->text, n->text_size, err);
+    }
+    ok = ok &&
+         constrain_schema_keep_text(s, constrain_dfa_build(&t, alt, false, NULL, err), text, err);
+    constrain_tree_free(&t);
+    return ok;
+}
+
+bool constrain_schema_regex(struct constrain_schema *s, uint32_t json, bool name, uint32_t *text,
+                            struct base_error *err)
+{
+    const struct constrain_json_node *n = &s->json.node[json];
+    struct base_error why = BASE_ERROR_INIT;
+    struct constrain_dfa *d =
+        constrain_regex_dfa(s->json.text.data + (name ? n->name : n->text),
+                            name ? n->name_size : n->text_size, true, n->line, n->column, &why);
+    if (!d)
+        return base_fail(err, why.code, "'%s': %s", name ? "patternProperties" : "pattern",
+                         why.text);
+    return constrain_schema_keep_text(s, d, text, err);
 }

@@ -36,7 +36,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MIN,          /* number >= decimal a, or > if b; c: from a const or enum */
     CONSTRAIN_F_MAX,          /* number <= decimal a, or < if b; c: as above */
     CONSTRAIN_F_MULTIPLE,     /* number is a multiple of decimal a */
-    CONSTRAIN_F_TEXT,         /* string is in automaton a */
+    CONSTRAIN_F_TEXT,         /* string is in automaton a, or CONSTRAIN_TEXT_UNKNOWN */
     CONSTRAIN_F_LENGTH,       /* string has at least a > 0 code points */
     CONSTRAIN_F_PROPERTY,     /* the property named by key a, if present, satisfies literal b */
     CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
@@ -50,6 +50,8 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
     CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
+/* An automaton that cannot be built: no string is generated that it accepts or refuses. */
+#define CONSTRAIN_TEXT_UNKNOWN UINT32_MAX
 enum { CONSTRAIN_LIT_TRUE = 0, CONSTRAIN_LIT_FALSE = 1 }; /* formula 0 is the empty AND */
 
 struct constrain_formula {
@@ -83,14 +85,21 @@ bool constrain_number_accepts(const struct constrain_schema *s, const struct con
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
+struct constrain_slice {
+    uint32_t at, count;
+};
 /* The length of strings in code points. It is counted and not part of an automaton, because an
  * automaton of lengths up to 65,536 would have a million states. */
 struct constrain_length {
     uint32_t min, max; /* CONSTRAIN_NO_MAX: no maximum */
 };
+struct constrain_atom { /* a condition of a string */
+    uint32_t kind, a, negated;
+};
 struct constrain_string {
     struct constrain_dfa *dfa;
     struct constrain_length length; /* restricts only if dfa accepts any string */
+    struct constrain_slice atoms;   /* of atom[]: its conditions */
 };
 /* Maps the counts of a string to those that must be distinguished: counts that are further from a
  * bound than the length of a token are equivalent. */
@@ -106,9 +115,6 @@ static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t 
  * increases. */
 struct constrain_option {
     uint32_t place, marks;
-};
-struct constrain_slice {
-    uint32_t at, count;
 };
 struct constrain_array {
     uint32_t min, max;
@@ -130,8 +136,12 @@ struct constrain_object {
     uint64_t required[CONSTRAIN_SEEN_WORDS]; /* bits of known names, then of marks */
     uint32_t n_required;                     /* names only */
     uint32_t min, max;
+    uint32_t n_key; /* known names, in the order of generation */
+    uint32_t rest;  /* index into label[], if the order matters: for the names from k on, the marks
+                     * that they can add, and how many of them may come; [n_key + 1] of each */
     bool alive;
 };
+enum { CONSTRAIN_MANY_NAMES = 1 << 30 }; /* no limit on names that the schema does not mention */
 enum { CONSTRAIN_MAX_MARKS = 6 };
 /* The mark "a name that the schema does not mention has occurred". If a number of properties is
  * required, at most one such name is generated, because a second one could repeat the first, and
@@ -158,6 +168,8 @@ struct constrain_place {
 
 struct constrain_schema {
     bool generate, open;        /* as in constrain_schema_options */
+    bool ordered;               /* names come in the order of an object's known names */
+    uint64_t *rank, last_rank;  /* [n_formula]: order of the formulas of the places so far */
     const char *lenient_advice; /* the caller's; only while compiling */
     struct constrain_json json;
     struct constrain_formula *formula;
@@ -180,6 +192,8 @@ struct constrain_schema {
     struct constrain_decimal *step;
     uint32_t n_step, step_room;
     struct constrain_string *string; /* 0: any */
+    struct constrain_atom *atom;
+    uint32_t n_atom, atom_room;
     uint32_t n_string, string_room;
     struct constrain_array *array;
     uint32_t n_array, array_room;
@@ -237,6 +251,18 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
                                               struct base_error *err);
 
+/* Stores an automaton, which the schema then owns; false if it is NULL. */
+bool constrain_schema_keep_text(struct constrain_schema *s, struct constrain_dfa *d, uint32_t *text,
+                                struct base_error *err);
+/* Store the automaton of the string children of a node, of the names of its members (`names`), or
+ * of the string that it is; and that of the regular expression in a node, or in its name. */
+bool constrain_schema_words(struct constrain_schema *s, uint32_t json, bool names, uint32_t *text,
+                            struct base_error *err);
+bool constrain_schema_regex(struct constrain_schema *s, uint32_t json, bool name, uint32_t *text,
+                            struct base_error *err);
+/* Returns the expression of a format's strings; NULL if the format is not known. */
+const char *constrain_schema_format(const char *name, size_t size);
+
 /* -- reading (schema_read.c, schema_ref.c) -- */
 
 /* Reads the schema's text into formulas; *root is its literal. */
@@ -286,6 +312,10 @@ bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *l
 
 /* -- compiling (schema_place.c, schema_object.c) -- */
 
+/* Gives ranks, larger than all earlier ones, to the formulas that the literals lead to, in the
+ * order in which the schema mentions them. */
+bool constrain_schema_rank(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                           struct base_error *err);
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err);
 /* Marks the objects, arrays and places that at least one value satisfies. */

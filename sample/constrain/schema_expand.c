@@ -61,6 +61,8 @@ static enum status atom_status(const struct expansion *e, const struct set *atom
     if (!(types_of[f->kind] & e->type)) return negated ? IS_FALSE : IS_TRUE;
     if (f->kind == CONSTRAIN_F_PROPERTY && f->b == CONSTRAIN_LIT_TRUE)
         return negated ? IS_FALSE : IS_TRUE;
+    if (f->kind == CONSTRAIN_F_TEXT && f->a == CONSTRAIN_TEXT_UNKNOWN)
+        return e->depth == 0 ? IS_FALSE : IS_TRUE; /* deeper: schemas may overlap here */
     for (uint32_t i = 0; i < atoms->n; i++) {
         const struct constrain_formula *g = &e->s->formula[atoms->lit[i] / 2];
         if (same_atom(f, g)) return ((atoms->lit[i] ^ lit) & 1) ? IS_FALSE : IS_TRUE;

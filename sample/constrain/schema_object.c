@@ -84,12 +84,79 @@ static bool other_names(struct constrain_schema *s, uint32_t lit, uint32_t *text
     return true;
 }
 
+/* -- the order of names -- */
+
+bool constrain_schema_rank(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                           struct base_error *err)
+{
+    const uint64_t before = s->last_rank;
+    uint32_t *todo = NULL, room = 0, n_todo = 0;
+    bool ok = true;
+    if (!s->ordered) return true;
+    if (!s->rank && !(s->rank = calloc(s->n_formula, sizeof *s->rank)))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    for (uint32_t i = n; ok && i-- > 0;)
+        if ((ok = constrain_grow(&todo, &room, n_todo, sizeof *todo, err)))
+            todo[n_todo++] = lits[i] / 2;
+    while (ok && n_todo) {
+        const uint32_t at = todo[--n_todo];
+        const struct constrain_formula *f = &s->formula[at];
+        if (s->rank[at] > before) continue;
+        s->rank[at] = ++s->last_rank;
+        if (f->kind > CONSTRAIN_F_OR) continue;
+        for (uint32_t i = f->b; ok && i-- > 0;)
+            if ((ok = constrain_grow(&todo, &room, n_todo, sizeof *todo, err)))
+                todo[n_todo++] = s->list[f->a + i] / 2;
+    }
+    free(todo);
+    return ok;
+}
+
+struct ranked {
+    uint64_t rank;
+    uint32_t atom;
+};
+
+/* Properties first, then names that are only required, then names that a negation mentions. */
+static struct ranked ranked_atom(const struct constrain_schema *s, uint32_t atom)
+{
+    const struct constrain_formula *f = &s->formula[atom / 2];
+    const bool shown = f->kind == CONSTRAIN_F_PROPERTY && f->b != CONSTRAIN_LIT_FALSE;
+    const uint64_t group = atom & 1 ? 2 : shown ? 0 : f->kind == CONSTRAIN_F_REQUIRED ? 1 : 2;
+    return (struct ranked){group << 62 | s->rank[atom / 2], atom};
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const uint64_t x = ((const struct ranked *)a)->rank, y = ((const struct ranked *)b)->rank;
+    return x < y ? -1 : x > y;
+}
+
+/* Adds the names of the atoms, in the order of generation. */
+static bool add_keys(struct names *w, const struct constrain_schema *s, const uint32_t *atoms,
+                     uint32_t n, struct base_error *err)
+{
+    struct ranked *list = calloc((size_t)n + 1, sizeof *list);
+    bool ok = list || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    for (uint32_t i = 0; ok && i < n; i++)
+        list[i] = s->ordered ? ranked_atom(s, atoms[i]) : (struct ranked){i, atoms[i]};
+    if (ok && n) qsort(list, n, sizeof *list, compare_ranks);
+    for (uint32_t i = 0; ok && i < n; i++) {
+        const struct constrain_formula *f = &s->formula[list[i].atom / 2];
+        if (f->kind == CONSTRAIN_F_PROPERTY || f->kind == CONSTRAIN_F_REQUIRED)
+            ok = add_key(w, s, f, err);
+    }
+    free(list);
+    return ok;
+}
+
 /* -- reading the atoms -- */
 
 static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                        struct names *w, struct base_error *err)
 {
     *w = (struct names){.max = UINT32_MAX};
+    if (!add_keys(w, s, atoms, n, err)) return false;
     for (uint32_t i = 0; i < n; i++) {
         struct constrain_formula f = s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
@@ -97,7 +164,6 @@ static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32
         switch (f.kind) {
         case CONSTRAIN_F_PROPERTY:
         case CONSTRAIN_F_REQUIRED:
-            ok = add_key(w, s, &f, err);
             break;
         case CONSTRAIN_F_MIN_PROPS:
             if (!negate && w->min < f.a) {
@@ -257,6 +323,9 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
     o->reach = s->n_bits;
     if (!grow_tables(s, o->n_class, (uint64_t)(d->n_state + 1) * o->words, err)) return false;
     o->usable = s->n_bits - o->words;
+    o->n_key = w->n_key;
+    o->rest = s->n_label;
+    if (!grow_tables(s, s->ordered ? 2 * (uint64_t)(w->n_key + 1) : 0, 0, err)) return false;
     for (uint32_t c = 0; c < o->n_class; c++)
         s->label[o->known + c] = w->mask[c] & ((1u << w->n_bit) - 1);
     find_reach(s, o);
@@ -372,6 +441,22 @@ static bool object_alive(struct constrain_schema *s, const struct constrain_obje
                                                          : others || names >= o->min);
 }
 
+/* Computes what the names from each known one on can add to an object. */
+static void fill_rest(struct constrain_schema *s, const struct constrain_object *o)
+{
+    uint32_t *marks = s->label + o->rest, *names = marks + o->n_key + 1;
+    for (uint32_t c = 0; c < o->n_class; c++) {
+        const uint32_t known = s->label[o->known + c], at = known ? known - 1 : o->n_key;
+        if (!any_alive(s, s->slice[o->cls + c], &marks[at])) continue;
+        names[at] =
+            known || constrain_object_counts(s->generate, o->min) ? 1 : CONSTRAIN_MANY_NAMES;
+    }
+    for (uint32_t k = o->n_key; k-- > 0;) {
+        marks[k] |= marks[k + 1];
+        names[k] += names[k + 1];
+    }
+}
+
 void constrain_schema_find_alive(struct constrain_schema *s)
 {
     bool changed = true;
@@ -395,5 +480,8 @@ void constrain_schema_find_alive(struct constrain_schema *s)
         }
     }
     /* Repeated, because classes become alive after their objects. */
-    for (uint32_t i = 0; i < s->n_object; i++) object_alive(s, &s->object[i]);
+    for (uint32_t i = 0; i < s->n_object; i++) {
+        object_alive(s, &s->object[i]);
+        if (s->ordered) fill_rest(s, &s->object[i]);
+    }
 }

@@ -301,12 +301,46 @@ static bool keep_index(struct constrain_schema *s, uint32_t value, struct base_e
     return true;
 }
 
+static struct constrain_atom atom_of(const struct constrain_schema *s, uint32_t lit)
+{
+    const struct constrain_formula *f = &s->formula[lit / 2];
+    return (struct constrain_atom){f->kind, f->a, lit & 1};
+}
+
+/* Returns the number of the string with the same conditions; 0: there is none. */
+static uint32_t known_string(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n)
+{
+    for (uint32_t i = 1; i < s->n_string; i++) {
+        const struct constrain_slice own = s->string[i].atoms;
+        uint32_t k = 0;
+        for (; k < n && own.count == n; k++) {
+            const struct constrain_atom x = s->atom[own.at + k], y = atom_of(s, atoms[k]);
+            if (x.kind != y.kind || x.a != y.a || x.negated != y.negated) break;
+        }
+        if (k == n) return i;
+    }
+    return 0;
+}
+
+static bool keep_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       struct constrain_slice *out, struct base_error *err)
+{
+    *out = (struct constrain_slice){s->n_atom, n};
+    for (uint32_t i = 0; i < n; i++) {
+        if (!constrain_grow(&s->atom, &s->atom_room, s->n_atom, sizeof *s->atom, err)) return false;
+        s->atom[s->n_atom++] = atom_of(s, atoms[i]);
+    }
+    return true;
+}
+
 static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                         struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
     struct constrain_string string = {0};
     if (n == 0) return keep_index(s, 0, err); /* automaton 0 accepts any string */
+    const uint32_t known = known_string(s, atoms, n);
+    if (known) return keep_index(s, known, err);
     if (constrain_schema_length(s, atoms, n, &string.length)) {
         if (string.length.min > string.length.max) return true;
         string.dfa = s->string[0].dfa;
@@ -319,7 +353,8 @@ static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint3
         return base_fail(err, why.code, "line %u, column %u: %s",
                          s->json.node[s->formula[atoms[0] / 2].json].line,
                          s->json.node[s->formula[atoms[0] / 2].json].column, why.text);
-    if (!constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
+    if (!keep_atoms(s, atoms, n, &string.atoms, err) ||
+        !constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
         if (string.dfa != s->string[0].dfa) constrain_dfa_free(string.dfa);
         return false;
     }
@@ -336,7 +371,10 @@ static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint3
     if (c.literal && !constrain_number_accepts(s, &c, &c.min)) return true;
     if (s->generate && !c.literal && c.bounded && !constrain_number_is_writable(&c)) {
         if (!constrain_number_may_exist(&c)) return true;
-        return constrain_schema_fail(s, s->formula[atoms[n - 1] / 2].json, err,
+        uint32_t at = n - 1; /* a bound says more than a step */
+        for (uint32_t i = 0; i < n; i++)
+            if (s->formula[atoms[i] / 2].kind != CONSTRAIN_F_MULTIPLE) at = i;
+        return constrain_schema_fail(s, s->formula[atoms[at] / 2].json, err,
                                      "leaves no number that can be generated (16 digits before "
                                      "the point at most, 9 after it, 15 altogether)");
     }
@@ -393,7 +431,8 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
         c.type = (enum constrain_type)type;
         c.found = (struct constrain_slice){s->n_index, 0};
         c.any = false;
-        bool ok = constrain_schema_expand(s, lits, n, c.type, leaf, &c, err);
+        bool ok = (type != CONSTRAIN_IS_OBJECT || constrain_schema_rank(s, lits, n, err)) &&
+                  constrain_schema_expand(s, lits, n, c.type, leaf, &c, err);
         free(lits);
         if (!ok) return false;
         c.found.count = s->n_index - c.found.at;
@@ -443,6 +482,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
     uint32_t root;
     s->generate = options->generate;
     s->open = options->open;
+    s->ordered = options->generate && !options->any_order;
     s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;
@@ -451,13 +491,16 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
         constrain_dfa_free(any);
         return false;
     }
-    s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
+    s->string[s->n_string++] =
+        (struct constrain_string){.dfa = any, .length = {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (size_t i = 0; i < options->n_members; i++)
         if (!constrain_schema_place(s, &s->member[i], 1, &s->member[i], err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
+    if (!s->place[s->root].alive && s->generate && options->remarks && options->remarks->count)
+        return base_fail(err, BASE_USAGE, "no value can be generated: %s", options->remarks->text);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
     for (size_t i = 0; i < options->n_members; i++)

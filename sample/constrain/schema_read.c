@@ -1,22 +1,13 @@
 /* sample/constrain/schema_read.c: reads the keywords of a JSON schema into formulas. A keyword
- * without a row here is an error that names it. See sample/constrain/schema.h. */
+ * without a row here is an error that names it. See sample/constrain/schema_read.h. */
+#include "sample/constrain/schema_read.h"
 #include "sample/constrain/constrain_stack.h"
-#include "sample/constrain/schema.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
-    struct constrain_schema *s;
-    struct constrain_refs *refs;
-    const struct constrain_schema_options *options;
-    uint32_t *lit_of;               /* [n_node]: 1 + the literal of a schema */
-    uint32_t *todo, n_todo;         /* schemas that are not read yet */
-    uint32_t *lit, n_lit, lit_room; /* literals of the schema that is being read */
-    struct base_error *err;
-};
-
-static bool add_lit(struct reader *r, uint32_t lit)
+bool constrain_reader_add(struct constrain_reader *r, uint32_t lit)
 {
     if (!constrain_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
     r->lit[r->n_lit++] = lit;
@@ -24,17 +15,18 @@ static bool add_lit(struct reader *r, uint32_t lit)
 }
 
 /* Adds a formula to the conditions of the schema. */
-static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
-                   uint32_t json)
+static bool demand(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
+                   uint32_t b, uint32_t json)
 {
     uint32_t lit;
-    return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
+    return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) &&
+           constrain_reader_add(r, lit);
 }
 
 /* Adds a negated formula, such as a maximum as a negated minimum. Like every keyword it also allows
  * other types, because a negated atom by itself would require the type. */
-static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
-                       uint32_t json, uint32_t type)
+static bool demand_not(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
+                       uint32_t b, uint32_t json, uint32_t type)
 {
     uint32_t either[2], lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, type, 0, 0, json, &either[0], r->err) ||
@@ -42,20 +34,28 @@ static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint3
         return false;
     either[0] ^= 1, either[1] ^= 1;
     return constrain_schema_join(r->s, CONSTRAIN_F_OR, either, 2, json, &lit, r->err) &&
-           add_lit(r, lit);
+           constrain_reader_add(r, lit);
+}
+
+/* Adds a remark for the caller; false if the construct must be an error instead. */
+__attribute__((format(printf, 2, 3))) static bool remark(struct constrain_reader *r,
+                                                         const char *format, ...)
+{
+    struct constrain_remarks *remarks = r->options->remarks;
+    va_list args;
+    if (!remarks || !r->options->generate) return false;
+    if (remarks->count++) return true;
+    va_start(args, format);
+    vsnprintf(remarks->text, sizeof remarks->text, format, args);
+    va_end(args);
+    return true;
 }
 
 /* -- parts -- */
 
-static const struct constrain_json_node *at(const struct reader *r, uint32_t json)
+bool constrain_reader_schema(struct constrain_reader *r, uint32_t json, uint32_t *lit)
 {
-    return &r->s->json.node[json];
-}
-
-/* Returns in *lit the literal of a subschema, which is read later. */
-static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
-{
-    const struct constrain_json_node *n = at(r, json);
+    const struct constrain_json_node *n = constrain_reader_at(r, json);
     *lit = CONSTRAIN_LIT_TRUE;
     if (n->kind == CONSTRAIN_JSON_TRUE || n->kind == CONSTRAIN_JSON_FALSE) {
         *lit = n->kind == CONSTRAIN_JSON_TRUE ? CONSTRAIN_LIT_TRUE : CONSTRAIN_LIT_FALSE;
@@ -75,7 +75,7 @@ static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
     return true;
 }
 
-static bool key_at(struct reader *r, uint32_t json, bool text, uint32_t *key)
+static bool key_at(struct constrain_reader *r, uint32_t json, bool text, uint32_t *key)
 {
     struct constrain_schema *s = r->s;
     uint32_t size, other;
@@ -92,95 +92,59 @@ static bool key_at(struct reader *r, uint32_t json, bool text, uint32_t *key)
     return true;
 }
 
-static bool decimal_at(struct reader *r, uint32_t json, uint32_t *decimal)
+static bool decimal_at(struct constrain_reader *r, uint32_t json, uint32_t *decimal)
 {
     struct constrain_schema *s = r->s;
     *decimal = 0;
-    if (at(r, json)->kind != CONSTRAIN_JSON_NUMBER)
+    if (constrain_reader_at(r, json)->kind != CONSTRAIN_JSON_NUMBER)
         return constrain_schema_fail(s, json, r->err, "must be a number");
     if (!constrain_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal, r->err))
         return false;
     *decimal = s->n_decimal++;
-    return constrain_decimal_read(&s->decimal[*decimal], s->json.text.data + at(r, json)->text,
-                                  at(r, json)->text_size) ||
+    return constrain_decimal_read(&s->decimal[*decimal],
+                                  s->json.text.data + constrain_reader_at(r, json)->text,
+                                  constrain_reader_at(r, json)->text_size) ||
            constrain_schema_fail(s, json, r->err, "has too many digits");
 }
 
-static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *out)
+static bool count_at(struct constrain_reader *r, uint32_t json, uint64_t limit, uint32_t *out)
 {
     uint32_t decimal;
     uint64_t count;
     char too_large[40];
     *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
-    if (!constrain_decimal_count(&r->s->decimal[decimal], &count))
+    const struct constrain_decimal *d = &r->s->decimal[decimal];
+    if (d->negative || d->exponent < 0)
         return constrain_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
+    if (!constrain_decimal_count(d, &count)) count = UINT64_MAX;
     snprintf(too_large, sizeof too_large, "is more than %llu", (unsigned long long)limit);
     if (count > limit) return constrain_schema_fail(r->s, json, r->err, too_large);
     *out = (uint32_t)count;
     return true;
 }
 
-static bool keep_text(struct reader *r, struct constrain_dfa *d, uint32_t *text)
+static bool words_at(struct constrain_reader *r, uint32_t json, bool names, uint32_t *text)
 {
-    struct constrain_schema *s = r->s;
-    if (!d) return false;
-    if (!constrain_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, r->err)) {
-        constrain_dfa_free(d);
-        return false;
-    }
-    *text = s->n_text;
-    s->text[s->n_text++] = d;
-    return true;
+    return constrain_schema_words(r->s, json, names, text, r->err);
 }
 
-/* Builds the automaton of the string children of a node, of the names of its members (`names`), or
- * of the string that it is. */
-static bool words_at(struct reader *r, uint32_t json, bool names, uint32_t *text)
+static bool regex_at(struct constrain_reader *r, uint32_t json, bool name, uint32_t *text)
 {
-    struct constrain_tree t = {0};
-    const char *bytes = r->s->json.text.data;
-    const bool one = json && at(r, json)->kind == CONSTRAIN_JSON_STRING;
-    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, r->err);
-    bool ok = alt != 0;
-    for (uint32_t c = one    ? json
-                      : json ? at(r, json)->child
-                             : 0;
-         ok && c; c = one ? 0 : at(r, c)->sibling) {
-        const struct constrain_json_node *n = at(r, c);
-        if (names)
-            ok = constrain_tree_add_text(&t, alt, bytes + n->name, n->name_size, r->err);
-        else if (n->kind == CONSTRAIN_JSON_STRING)
-            ok = constrain_tree_add_text(&t, alt, bytes + n->text, n->text_size, r->err);
-    }
-    ok = ok && keep_text(r, constrain_dfa_build(&t, alt, false, NULL, r->err), text);
-    constrain_tree_free(&t);
-    return ok;
-}
-
-static bool regex_at(struct reader *r, uint32_t json, bool name, uint32_t *text)
-{
-    const struct constrain_json_node *n = at(r, json);
-    struct base_error why = BASE_ERROR_INIT;
-    struct constrain_dfa *d =
-        constrain_regex_dfa(r->s->json.text.data + (name ? n->name : n->text),
-                            name ? n->name_size : n->text_size, true, n->line, n->column, &why);
-    if (!d)
-        return base_fail(r->err, why.code, "'%s': %s", name ? "patternProperties" : "pattern",
-                         why.text);
-    return keep_text(r, d, text);
+    return constrain_schema_regex(r->s, json, name, text, r->err);
 }
 
 /* -- values: const and enum -- */
 
-static bool value_at(struct reader *r, uint32_t json, uint32_t *lit);
+static bool value_at(struct constrain_reader *r, uint32_t json, uint32_t *lit);
 
-static bool members_at(struct reader *r, uint32_t json, uint32_t *lit, uint32_t *n)
+static bool members_at(struct constrain_reader *r, uint32_t json, uint32_t *lit, uint32_t *n)
 {
     struct constrain_schema *s = r->s;
-    bool object = at(r, json)->kind == CONSTRAIN_JSON_OBJECT;
+    bool object = constrain_reader_at(r, json)->kind == CONSTRAIN_JSON_OBJECT;
     uint32_t i = 0, key, value;
-    for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling, i++) {
+    for (uint32_t c = constrain_reader_at(r, json)->child; c;
+         c = constrain_reader_at(r, c)->sibling, i++) {
         if (!value_at(r, c, &value)) return false;
         if (!object) {
             if (!constrain_schema_formula(s, CONSTRAIN_F_ITEM, i, value, 0, json, &lit[(*n)++],
@@ -200,14 +164,14 @@ static bool members_at(struct reader *r, uint32_t json, uint32_t *lit, uint32_t 
 
 /* Returns in *lit the literal "equals this value"; the JSON reader bounds the depth of
  * recursion. */
-static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
+static bool value_at(struct constrain_reader *r, uint32_t json, uint32_t *lit)
 {
     static const uint32_t type[] = {CONSTRAIN_IS_NULL,   CONSTRAIN_IS_FALSE,  CONSTRAIN_IS_TRUE,
                                     CONSTRAIN_IS_NUMBER, CONSTRAIN_IS_STRING, CONSTRAIN_IS_ARRAY,
                                     CONSTRAIN_IS_OBJECT};
     struct constrain_schema *s = r->s;
-    enum constrain_json_kind kind = at(r, json)->kind;
-    uint32_t n = 0, count = at(r, json)->count, x;
+    enum constrain_json_kind kind = constrain_reader_at(r, json)->kind;
+    uint32_t n = 0, count = constrain_reader_at(r, json)->count, x;
     uint32_t *part = calloc(2 * (size_t)count + 4, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     bool ok =
@@ -235,20 +199,20 @@ static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
     return ok;
 }
 
-static bool read_const(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_const(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit;
     (void)owner;
-    return value_at(r, v, &lit) && add_lit(r, lit);
+    return value_at(r, v, &lit) && constrain_reader_add(r, lit);
 }
 
-static bool read_enum(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_enum(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t n = 0, lit, text, strings[2];
     (void)owner;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
+    if (constrain_reader_at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
         return constrain_schema_fail(r->s, v, r->err, "must be a list");
-    uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
+    uint32_t *part = calloc((size_t)constrain_reader_at(r, v)->count + 1, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     /* One automaton for all strings costs no more than one for a single string. */
     bool ok = words_at(r, v, false, &text);
@@ -256,17 +220,19 @@ static bool read_enum(struct reader *r, uint32_t owner, uint32_t v)
     ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_STRING, 0, 0, v,
                                         &strings[1], r->err);
     ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_AND, strings, 2, v, &part[n++], r->err);
-    for (uint32_t c = at(r, v)->child; ok && c; c = at(r, c)->sibling)
-        if (at(r, c)->kind != CONSTRAIN_JSON_STRING) ok = value_at(r, c, &part[n++]);
+    for (uint32_t c = constrain_reader_at(r, v)->child; ok && c;
+         c = constrain_reader_at(r, c)->sibling)
+        if (constrain_reader_at(r, c)->kind != CONSTRAIN_JSON_STRING)
+            ok = value_at(r, c, &part[n++]);
     ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
-         add_lit(r, lit);
+         constrain_reader_add(r, lit);
     free(part);
     return ok;
 }
 
 /* -- keywords of types -- */
 
-static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
+static bool one_type(struct constrain_reader *r, uint32_t v, uint32_t *lit)
 {
     static const struct {
         const char *name;
@@ -298,52 +264,57 @@ static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
 }
 
 /* `nullable` (OpenAPI 3.0): true allows null in addition to the schema's type. */
-static bool read_type(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_type(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t part[17], n = 0, lit;
     const uint32_t nullable = constrain_json_member(&r->s->json, owner, "nullable", 8);
-    if (nullable && at(r, nullable)->kind == CONSTRAIN_JSON_TRUE &&
+    if (nullable && constrain_reader_at(r, nullable)->kind == CONSTRAIN_JSON_TRUE &&
         !constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_NULL, 0, 0, v, &part[n++],
                                   r->err))
         return false;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY) {
+    if (constrain_reader_at(r, v)->kind != CONSTRAIN_JSON_ARRAY) {
         if (!one_type(r, v, &part[n++])) return false;
         return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
-               add_lit(r, lit);
+               constrain_reader_add(r, lit);
     }
-    if (at(r, v)->count > 16) return constrain_schema_fail(r->s, v, r->err, "has too many types");
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
+    if (constrain_reader_at(r, v)->count > 16)
+        return constrain_schema_fail(r->s, v, r->err, "has too many types");
+    for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling)
         if (!one_type(r, c, &part[n++])) return false;
-    return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) && add_lit(r, lit);
+    return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
+           constrain_reader_add(r, lit);
 }
 
-static bool is(const struct reader *r, uint32_t json, const char *name)
+bool constrain_reader_is(const struct constrain_reader *r, uint32_t json, const char *name)
 {
-    const struct constrain_json_node *n = at(r, json);
+    const struct constrain_json_node *n = constrain_reader_at(r, json);
     return n->name_size == strlen(name) &&
            memcmp(r->s->json.text.data + n->name, name, n->name_size) == 0;
 }
 
-static bool is_boolean(const struct reader *r, uint32_t v)
+static bool is_boolean(const struct constrain_reader *r, uint32_t v)
 {
-    return at(r, v)->kind == CONSTRAIN_JSON_TRUE || at(r, v)->kind == CONSTRAIN_JSON_FALSE;
+    return constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_TRUE ||
+           constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_FALSE;
 }
 
 /* In draft 4 exclusiveMinimum is a boolean about `minimum` in the same schema. */
-static bool read_bound(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_bound(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t decimal;
-    bool max = is(r, v, "maximum") || is(r, v, "exclusiveMaximum");
-    bool open = is(r, v, "exclusiveMinimum") || is(r, v, "exclusiveMaximum");
+    bool max =
+        constrain_reader_is(r, v, "maximum") || constrain_reader_is(r, v, "exclusiveMaximum");
+    bool open = constrain_reader_is(r, v, "exclusiveMinimum") ||
+                constrain_reader_is(r, v, "exclusiveMaximum");
     if (open && is_boolean(r, v)) return true;
     uint32_t beside = constrain_json_member(&r->s->json, owner,
                                             max ? "exclusiveMaximum" : "exclusiveMinimum", 16);
-    open |= beside && at(r, beside)->kind == CONSTRAIN_JSON_TRUE;
+    open |= beside && constrain_reader_at(r, beside)->kind == CONSTRAIN_JSON_TRUE;
     return decimal_at(r, v, &decimal) &&
            demand(r, max ? CONSTRAIN_F_MAX : CONSTRAIN_F_MIN, decimal, open, v);
 }
 
-static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_multiple(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t decimal;
     (void)owner;
@@ -354,58 +325,106 @@ static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
     return demand(r, CONSTRAIN_F_MULTIPLE, decimal, 0, v);
 }
 
-static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_length(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t count;
     (void)owner;
     if (!count_at(r, v, CONSTRAIN_MAX_LENGTH, &count)) return false;
-    if (is(r, v, "maxLength"))
+    if (constrain_reader_is(r, v, "maxLength"))
         return demand_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
     return count == 0 || demand(r, CONSTRAIN_F_LENGTH, count, 0, v);
 }
 
-static bool read_pattern(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_pattern(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t text;
     (void)owner;
-    if (at(r, v)->kind != CONSTRAIN_JSON_STRING)
+    if (constrain_reader_at(r, v)->kind != CONSTRAIN_JSON_STRING)
         return constrain_schema_fail(r->s, v, r->err, "must be a string");
-    return regex_at(r, v, false, &text) && demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    struct base_error *err = r->err, why = BASE_ERROR_INIT;
+    r->err = &why;
+    bool ok = regex_at(r, v, false, &text);
+    r->err = err;
+    if (!ok && why.code == BASE_USAGE &&
+        remark(r, "%s: strings under it are not generated", why.text))
+        ok = true, text = CONSTRAIN_TEXT_UNKNOWN;
+    if (!ok) *err = why;
+    return ok && demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+}
+
+/* Returns in *text the automaton of a format, which is built once. */
+static bool format_at(struct constrain_reader *r, const char *expression, uint32_t v,
+                      uint32_t *text)
+{
+    const struct constrain_json_node *n = constrain_reader_at(r, v);
+    uint32_t i = 0;
+    while (i < r->n_formats && r->format[i].expression != expression) i++;
+    if (i < r->n_formats) {
+        *text = r->format[i].text;
+        return true;
+    }
+    struct constrain_dfa *d =
+        constrain_regex_dfa(expression, strlen(expression), false, n->line, n->column, r->err);
+    if (!constrain_schema_keep_text(r->s, d, text, r->err)) return false;
+    if (i == CONSTRAIN_MAX_FORMATS) return true;
+    r->format[i].expression = expression;
+    r->format[i].text = *text;
+    r->n_formats++;
+    return true;
+}
+
+/* The draft says that `format` does not restrict. Generation keeps to the formats that it knows,
+ * because programs that read the text do. Values that the schema lists need no format. */
+static bool read_format(struct constrain_reader *r, uint32_t owner, uint32_t v)
+{
+    const struct constrain_json_node *n = constrain_reader_at(r, v);
+    uint32_t text;
+    if (!r->s->generate || n->kind != CONSTRAIN_JSON_STRING ||
+        constrain_json_member(&r->s->json, owner, "const", 5) ||
+        constrain_json_member(&r->s->json, owner, "enum", 4))
+        return true;
+    const char *expression = constrain_schema_format(r->s->json.text.data + n->text, n->text_size);
+    return !expression ||
+           (format_at(r, expression, v, &text) && demand(r, CONSTRAIN_F_TEXT, text, 0, v));
 }
 
 /* -- keywords of arrays -- */
 
-static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_prefix(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, i = 0;
     (void)owner;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY || at(r, v)->count > CONSTRAIN_MAX_ITEMS)
+    if (constrain_reader_at(r, v)->kind != CONSTRAIN_JSON_ARRAY ||
+        constrain_reader_at(r, v)->count > CONSTRAIN_MAX_ITEMS)
         return constrain_schema_fail(r->s, v, r->err, "must be a list (of at most 10000)");
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling, i++)
-        if (!schema_at(r, c, &lit) || !demand(r, CONSTRAIN_F_ITEM, i, lit, v)) return false;
+    for (uint32_t c = constrain_reader_at(r, v)->child; c;
+         c = constrain_reader_at(r, c)->sibling, i++)
+        if (!constrain_reader_schema(r, c, &lit) || !demand(r, CONSTRAIN_F_ITEM, i, lit, v))
+            return false;
     return true;
 }
 
 /* In older drafts an array here means prefixItems, and additionalItems replaces `items`. */
-static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
-    if (at(r, v)->kind == CONSTRAIN_JSON_ARRAY) return read_prefix(r, owner, v);
-    return schema_at(r, v, &lit) &&
-           demand(r, CONSTRAIN_F_ITEMS, prefix ? at(r, prefix)->count : 0, lit, v);
+    if (constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_ARRAY) return read_prefix(r, owner, v);
+    return constrain_reader_schema(r, v, &lit) &&
+           demand(r, CONSTRAIN_F_ITEMS, prefix ? constrain_reader_at(r, prefix)->count : 0, lit, v);
 }
 
-static bool read_more_items(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_more_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, items = constrain_json_member(&r->s->json, owner, "items", 5);
-    if (!items || at(r, items)->kind != CONSTRAIN_JSON_ARRAY) return true;
-    return schema_at(r, v, &lit) && demand(r, CONSTRAIN_F_ITEMS, at(r, items)->count, lit, v);
+    if (!items || constrain_reader_at(r, items)->kind != CONSTRAIN_JSON_ARRAY) return true;
+    return constrain_reader_schema(r, v, &lit) &&
+           demand(r, CONSTRAIN_F_ITEMS, constrain_reader_at(r, items)->count, lit, v);
 }
 
-static bool read_count_of(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_count_of(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
-    bool items = is(r, v, "minItems") || is(r, v, "maxItems");
-    bool max = is(r, v, "maxItems") || is(r, v, "maxProperties");
+    bool items = constrain_reader_is(r, v, "minItems") || constrain_reader_is(r, v, "maxItems");
+    bool max = constrain_reader_is(r, v, "maxItems") || constrain_reader_is(r, v, "maxProperties");
     uint32_t count;
     (void)owner;
     if (!count_at(r, v, CONSTRAIN_MAX_ITEMS, &count)) return false;
@@ -415,10 +434,10 @@ static bool read_count_of(struct reader *r, uint32_t owner, uint32_t v)
     return demand_not(r, kind, count + 1, 0, v, items ? CONSTRAIN_IS_ARRAY : CONSTRAIN_IS_OBJECT);
 }
 
-static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_contains(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, min = 1, max, j;
-    if (!schema_at(r, v, &lit)) return false;
+    if (!constrain_reader_schema(r, v, &lit)) return false;
     if ((j = constrain_json_member(&r->s->json, owner, "minContains", 11)) &&
         !count_at(r, j, 250, &min))
         return false;
@@ -429,45 +448,51 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
 }
 
 /* Fails for a keyword that cannot be enforced. */
-static bool refuse(const struct reader *r, uint32_t v)
+static bool refuse(const struct constrain_reader *r, uint32_t v)
 {
     return constrain_schema_refuse(r->s, v, r->err, "is not supported");
 }
 
-static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_unique(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     static const char not_enumerated[] =
         "is not supported but for items of at most 64 plain values (enum, const, type)";
     uint32_t value[CONSTRAIN_MAX_UNIQUE], lit[CONSTRAIN_MAX_UNIQUE], all;
     uint32_t max = constrain_json_member(&r->s->json, owner, "maxItems", 8), count;
-    if (at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
+    if (constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
     if (max && count_at(r, max, CONSTRAIN_MAX_ITEMS, &count) && count <= 1) return true;
     const uint32_t items = constrain_json_member(&r->s->json, owner, "items", 5);
     uint32_t n = items ? constrain_schema_values(r->refs, &r->s->json, items, value) : 0;
     if (items && n == 0 && !constrain_schema_few(&r->s->json, items, value, &n, r->err))
         return false;
-    if (n == 0) return constrain_schema_refuse(r->s, v, r->err, not_enumerated);
+    if (n == 0) {
+        return remark(r,
+                      "line %u, column %u: 'uniqueItems' is not enforced: its items may have "
+                      "more than 64 values",
+                      constrain_reader_at(r, v)->line, constrain_reader_at(r, v)->column) ||
+               constrain_schema_refuse(r->s, v, r->err, not_enumerated);
+    }
     for (uint32_t i = 0; i < n; i++)
         if (!value_at(r, value[i], &lit[i])) return false;
     return constrain_schema_join(r->s, CONSTRAIN_F_UNIQUE, lit, n, v, &all, r->err) &&
-           add_lit(r, all);
+           constrain_reader_add(r, all);
 }
 
 /* -- keywords of objects -- */
 
-static bool must_be_object(struct reader *r, uint32_t v)
+static bool must_be_object(struct constrain_reader *r, uint32_t v)
 {
-    return at(r, v)->kind == CONSTRAIN_JSON_OBJECT ||
+    return constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_OBJECT ||
            constrain_schema_fail(r->s, v, r->err, "must be an object");
 }
 
-static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_properties(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t key, lit;
     (void)owner;
     if (!must_be_object(r, v)) return false;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
-        if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit)) return false;
+    for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling) {
+        if (!key_at(r, c, false, &key) || !constrain_reader_schema(r, c, &lit)) return false;
         /* The schema "anything" has no condition, but it makes the name known: a formula must exist
          * for it. */
         if (lit == CONSTRAIN_LIT_TRUE &&
@@ -478,13 +503,13 @@ static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_patterns(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t text, lit;
     (void)owner;
     if (!must_be_object(r, v)) return false;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
-        if (!regex_at(r, c, true, &text) || !schema_at(r, c, &lit) ||
+    for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling)
+        if (!regex_at(r, c, true, &text) || !constrain_reader_schema(r, c, &lit) ||
             !demand(r, CONSTRAIN_F_PATTERN, text, lit, v))
             return false;
     return true;
@@ -492,16 +517,17 @@ static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
 
 /* The names that neither `properties` nor `patternProperties` mentions are a pattern of their
  * own. */
-static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_additional(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     const struct constrain_json *j = &r->s->json;
     uint32_t properties = constrain_json_member(j, owner, "properties", 10);
     uint32_t patterns = constrain_json_member(j, owner, "patternProperties", 17);
     uint32_t lit, text, n = 0;
     const struct constrain_dfa *part[31];
-    if (!schema_at(r, v, &lit) || !words_at(r, properties, true, &text)) return false;
+    if (!constrain_reader_schema(r, v, &lit) || !words_at(r, properties, true, &text)) return false;
     part[n++] = r->s->text[text];
-    for (uint32_t c = patterns ? at(r, patterns)->child : 0; c; c = at(r, c)->sibling) {
+    for (uint32_t c = patterns ? constrain_reader_at(r, patterns)->child : 0; c;
+         c = constrain_reader_at(r, c)->sibling) {
         if (n == 31)
             return constrain_schema_fail(r->s, v, r->err, "has too many patterns beside it");
         if (!regex_at(r, c, true, &text)) return false;
@@ -509,21 +535,22 @@ static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
     }
     struct constrain_dfa *rest = constrain_dfa_product(part, n, 0, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
-    return keep_text(r, rest, &text) && demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
+    return constrain_schema_keep_text(r->s, rest, &text, r->err) &&
+           demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
 
-static bool read_names(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_names(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit;
     (void)owner;
-    return schema_at(r, v, &lit) && demand(r, CONSTRAIN_F_NAMES, 0, lit, v);
+    return constrain_reader_schema(r, v, &lit) && demand(r, CONSTRAIN_F_NAMES, 0, lit, v);
 }
 
-static bool required_lits(struct reader *r, uint32_t v, uint32_t *lit, uint32_t *n)
+static bool required_lits(struct constrain_reader *r, uint32_t v, uint32_t *lit, uint32_t *n)
 {
     uint32_t key;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
-        if (at(r, c)->kind != CONSTRAIN_JSON_STRING)
+    for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling) {
+        if (constrain_reader_at(r, c)->kind != CONSTRAIN_JSON_STRING)
             return constrain_schema_fail(r->s, v, r->err, "must list strings");
         if (!key_at(r, c, true, &key) || !constrain_schema_formula(r->s, CONSTRAIN_F_REQUIRED, key,
                                                                    0, 0, v, &lit[(*n)++], r->err))
@@ -532,130 +559,58 @@ static bool required_lits(struct reader *r, uint32_t v, uint32_t *lit, uint32_t 
     return true;
 }
 
-static bool read_required(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_required(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t n = 0;
     (void)owner;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
+    if (constrain_reader_at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
         return constrain_schema_fail(r->s, v, r->err, "must be a list");
-    uint32_t *lit = calloc((size_t)at(r, v)->count + 1, sizeof *lit);
+    uint32_t *lit = calloc((size_t)constrain_reader_at(r, v)->count + 1, sizeof *lit);
     if (!lit) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     bool ok = required_lits(r, v, lit, &n);
-    for (uint32_t i = 0; ok && i < n; i++) ok = add_lit(r, lit[i]);
+    for (uint32_t i = 0; ok && i < n; i++) ok = constrain_reader_add(r, lit[i]);
     free(lit);
     return ok;
 }
 
 /* Reads "if the name is present, this holds" as: the name is absent, or this holds. Up to draft 7
  * both kinds were `dependencies`. */
-static bool read_dependent(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_dependent(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     (void)owner;
     if (!must_be_object(r, v)) return false;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
-        const bool schemas = is(r, v, "dependencies") ? at(r, c)->kind != CONSTRAIN_JSON_ARRAY
-                                                      : is(r, v, "dependentSchemas");
+    for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling) {
+        const bool schemas = constrain_reader_is(r, v, "dependencies")
+                                 ? constrain_reader_at(r, c)->kind != CONSTRAIN_JSON_ARRAY
+                                 : constrain_reader_is(r, v, "dependentSchemas");
         uint32_t key, either[2], lit, n = 0;
-        uint32_t *part = calloc((size_t)at(r, c)->count + 1, sizeof *part);
+        uint32_t *part = calloc((size_t)constrain_reader_at(r, c)->count + 1, sizeof *part);
         if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
         bool ok = key_at(r, c, false, &key) &&
                   constrain_schema_formula(r->s, CONSTRAIN_F_PROPERTY, key, CONSTRAIN_LIT_FALSE, 0,
                                            v, &either[0], r->err);
         if (ok && schemas)
-            ok = schema_at(r, c, &either[1]);
+            ok = constrain_reader_schema(r, c, &either[1]);
         else if (ok)
             ok = required_lits(r, c, part, &n) &&
                  constrain_schema_join(r->s, CONSTRAIN_F_AND, part, n, v, &either[1], r->err);
         ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, 2, v, &lit, r->err) &&
-             add_lit(r, lit);
+             constrain_reader_add(r, lit);
         free(part);
         if (!ok) return false;
     }
     return true;
 }
 
-/* -- keywords that combine -- */
+/* -- references and identifiers -- */
 
-static bool list_at(struct reader *r, uint32_t v, uint32_t **out)
-{
-    uint32_t n = 0;
-    *out = NULL;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY || at(r, v)->count > 500)
-        return constrain_schema_fail(r->s, v, r->err, "must be a list (of at most 500)");
-    uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
-    if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
-    *out = part;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
-        if (!schema_at(r, c, &part[n++])) return false;
-    return true;
-}
-
-static bool read_all_any(struct reader *r, uint32_t owner, uint32_t v)
-{
-    uint32_t *part, lit, n = at(r, v)->count;
-    (void)owner;
-    bool ok = list_at(r, v, &part) &&
-              constrain_schema_join(r->s, is(r, v, "allOf") ? CONSTRAIN_F_AND : CONSTRAIN_F_OR,
-                                    part, n, v, &lit, r->err) &&
-              add_lit(r, lit);
-    free(part);
-    return ok;
-}
-
-/* Reads "one branch holds and no other does". */
-static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
-{
-    uint32_t *part, lit, n = at(r, v)->count, *only = NULL, *either = NULL;
-    (void)owner;
-    bool ok = list_at(r, v, &part);
-    if (ok && n > 64) ok = constrain_schema_fail(r->s, v, r->err, "has more than 64 branches");
-    if (ok) {
-        only = calloc((size_t)n + 1, sizeof *only);
-        either = calloc((size_t)n + 1, sizeof *either);
-        ok = (only && either) || base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
-    }
-    for (uint32_t i = 0; ok && i < n; i++) {
-        for (uint32_t k = 0; k < n; k++) only[k] = part[k] ^ (k != i);
-        uint32_t first = only[0];
-        only[0] = only[i], only[i] = first; /* the branch that holds decides most */
-        ok = constrain_schema_join(r->s, CONSTRAIN_F_AND, only, n, v, &either[i], r->err);
-    }
-    ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, n, v, &lit, r->err) &&
-         add_lit(r, lit);
-    free(part), free(only), free(either);
-    return ok;
-}
-
-static bool read_not(struct reader *r, uint32_t owner, uint32_t v)
-{
-    uint32_t lit;
-    (void)owner;
-    return schema_at(r, v, &lit) && add_lit(r, lit ^ 1);
-}
-
-static bool read_if(struct reader *r, uint32_t owner, uint32_t v)
-{
-    uint32_t test, part[2], lit;
-    if (!schema_at(r, v, &test)) return false;
-    for (int i = 0; i < 2; i++) {
-        uint32_t then = constrain_json_member(&r->s->json, owner, i ? "else" : "then", 4);
-        part[0] = test ^ !i;
-        if (!then) continue;
-        if (!schema_at(r, then, &part[1]) ||
-            !constrain_schema_join(r->s, CONSTRAIN_F_OR, part, 2, v, &lit, r->err) ||
-            !add_lit(r, lit))
-            return false;
-    }
-    return true;
-}
-
-static bool read_ref(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_ref(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, target = constrain_refs_find(r->refs, owner, v, r->err);
-    return target && schema_at(r, target, &lit) && add_lit(r, lit);
+    return target && constrain_reader_schema(r, target, &lit) && constrain_reader_add(r, lit);
 }
 
-static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_draft(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     (void)owner;
     return constrain_schema_draft_is_known(&r->s->json, v) ||
@@ -664,14 +619,14 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
 
 /* Reads the identifier of a schema in draft 4. In newer drafts, which do not have it, only that of
  * the root is read, because this changes no other reference. */
-static bool read_old_id(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_old_id(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
-    const bool is_name = at(r, v)->kind == CONSTRAIN_JSON_STRING;
+    const bool is_name = constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_STRING;
     return (is_name && constrain_refs_reads_id(r->refs, owner)) || refuse(r, v);
 }
 
 /* A keyword that does not restrict the value, or is read with another one (then, maxContains). */
-static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_nothing(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     (void)r, (void)owner, (void)v;
     return true;
@@ -679,7 +634,7 @@ static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 
 static const struct keyword {
     const char *name;
-    bool (*read)(struct reader *r, uint32_t owner, uint32_t v);
+    bool (*read)(struct constrain_reader *r, uint32_t owner, uint32_t v);
 } keywords[] = {
     {"type", read_type},
     {"const", read_const},
@@ -709,11 +664,11 @@ static const struct keyword {
     {"dependentRequired", read_dependent},
     {"dependentSchemas", read_dependent},
     {"dependencies", read_dependent},
-    {"allOf", read_all_any},
-    {"anyOf", read_all_any},
-    {"oneOf", read_one},
-    {"not", read_not},
-    {"if", read_if},
+    {"allOf", constrain_read_all_any},
+    {"anyOf", constrain_read_all_any},
+    {"oneOf", constrain_read_one},
+    {"not", constrain_read_not},
+    {"if", constrain_read_if},
     {"$ref", read_ref},
     {"$schema", read_draft},
     {"nullable", read_nothing},
@@ -734,33 +689,48 @@ static const struct keyword {
     {"default", read_nothing},
     {"examples", read_nothing},
     {"deprecated", read_nothing},
+    {"discriminator", read_nothing}, /* OpenAPI: names the property that `oneOf` decides by */
+    {"example", read_nothing},
+    {"externalDocs", read_nothing},
+    {"xml", read_nothing},
     {"readOnly", read_nothing},
     {"writeOnly", read_nothing},
-    {"format", read_nothing},
+    {"format", read_format},
     {"contentEncoding", read_nothing},
     {"contentMediaType", read_nothing},
     {"contentSchema", read_nothing},
 };
 
-static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
+static bool read_keyword(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     for (size_t i = 0; i < r->options->n_lenient; i++)
-        if (is(r, v, r->options->lenient[i])) return true;
+        if (constrain_reader_is(r, v, r->options->lenient[i])) return true;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
-        if (is(r, v, keywords[i].name)) return keywords[i].read(r, owner, v);
+        if (constrain_reader_is(r, v, keywords[i].name)) return keywords[i].read(r, owner, v);
     return refuse(r, v);
 }
 
-static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
+static void reverse(uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const uint32_t first = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = first;
+    }
+}
+
+static bool read_all(struct constrain_reader *r, uint32_t json_root, uint32_t *root)
 {
     uint32_t lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, 1, &lit, r->err)) return false;
-    if (!schema_at(r, json_root, root)) return false;
+    if (!constrain_reader_schema(r, json_root, root)) return false;
     while (r->n_todo) {
-        uint32_t json = r->todo[--r->n_todo];
+        uint32_t json = r->todo[--r->n_todo], first = r->n_todo;
         r->n_lit = 0;
-        for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling)
+        for (uint32_t c = constrain_reader_at(r, json)->child; c;
+             c = constrain_reader_at(r, c)->sibling)
             if (!read_keyword(r, json, c)) return false;
+        reverse(r->todo + first, r->n_todo - first); /* the first subschema is read next */
         if (!constrain_schema_set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err))
             return false;
     }
@@ -768,11 +738,13 @@ static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
 }
 
 /* Collects the literals of the members of the root's anyOf. */
-static bool find_members(struct reader *r, uint32_t json_root)
+static bool find_members(struct constrain_reader *r, uint32_t json_root)
 {
-    uint32_t *out = r->s->member, *end = out + r->options->n_members, c = at(r, json_root)->child;
-    while (c && !is(r, c, "anyOf")) c = at(r, c)->sibling;
-    for (uint32_t m = c ? at(r, c)->child : 0; m && out < end; m = at(r, m)->sibling)
+    uint32_t *out = r->s->member, *end = out + r->options->n_members,
+             c = constrain_reader_at(r, json_root)->child;
+    while (c && !constrain_reader_is(r, c, "anyOf")) c = constrain_reader_at(r, c)->sibling;
+    for (uint32_t m = c ? constrain_reader_at(r, c)->child : 0; m && out < end;
+         m = constrain_reader_at(r, m)->sibling)
         if (r->lit_of[m]) *out++ = r->lit_of[m] - 1;
     return out == end || base_fail(r->err, BASE_USAGE, "not as many schemas as texts");
 }
@@ -781,7 +753,7 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err)
 {
-    struct reader r = {.s = s, .options = options, .err = err};
+    struct constrain_reader r = {.s = s, .options = options, .err = err};
     if (!constrain_json_read(&s->json, text, size, err)) return false;
     const uint32_t json_root = constrain_schema_unwrap(&s->json);
     r.refs = constrain_refs_new(&s->json, json_root, err);

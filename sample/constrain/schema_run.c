@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum { COUNT_LIMIT = 20000 };
-enum { MAX_INDENT = 40 };
 
 enum { N_FIXED = 3 }; /* number of fixed literals, which precede those of numbers */
 
@@ -38,19 +37,14 @@ static void emit_frame(struct constrain_state *s, const struct constrain_frame *
 
 /* -- white space -- */
 
-/* Reads a byte of white space; *space is the white space before it. Generation allows only one
- * space (1), or a line break (2) and an indent (3 and more). */
-static bool read_space(const struct constrain_schema *schema, uint8_t *space, uint8_t byte)
+/* Reads a byte of white space. Generation allows only one space after a comma or a colon
+ * (`separated`); *space is the number of spaces there so far. */
+static bool read_space(const struct constrain_schema *schema, bool separated, uint8_t *space,
+                       uint8_t byte)
 {
     if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r') return false;
     if (!schema->generate) return true;
-    if (*space == 0 && (byte == ' ' || byte == '\n'))
-        *space = byte == ' ' ? 1 : 2;
-    else if (*space >= 2 && *space < 2 + MAX_INDENT && (byte == ' ' || byte == '\t'))
-        ++*space;
-    else
-        return false;
-    return true;
+    return separated && byte == ' ' && (*space)++ == 0;
 }
 
 /* -- values -- */
@@ -304,7 +298,7 @@ static void step_array(struct constrain_state *s, struct constrain_frame f, uint
     if (phase == CONSTRAIN_ARRAY_OPEN) {
         f.array.phase = CONSTRAIN_ARRAY_FIRST;
         if (byte == '[') emit_frame(s, &f);
-    } else if (read_space(schema, &f.array.space, byte)) {
+    } else if (read_space(schema, phase == CONSTRAIN_ARRAY_COMMA, &f.array.space, byte)) {
         emit_frame(s, &f);
     } else if (byte == ']' && phase != CONSTRAIN_ARRAY_COMMA) {
         if (array_may_close(a, &f)) constrain_state_emit(s, f.next);
@@ -329,6 +323,49 @@ uint32_t constrain_object_missing(const struct constrain_object *o, const struct
     return n;
 }
 
+/* Returns word i of the bits of the first n known names. */
+static uint64_t first_names(uint32_t n, uint32_t i)
+{
+    return n >= 64 * (i + 1) ? UINT64_MAX : n > 64 * i ? (1ull << n % 64) - 1 : 0;
+}
+
+/* Returns whether a required name among the first n known ones is missing. */
+static bool is_due(const struct constrain_object *o, const struct constrain_frame *f, uint32_t n)
+{
+    uint64_t due = 0;
+    for (uint32_t i = 0; 64 * i < n; i++)
+        due |= o->required[i] & ~f->object.seen[i] & first_names(n, i);
+    return due != 0;
+}
+
+/* Returns whether the known names from `next` on, and names that the schema does not mention, can
+ * add the names and marks that an object needs after `count` names. */
+static bool suffices(const struct constrain_schema *schema, const struct constrain_object *o,
+                     const uint64_t *seen, uint32_t count, uint32_t next)
+{
+    const uint32_t *marks = schema->label + o->rest, *names = marks + o->n_key + 1;
+    const uint64_t missing =
+        (o->required[CONSTRAIN_FIRST_MARK / 64] & ~seen[CONSTRAIN_FIRST_MARK / 64]) >>
+        CONSTRAIN_FIRST_MARK % 64;
+    const bool closed = seen[CONSTRAIN_OTHER_SEEN / 64] >> CONSTRAIN_OTHER_SEEN % 64 & 1;
+    return (missing & ~(uint64_t)marks[next]) == 0 && count + (closed ? 0 : names[next]) >= o->min;
+}
+
+/* Returns whether a value of a name of class c leaves an object that can end. */
+static bool any_after(const struct constrain_schema *schema, const struct constrain_object *o,
+                      const struct constrain_frame *f, uint32_t c)
+{
+    const struct constrain_slice options = schema->slice[o->cls + c];
+    struct constrain_frame after;
+    for (uint32_t i = 0; i < options.count; i++) {
+        const struct constrain_option *option = &schema->option[options.at + i];
+        if (schema->place[option->place].alive &&
+            constrain_object_after(schema, f, c, option->marks, &after))
+            return true;
+    }
+    return false;
+}
+
 bool constrain_object_allows(const struct constrain_schema *schema,
                              const struct constrain_object *o, const struct constrain_frame *f,
                              uint32_t c, uint32_t missing)
@@ -343,7 +380,9 @@ bool constrain_object_allows(const struct constrain_schema *schema,
     } else if (f->object.seen[CONSTRAIN_OTHER_SEEN / 64] >> CONSTRAIN_OTHER_SEEN % 64 & 1) {
         return false;
     }
-    return wanted || o->max - count > missing;
+    if (!wanted && o->max - count <= missing) return false;
+    return !schema->ordered ||
+           (!is_due(o, f, known ? known - 1 : o->n_key) && any_after(schema, o, f, c));
 }
 
 /* Returns whether state q of the name's automaton can lead to an allowed class. */
@@ -432,7 +471,8 @@ static void step_object(struct constrain_state *s, struct constrain_frame f, uin
         step_name(s, f, byte);
         return;
     }
-    if (phase != CONSTRAIN_OBJECT_OPEN && read_space(schema, &f.object.space, byte)) {
+    const bool separated = phase == CONSTRAIN_OBJECT_COMMA || phase == CONSTRAIN_OBJECT_VALUE;
+    if (phase != CONSTRAIN_OBJECT_OPEN && read_space(schema, separated, &f.object.space, byte)) {
         emit_frame(s, &f);
         return;
     }
@@ -454,22 +494,26 @@ static void step_object(struct constrain_state *s, struct constrain_frame f, uin
     emit_frame(s, &f);
 }
 
-struct constrain_frame constrain_object_after(const struct constrain_schema *schema,
-                                              const struct constrain_frame *f, uint32_t c,
-                                              uint32_t marks)
+/* In order, a name excludes itself and all known names before it: objects that differ only in
+ * optional names so far have equal frames. */
+bool constrain_object_after(const struct constrain_schema *schema, const struct constrain_frame *f,
+                            uint32_t c, uint32_t marks, struct constrain_frame *after)
 {
     const struct constrain_object *o = &schema->object[f->index];
-    uint32_t known = schema->label[o->known + c];
-    struct constrain_frame after = *f;
-    after.state = 0;
-    set_phase(&after, CONSTRAIN_OBJECT_NEXT);
-    if (after.object.n_names < COUNT_LIMIT) after.object.n_names++;
-    if (known)
-        after.object.seen[(known - 1) / 64] |= 1ull << (known - 1) % 64;
-    else if (constrain_object_counts(schema->generate, o->min))
-        after.object.seen[CONSTRAIN_OTHER_SEEN / 64] |= 1ull << CONSTRAIN_OTHER_SEEN % 64;
-    after.object.seen[CONSTRAIN_FIRST_MARK / 64] |= (uint64_t)marks << CONSTRAIN_FIRST_MARK % 64;
-    return after;
+    const uint32_t known = schema->label[o->known + c], next = known ? known : o->n_key;
+    const uint32_t enough = o->max == UINT32_MAX ? o->min : COUNT_LIMIT;
+    *after = *f;
+    after->state = 0;
+    set_phase(after, CONSTRAIN_OBJECT_NEXT);
+    if (after->object.n_names < enough) after->object.n_names++;
+    uint64_t *seen = after->object.seen;
+    if (known) seen[(known - 1) / 64] |= 1ull << (known - 1) % 64;
+    if (!known && constrain_object_counts(schema->generate, o->min))
+        seen[CONSTRAIN_OTHER_SEEN / 64] |= 1ull << CONSTRAIN_OTHER_SEEN % 64;
+    seen[CONSTRAIN_FIRST_MARK / 64] |= (uint64_t)marks << CONSTRAIN_FIRST_MARK % 64;
+    if (!schema->ordered) return true;
+    for (uint32_t i = 0; 64 * i < next; i++) seen[i] |= first_names(next, i);
+    return suffices(schema, o, seen, after->object.n_names, next);
 }
 
 static void enter_object(struct constrain_state *s, struct constrain_frame f)
@@ -478,9 +522,9 @@ static void enter_object(struct constrain_state *s, struct constrain_frame f)
     struct constrain_slice options = schema->slice[schema->object[f.index].cls + f.name_class];
     for (uint32_t i = 0; i < options.count; i++) {
         const struct constrain_option *o = &schema->option[options.at + i];
-        const struct constrain_frame back =
-            constrain_object_after(schema, &f, f.name_class, o->marks);
-        emit_place(s, o->place, &back);
+        struct constrain_frame back;
+        if (constrain_object_after(schema, &f, f.name_class, o->marks, &back))
+            emit_place(s, o->place, &back);
     }
 }
 

@@ -69,15 +69,14 @@ uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
                            uint32_t marks, struct constrain_frame *after);
 /* Frames of objects: the number of missing required names; whether a name of class c may come; the
- * frame after such a name and its value. */
+ * frame after such a name and a value that adds `marks`, false if no object ends from there. */
 uint32_t constrain_object_missing(const struct constrain_object *o,
                                   const struct constrain_frame *f);
 bool constrain_object_allows(const struct constrain_schema *schema,
                              const struct constrain_object *o, const struct constrain_frame *f,
                              uint32_t c, uint32_t missing);
-struct constrain_frame constrain_object_after(const struct constrain_schema *schema,
-                                              const struct constrain_frame *f, uint32_t c,
-                                              uint32_t marks);
+bool constrain_object_after(const struct constrain_schema *schema, const struct constrain_frame *f,
+                            uint32_t c, uint32_t marks, struct constrain_frame *after);
 /* Returns whether the name of an object's frame may end in state q of its automaton (`ends`), or
  * can lead to an end. */
 bool constrain_object_may_name(const struct constrain_schema *schema,

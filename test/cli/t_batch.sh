@@ -21,6 +21,36 @@ for line in open(sys.argv[2], encoding="utf-8"):
 }
 has_python() { python3 -c 1 2>/dev/null; }
 
+begin an_id_comes_back_byte_for_byte
+cat >"$lines" <<'END'
+{"id":12345678901234567890,"prompt":"a"}
+{"prompt":"a", "id" : 0.1 }
+{"id":1e2,"prompt":"\"id\":7","x":{"id":8}}
+{"x":["id",{"id":9}],"id": {"a" : [-0, 1.50, "\u0041\"}"]}	,"prompt":"a"}
+{"\u0069d":0.10,"prompt":"a"}
+END
+batch --predict 0
+printf '%s\n' 12345678901234567890 0.1 1e2 '{"a" : [-0, 1.50, "\u0041\"}"]}' 0.10 >"$work/ids"
+sed 's/^{"line":[0-9]*,"id":\(.*\),"\(text\|status\)".*/\1/' "$work/out" >"$work/got"
+cmp -s "$work/got" "$work/ids" || bad "other ids: $(cat "$work/got")"
+
+begin a_remark_about_the_schema_comes_once
+printf '%s\n' '{"prompt":"a"}' '{"prompt":"a","seed":1,"json_indent":1}' >"$lines"
+batch -n 20 --temp 0 --json-schema '{"type":"array","items":{"type":"integer","maximum":900},"uniqueItems":true,"minItems":1}'
+status 0
+err_line '^infer: --json-schema: line 1, column [0-9]+: .uniqueItems. is not enforced: '
+out_like '^\{"line":2,"text":"\[\\n 1?'
+
+begin numbers_of_options_may_have_any_form
+printf '%s\n' '{"prompt":"a","predict":1,"temp":0e0,"top_p":9.0E-1}' '{"prompt":"a","seed":18446744073709551615}' \
+    '{"prompt":1e2}' '{"messages":[12345678901234567890]}' '1e2' >"$lines"
+batch
+out_like '^\{"line":1,"text":"[^"]+","stop":"limit"'
+out_like '"line":2,.*seed: is not a whole number from -1'
+out_like '"line":3,.*prompt: is no text'
+out_like '"line":4,.*message 1: it is not an object'
+out_like '"line":5,.*the line is not a JSON object'
+
 begin a_line_in_a_line_out
 cat >"$lines" <<'END'
 {"id":"a","prompt":"The capital of France is","predict":2,"temp":0}
@@ -489,7 +519,7 @@ usage 'standard output holds no answers' batch --resume -
 begin lines_in_the_form_of_openai
 cat >"$lines" <<'END'
 {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"any","messages":[{"role":"user","content":"What is 2+2?"}],"temperature":0,"seed":7}}
-{"custom_id":2,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0,"logprobs":1}}
+{"custom_id": 2.0e0,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0e0,"logit_bias":{"7":-1e2},"logprobs":1}}
 {"custom_id":"c","url":"/v1/embeddings","body":{"input":"x"}}
 {"custom_id":"d","body":{"messages":[{"role":"user","content":"x"}],"n":2}}
 {"custom_id":"e","body":{"messages":[{"role":"user","content":"x"}],"frobnicate":2}}
@@ -511,7 +541,7 @@ cat >"$work/want_some" <<'END'
 END
 cmp -s "$work/some" "$work/want_some" || bad "$(diff "$work/some" "$work/want_some")"
 sed -n 2p "$work/out" >"$work/some"
-grep -q '"object":"text_completion".*"text":" Rome.*"logprobs":{"content":\[{.*"token":" Rome","top_logprobs":\[{.*}\]}.*"finish_reason":"length"' \
+grep -q '"custom_id":2.0e0,.*"object":"text_completion".*"text":" Rome.*"logprobs":{"content":\[{.*"token":" Rome","top_logprobs":\[{.*}\]}.*"finish_reason":"length"' \
     "$work/some" || bad "$(cat "$work/some")"
 batch --resume "$work/openai"
 cmp -s "$work/out" "$work/openai" && bad 'standard output was written'

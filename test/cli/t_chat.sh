@@ -353,6 +353,14 @@ EOF
     printf '[{"function":{"name":"f","parameters":{"type":"object","properties":{}}}}]' >"$work/none.json"
     infer run --chat --template "$work/calls.jinja" --tools "$work/none.json" -p Hi --tool-choice f --temp 2 --json
     out_like '"name":"f","arguments":"\{\}"'
+    printf '%s' '[{"function":{"name":"f","parameters":{"required":["n","x"],"properties":{
+        "n":{"const":12345678901234567890},"x":{"enum":[1.50e400]}}}}}]' >"$work/numbers.json"
+    infer run --chat --template "$work/calls.jinja" --tools "$work/numbers.json" -p Hi --tool-choice f --temp 0 --json
+    out_like '"name":"f","arguments":"\{\\"n\\":12345678901234567890,\\"x\\":1.50e400\}"'
+    printf '%s' '[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":
+        {"n":18446744073709551615,"x":[0.10,1e2]}}}]},{"role":"user","content":"y"}]' >"$work/numbers.messages"
+    infer run --template "$work/calls.jinja" --messages "$work/numbers.messages" --tools "$work/tools.json" --show-prompt </dev/null
+    out_like '"arguments": \{"n": 18446744073709551615, "x": \[0.10, 1e2\]\}'
     infer $calls --tool-choice now -n 3 --temp 0 # too few tokens for the call
     status 6
     infer $calls --tool-choice auto --temp 0 -n 4

@@ -56,6 +56,13 @@ err_line "'uniqueItems' is not supported but for items of at most 64 plain value
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
 
+begin any_order_any_white_space_any_format
+infer check --json-schema '{"properties":{"a":{"format":"date"},"b":{}},"required":["b"]}' -p '{ "b" :
+	1, "a":"x" }'
+status 0
+out ''
+err ''
+
 begin flags_are_refused_by_name
 usage 'column 3: flags and atomic groups, \(\?\.\.\.\), are not supported' check --regex 'x(?i)a' -p xa
 

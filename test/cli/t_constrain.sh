@@ -52,6 +52,57 @@ for kind in bpe spm; do
     infer -p x -n 60 --json-schema '{"type":"object","minProperties":1}'
     status 0
 
+    begin "${kind}_names_come_in_the_order_of_the_schema"
+    ordered='{"properties":{"z":{"type":"null"},"m":{"type":"null"},"a":{"type":"null"}},"type":"object",
+        "required":["a","m","z"]}'
+    others=0
+    for seed in 1 2 3 4 5 6; do
+        infer -p x -s $seed --temp 3 --json-schema "$ordered"
+        status 0
+        [ "$(tr -d ' ' <"$work/out")" = '{"z":null,"m":null,"a":null}' ] || bad "$(cat "$work/out")"
+        infer -p x -s $seed --temp 3 --json-schema "$ordered" --schema-any-order
+        accepted --json-schema "$ordered"
+        [ "$(tr -d ' ' <"$work/out")" = '{"z":null,"m":null,"a":null}' ] || others=1
+    done
+    [ $others -eq 1 ] || bad '--schema-any-order changes nothing'
+
+    begin "${kind}_json_is_compact_or_in_lines"
+    for seed in 1 2 3; do
+        infer -p x -n 60 -s $seed --temp 2 --json-schema '{"items":{"items":{"enum":[1,{"a":null}]},"type":"array"},
+            "type":"array"}'
+        grep -q '[^,:] ' "$work/out" && bad "white space: $(cat "$work/out")"
+        [ "$(wc -l <"$work/out")" -eq 0 ] || bad "lines: $(cat "$work/out")"
+    done
+    infer -p x --json-schema '{"const":{"a":[1,{"b":"x, {\"y\": [1 ]}\\"}],"c":{},"d":[],"e":-0.50}}' --json-indent 2
+    status 0
+    printf '%s\n' '{' '  "a": [' '    1,' '    {' '      "b": "x, {\"y\": [1 ]}\\"' '    }' '  ],' '  "c": {},' \
+        '  "d": [],' '  "e": -0.50' '}' >"$work/lines"
+    printf '%s' "$(cat "$work/lines")" | cmp -s - "$work/out" || bad "$(cat "$work/out")"
+    infer -p x --json-schema '{"const":[[1]]}' --json-indent 0 --json
+    out_like '"text":"\[\\n\[\\n1\\n\]\\n\]"'
+    usage 'needs --json-schema or --json-object' -p x --json-indent 2
+
+    begin "${kind}_formats_are_kept"
+    for seed in 1 2 3; do
+        infer -p x -s $seed --temp 2 --json-schema '{"type":"string","format":"date"}'
+        out_like '^"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]"$'
+    done
+    infer -p x -n 60 --json-schema '{"type":"string","format":"date","maxLength":3}' --schema-lenient format
+    status 0
+
+    begin "${kind}_what_cannot_be_enforced_is_a_remark"
+    infer -p x -n 60 --json-schema '{"type":"array","items":{"type":"integer"},"uniqueItems":true}'
+    status 0
+    err_like '^infer: --json-schema: line 1, column [0-9]+: .uniqueItems. is not enforced: '
+    [ "$(wc -l <"$work/err")" -eq 1 ] || bad "$(cat "$work/err")"
+    infer -p x -n 60 --json-schema '{"type":["integer","string"],"pattern":"a(?=b)"}'
+    status 0
+    out_like '^-?[0-9]'
+    err_like '^infer: --json-schema: .pattern.: line 1, column [0-9]+: look-ahead .*: strings under it are not generated$'
+    usage 'no value can be generated: .pattern.: ' -p x --json-schema '{"type":"string","pattern":"a(?=b)"}'
+    infer -p x -n 60 --json-schema '{"type":"array","uniqueItems":true}' --schema-lenient uniqueItems
+    err ''
+
     begin "${kind}_numbers_of_the_schema_are_written_as_it_has_them"
     for number in 3 -0.50 3.141592653589793 1e-10 1e20 12345678901234567; do
         infer -p x -n 60 --json-schema "{\"const\":$number}"

@@ -44,7 +44,7 @@ begin new_keys
 infer edit "$m" -o "$work/e.gguf" --set a=int:7 --set b=int:-7 --set c=int:5000000000 --set d=float:0.5 \
     --set e=bool:true --set f=str:a:b=c --set g=u8:255 --set h=i16:-32768 --set i=u64:18446744073709551615 \
     --set j=f64:1e300 --set k=str: --set 'l=int[]:[1,-2]' --set 'm=str[]:["a","","\u00e9"]' \
-    --set 'n=float[]:[1,2.5]' --set 'o=bool[]:[true,false]' --set 'p=u64[]:[5]' --set 'q=int[]:[]' --set r=int:18446744073709551615
+    --set 'n=float[]:[1,2.5]' --set 'o=bool[]:[true,false]' --set 'p=u64[]:[5,18446744073709551615]' --set 'p2=f64[]:[1e2,0.10]' --set 'q=int[]:[]' --set r=int:18446744073709551615
 status 0
 shows "$work/e.gguf" '^  a +u32 7$'
 out_like '^  b +i32 -7$'
@@ -61,7 +61,8 @@ out_like '^  l +i32\[2\] \[1, -2\]$'
 out_like '^  m +string\[3\] \["a", "", "é"\]$'
 out_like '^  n +f32\[2\] \[1, 2.5\]$'
 out_like '^  o +bool\[2\] \[true, false\]$'
-out_like '^  p +u64\[1\] \[5\]$'
+out_like '^  p +u64\[2\] \[5, 18446744073709551615\]$'
+out_like '^  p2 +f64\[2\] \[100, 0.1\]$'
 out_like '^  q +i32\[0\] \[\]$'
 out_like '^  r +u64 18446744073709551615$'
 [ "$(data "$work/e.gguf")" = "$before" ] || bad 'other logits'

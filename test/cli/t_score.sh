@@ -41,7 +41,7 @@ begin a_line_in_a_line_out
 cat >"$lines" <<'END'
 {"id":"a","prompt":"The capital of France is","continuations":[" Paris."," London."]}
 
-{"id":{"n":2},"prompt":"The capital of Italy is","continuations":[" Rome."]}
+{"id":{"n": 2e0},"prompt":"The capital of Italy is","continuations":[" Rome."]}
 {"messages":[{"role":"user","content":"Is water wet?"}],"continuations":["Yes","No"]}
 END
 score
@@ -49,7 +49,7 @@ status 0
 err ''
 [ "$(wc -l <"$work/out")" -eq 3 ] || bad "not three lines: $(cat "$work/out")"
 out_like '^\{"line":1,"id":"a","prompt_tokens":5,"continuations":\[\{"logprob":'
-out_like '^\{"line":3,"id":\{"n":2\},"prompt_tokens":5,'
+out_like '^\{"line":3,"id":\{"n": 2e0\},"prompt_tokens":5,'
 out_like '^\{"line":4,"prompt_tokens":[0-9]+,'
 cp "$work/out" "$work/first"
 for way in '-np 1' '-np 3 -b 5' '-t 1 -np 200' '--no-sandbox'; do

@@ -5,6 +5,7 @@
  * marks what was examined, so that no byte is examined twice and time is linear. */
 #include "text/chat/reply.h"
 #include "text/chat/reply_rows.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
         item->name = json_string_value(json_object_get(call, "name"));
         item->id = json_string_value(json_object_get(call, "id"));
         item->arguments = r->texts.size;
-        text_reply_write_json(&r->texts, json_object_get(call, "arguments"));
+        text_json_write(&r->texts, json_object_get(call, "arguments"), false);
         base_buffer_add(&r->texts, "", 1);
     }
     if (json_array_extend(r->calls, calls)) r->no_memory = true; /* `calls` owns the names */

@@ -1,7 +1,8 @@
 /* text/chat/reply_call.c: reads the calls of one piece of markup in the notations of published
  * models. See text/chat/reply_rows.h. */
-#include "text/chat/json_load.h"
 #include "text/chat/reply_rows.h"
+#include "text/json/json_load.h"
+#include "text/json/json_number.h"
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static bool is_name(struct span x)
 /* Appends a call and releases `arguments`; false if they are not an object (NULL included). */
 static bool add(json_t *calls, struct span name, json_t *arguments, struct span id)
 {
-    if (!is_name(name) || !json_is_object(arguments)) {
+    if (!is_name(name) || !text_json_is_object(arguments)) {
         json_decref(arguments);
         return false;
     }
@@ -140,10 +141,10 @@ static bool add_object(json_t *calls, const json_t *object)
     static const char *const names[] = {"name", "tool_name", "function", NULL};
     static const char *const arguments[] = {"arguments", "parameters", "args", "input", NULL};
     static const char *const ids[] = {"id", "tool_call_id", "call_id", NULL};
-    if (!json_is_object(object)) return false;
+    if (!text_json_is_object(object)) return false;
     const json_t *name = first_of(object, names), *args = first_of(object, arguments);
     const struct span id = text_of(first_of(object, ids));
-    if (json_is_object(name)) { /* {"function": {"name": ..., "arguments": ...}} */
+    if (text_json_is_object(name)) { /* {"function": {"name": ..., "arguments": ...}} */
         args = first_of(name, arguments);
         name = json_object_get(name, "name");
     }
@@ -173,7 +174,8 @@ static bool read_json(struct span x, json_t *calls)
             used = x.n;
         else
             value = text_reply_read_value(x.s, x.n, &used);
-        bool ok = json_is_object(value) ? add_object(calls, value) : json_array_size(value) > 0;
+        bool ok =
+            text_json_is_object(value) ? add_object(calls, value) : json_array_size(value) > 0;
         if (json_is_array(value))
             for (size_t i = 0; ok && i < json_array_size(value); i++)
                 ok = add_object(calls, json_array_get(value, i));

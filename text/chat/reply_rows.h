@@ -52,7 +52,4 @@ json_t *text_reply_read_value(const char *at, size_t size, size_t *used);
 /* Reads NAME(key=value, ...) at the start. Returns the arguments as a new object, or NULL. */
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used);
 
-/* Appends compact JSON. Floats have the fewest digits that are read back as the same number. */
-void text_reply_write_json(struct base_buffer *out, const json_t *value);
-
 #endif

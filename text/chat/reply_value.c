@@ -1,8 +1,8 @@
 /* text/chat/reply_value.c: reads values in the notations that models use for arguments (JSON,
- * Python literals, mixtures with unquoted keys) and writes values as JSON. See
- * text/chat/reply_rows.h. */
+ * Python literals, mixtures with unquoted keys). See text/chat/reply_rows.h. */
 #include "base/utf8.h"
 #include "text/chat/reply_rows.h"
+#include "text/json/json_number.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -120,7 +120,12 @@ static json_t *read_number(struct reader *x)
 {
     char text[64], *end;
     const size_t start = x->at;
-    size_t n = 0;
+    size_t n = text_json_number_size(x->s + start, x->n - start);
+    if (n && (start + n == x->n || !is_word(x->s[start + n]))) {
+        x->at += n;
+        return text_json_number_new(x->s + start, n);
+    }
+    n = 0; /* a form that JSON does not have: +1, .5, 007 */
     while (start + n < x->n && n + 1 < sizeof text &&
            memchr("0123456789+-.eE", x->s[start + n], 15)) {
         text[n] = x->s[start + n];
@@ -248,63 +253,4 @@ json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t
     json_t *object = read_entries(&x, close);
     *used = x.at;
     return object;
-}
-
-/* ---- Writing ---- */
-
-static void write_real(struct base_buffer *out, double f)
-{
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, f);
-        if (strtod(text, NULL) == f) break;
-    }
-    base_buffer_add_text(out, text);
-    if (!strpbrk(text, ".e")) base_buffer_add_text(out, ".0");
-}
-
-static void write_object(struct base_buffer *out, const json_t *value)
-{
-    /* The iteration functions need a pointer that is not const, but change nothing. */
-    json_t *object = (json_t *)(uintptr_t)value;
-    const char *separator = "";
-    base_buffer_add_text(out, "{");
-    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
-        base_buffer_add_text(out, separator);
-        base_buffer_add_json(out, json_object_iter_key(it), json_object_iter_key_len(it));
-        base_buffer_add_text(out, ":");
-        text_reply_write_json(out, json_object_iter_value(it));
-        separator = ",";
-    }
-    base_buffer_add_text(out, "}");
-}
-
-void text_reply_write_json(struct base_buffer *out, const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        write_object(out, value);
-        break;
-    case JSON_ARRAY:
-        base_buffer_add_text(out, "[");
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            if (i) base_buffer_add_text(out, ",");
-            text_reply_write_json(out, json_array_get(value, i));
-        }
-        base_buffer_add_text(out, "]");
-        break;
-    case JSON_STRING:
-        base_buffer_add_json(out, json_string_value(value), json_string_length(value));
-        break;
-    case JSON_INTEGER:
-        base_buffer_add_format(out, "%lld", (long long)json_integer_value(value));
-        break;
-    case JSON_REAL:
-        write_real(out, json_real_value(value));
-        break;
-    default:
-        base_buffer_add_text(out, json_is_null(value)   ? "null"
-                                  : json_is_true(value) ? "true"
-                                                        : "false");
-    }
 }

@@ -233,7 +233,7 @@ static bool eval_unary(struct jinja_run *r, struct jinja_scope *scope,
     r->line = node->line;
     if (out->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, out);
     if (out->kind == JINJA_FLOAT) {
-        if (node->op == JINJA_SUB) out->f = -out->f;
+        if (node->op == JINJA_SUB) *out = jinja_float(-out->f);
         return true;
     }
     if (!jinja_as_int(out, &i))

@@ -136,6 +136,7 @@ bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_
         snprintf(text, sizeof text, "%lld", (long long)v->i);
         return jinja_add_word(r, out, text);
     case JINJA_FLOAT:
+        if (v->written) return jinja_add_word(r, out, v->written);
         if (!jinja_step(r, JINJA_FLOAT_WORK)) return false;
         jinja_float_repr(v->f, text);
         return jinja_add_word(r, out, text);
@@ -325,7 +326,7 @@ bool jinja_to_json(struct jinja_run *r, struct jinja_text *out, const struct jin
     case JINJA_INT:
         return jinja_repr(r, out, v);
     case JINJA_FLOAT:
-        return put_json_float(r, out, v->f);
+        return v->written ? jinja_add_word(r, out, v->written) : put_json_float(r, out, v->f);
     case JINJA_STR:
         return put_json_string(r, out, v->s, how->ascii);
     case JINJA_LIST:

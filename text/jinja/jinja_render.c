@@ -1,6 +1,8 @@
 /* text/jinja/jinja_render.c: converts the caller's variables and renders a template. See
  * text/jinja/jinja.h. */
 #include "text/jinja/jinja_run.h"
+#include "text/json/json_number.h"
+#include <stdlib.h>
 #include <string.h>
 
 struct jinja_template_options jinja_template_options_default(void)
@@ -51,10 +53,16 @@ static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_va
     return true;
 }
 
-/* Converts a JSON value; strings remain in the caller's object. */
+/* Converts a JSON value; strings and texts of numbers remain in the caller's object. */
 static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
+    const char *number = text_json_number(json);
     bool ok;
+    if (number) {
+        *out = jinja_float(strtod(number, NULL));
+        out->written = number;
+        return jinja_step(r, strlen(number) / JINJA_MOVED + JINJA_FLOAT_WORK);
+    }
     switch (json_typeof(json)) {
     case JSON_STRING:
         *out = jinja_string(json_string_value(json), json_string_length(json));

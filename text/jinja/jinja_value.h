@@ -94,6 +94,8 @@ struct jinja_value {
         struct jinja_bound *bound;
         struct jinja_loop *loop;
         const struct jinja_func *func;
+        const char *written; /* JINJA_FLOAT: the text of a number that is printed as the caller's
+                              * JSON has it; NULL: none */
     };
 };
 
