@@ -4,7 +4,7 @@
 
 #define NO_GPU     "not needed: everything runs on the processor"
 #define NO_ACCOUNT "not here: `infer pull` fetches from the hub, and nothing is sent to it"
-#define NO_SERVER  "not here: each call is one completion, `infer chat` a conversation"
+#define NO_SERVER  "not here: each call is one answer, `infer chat` a conversation"
 #define LAYOUT     "not needed: the layout is chosen for the processor"
 #define MAPPED     "not needed: the file is always mapped"
 #define THREADS    "not needed: -t, and --pin to bind threads; taskset and numactl work too"
@@ -47,9 +47,10 @@ const struct cli_foreign cli_foreign_table[] = {
          "the text around a message"),
     HINT(LLAMA, "--reasoning-format", "--reasoning WHAT", "show, hide or only"),
     SAME(LLAMA, "-r --reverse-prompt", "stop", "--stop TEXT", "repeatable"),
-    HINT(LLAMA, "--keep --context-shift", "chat --on-full WHAT",
+    HINT(LLAMA, "--context-shift", "chat --on-full WHAT",
          "stop, error, or shift, which keeps the system message"),
     FLAG(LLAMA, "--no-context-shift", "not needed: a full context ends the text"),
+    VALUE(LLAMA, "--keep", "not needed: `chat --on-full shift` keeps the system message"),
     HINT(LLAMA, "--prompt-cache --prompt-cache-all --prompt-cache-ro", "--cache DIR",
          "a folder for as many texts as fit --cache-size; `auto` for the user's"),
     FLAG(LLAMA, "--mlock", "not needed: mapped weights stay in memory as long as there is room"),
@@ -94,14 +95,14 @@ const struct cli_foreign cli_foreign_table[] = {
     HINT(LLAMA, "--completion-bash", "infer completion bash", NULL),
     HINT(LLAMA, "--list-devices", "infer doctor", NULL),
     HINT(LLAMA, "--license --usage", "infer help", NULL),
-    HINT(LLAMA,
-         "--host --port --api-key --parallel --slots --metrics --embedding --embeddings -embd --pooling --rerank",
+    HINT(LLAMA, "--parallel --cont-batching -cb --sequences", "infer batch -np N", "many texts together"),
+    HINT(LLAMA, "--host --port --api-key --slots --no-slots --webui --no-webui --metrics --embedding --embeddings -embd --pooling --rerank",
          NULL, NO_SERVER),
     VALUE(LLAMA, "--delay", "not needed: -r repeats, and the median is shown"),
     FLAG(LLAMA, "--progress", "not needed: -v shows progress"),
     HINT(LLAMA, "-pg", "bench -p N -d N", "generating at a depth"),
     SAME(LLAMA, "-o -oe", "format", "bench --format FORMAT",
-         "settings of llm: each is an option, as --temp 0.7"),
+         "-o NAME VALUE of llm: each setting is an option, as --temp 0.7"),
     SAME(LLAMA, "--no-parse-special", "no-special", "tokenize --no-special", NULL),
     HINT(LLAMA, "--show-count", "tokenize --json", NULL),
     FLAG(LLAMA, "--stdin --ids --parse-special", "not needed: `tokenize` and `imatrix` do this anyway"),
@@ -150,7 +151,10 @@ const struct cli_foreign cli_foreign_table[] = {
     FLAG("ollama", "--nowordwrap", "not needed: words are wrapped in `chat` on a terminal only"),
     HINT("ollama", "download", "infer pull USER/REPO[:QUANT]", NULL),
     HINT("ollama", "rm", "infer models --remove NAME", NULL),
-    HINT("ollama", "push cp create signin", NULL, NO_ACCOUNT),
+    HINT("ollama", "push signin signout", NULL, NO_ACCOUNT),
+    HINT("ollama", "cp", NULL, "not here: models are files, which the system's cp copies"),
+    HINT("ollama", "create", "infer quantize, infer edit",
+         "types, metadata and the template; other settings are options or variables"),
     HINT("ollama", "list ls", "infer models", NULL),
     HINT("ollama", "show info", "infer inspect FILE", NULL),
     HINT("ollama", "serve server start stop ps", NULL, NO_SERVER),

@@ -97,11 +97,45 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
     return false;
 }
 
+static bool add_part(const struct cli_values *values, const struct text_tokenizer *t,
+                     enum text_fill part, const struct base_buffer *text, struct text_ids *ids,
+                     struct base_error *err)
+{
+    return text_ids_add(ids, text_token_fill(t, part), err) &&
+           (text->size == 0 || cli_encode(values, t, text, NULL, TEXT_CONTINUES, ids, err));
+}
+
+/* Appends the ids of the text, a gap and --suffix, in the order that models are trained with; in
+ * neither part a name of a special token is read. */
+static bool encode_fill(const struct cli_values *values, const struct text_tokenizer *t,
+                        const struct base_buffer *text, struct text_ids *ids,
+                        struct base_error *err)
+{
+    const int32_t middle = text_token_fill(t, TEXT_FILL_MIDDLE);
+    struct base_buffer suffix = BASE_BUFFER_INIT;
+    if (text_token_fill(t, TEXT_FILL_PREFIX) < 0 || text_token_fill(t, TEXT_FILL_SUFFIX) < 0)
+        return base_fail_at(err, BASE_USAGE, "--suffix", -1,
+                            "the model has no tokens for a text with a gap (fill-in-the-middle)");
+    cli_input_add(values, values->suffix, &suffix);
+    bool ok = cli_buffer_check(&suffix, err);
+    if (ok && text_adds_bos(t) && !values->no_bos) ok = text_ids_add(ids, text_token_bos(t), err);
+    if (middle >= 0)
+        ok = ok && add_part(values, t, TEXT_FILL_PREFIX, text, ids, err) &&
+             add_part(values, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
+             text_ids_add(ids, middle, err);
+    else
+        ok = ok && add_part(values, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
+             add_part(values, t, TEXT_FILL_PREFIX, text, ids, err);
+    base_buffer_free(&suffix);
+    return ok;
+}
+
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err)
 {
     unsigned flags =
         (values->no_bos ? 0 : TEXT_ADD_SPECIAL) | (values->no_special ? 0 : TEXT_PARSE_SPECIAL);
+    if (values->suffix) return encode_fill(values, t, text, ids, err);
     return cli_encode(values, t, text, NULL, flags, ids, err);
 }
 
@@ -126,7 +160,11 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
                      const struct base_buffer *text, const struct text_ids *ids,
                      struct base_error *err)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT, whole = BASE_BUFFER_INIT;
+    if (values->suffix && !values->chat) {
+        for (size_t i = 0; i < ids->count; i++) text_token_bytes(t, ids->id[i], true, &whole);
+        text = &whole;
+    }
     if (values->json) {
         add_prompt_json(t, text, ids, &out);
     } else {
@@ -136,7 +174,9 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
             base_buffer_add_format(&out, "%s%d", i ? " " : "", ids->id[i]);
         base_buffer_add_text(&out, "\n");
     }
+    out.failed |= whole.failed;
     const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&whole);
     base_buffer_free(&out);
     return ok;
 }

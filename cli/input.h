@@ -20,7 +20,7 @@ void cli_input_add(const struct cli_values *values, const char *text, struct bas
 bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
                 const struct base_buffer *text, const char *own, unsigned flags,
                 struct text_ids *ids, struct base_error *err);
-/* Appends the ids of a text with --no-bos, --no-special and --lossy. */
+/* Appends the ids of a text with --no-bos, --no-special, --lossy and --suffix. */
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 

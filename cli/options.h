@@ -69,6 +69,7 @@ struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
+    const char *suffix;
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
     const char *on_full;

@@ -278,10 +278,21 @@ static bool write_line(struct cli_batch_output *o, const char *record, size_t n,
     return ok;
 }
 
+/* Writes to the file of -o, or to standard output. */
+static bool write_elsewhere(const struct cli_batch_output *o, struct base_buffer *line,
+                            struct base_error *err)
+{
+    if (!o->file) return cli_write_buffer(line, err);
+    const bool ok =
+        cli_buffer_check(line, err) && base_output_write(o->file, line->data, line->size, err);
+    base_buffer_clear(line);
+    return ok;
+}
+
 bool cli_batch_output_begin(struct cli_batch_output *o, struct base_buffer *header,
                             struct base_error *err)
 {
-    if (!o->path) return cli_write_buffer(header, err);
+    if (!o->path) return write_elsewhere(o, header, err);
     if (!o->has_header) return write_line(o, "", 0, header, err);
     base_buffer_clear(header);
     return true;
@@ -291,7 +302,7 @@ bool cli_batch_output_write(struct cli_batch_output *o, uint64_t number, uint64_
                             struct base_buffer *line, struct base_error *err)
 {
     char record[64];
-    if (!o->path) return cli_write_buffer(line, err);
+    if (!o->path) return write_elsewhere(o, line, err);
     const int n = snprintf(record, sizeof record, "%" PRIu64 " %016" PRIx64 "\n", number, hash);
     return write_line(o, record, (size_t)n, line, err);
 }

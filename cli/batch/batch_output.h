@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/output.h"
 #include <stdint.h>
 
 struct cli_batch_line {
@@ -31,7 +32,8 @@ struct cli_batch_lines {
 };
 
 struct cli_batch_output {
-    const char *path;             /* NULL: standard output */
+    const char *path;             /* of --resume; NULL: see the next member */
+    struct base_output *file;     /* of -o; NULL: standard output */
     int fd, input_fd;             /* of FILE and FILE.input */
     struct cli_batch_lines done;  /* the answered lines, of a file of objects; without hashes */
     struct cli_batch_lines input; /* the records of FILE.input */

@@ -43,7 +43,7 @@ struct entry {
 
 struct batch {
     struct cli_values values; /* for texts: with texts_only; otherwise those of the command */
-    struct base_buffer owned[3 * CLI_LIST_MAX + 4]; /* texts that values point to */
+    struct base_buffer owned[3 * CLI_LIST_MAX + 5]; /* texts that values point to */
     size_t n_owned;
     struct cli_model model;
     struct cli_batch_context context;
@@ -52,6 +52,7 @@ struct batch {
     struct cli_prefix_cache *cache; /* NULL: none */
     struct cli_batch_input input;
     struct cli_batch_output output;
+    struct base_output file; /* of -o */
     struct cli_shard shard;
     struct entry *first, *last;
     uint64_t n_open, n_open_bytes; /* entries */
@@ -129,8 +130,10 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
     if (!cli_shard_find(v, &b->shard, err) ||
         !cli_batch_input_open(&b->input, v->file, "batch", err) ||
         (v->resume && !cli_output_check(v->resume, given, b->model.file, err)) ||
-        !cli_batch_output_open(&b->output, v->resume, plain, plain && v->csv, model, err))
+        !cli_batch_output_open(&b->output, v->resume, plain, plain && v->csv, model, err) ||
+        (v->output && !cli_output_open(&b->file, v->output, given, b->model.file, err)))
         return false;
+    if (v->output) b->output.file = &b->file;
     return true;
 }
 
@@ -168,12 +171,14 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
         !cli_model_open_tokenizer(&b->model, err))
         return false;
     b->cache = cli_prefix_open(&b->values, SHARED_STORED);
-    if (!values->no_sandbox) cli_sandbox_limit(cli_prefix_file(b->cache));
+    if (!values->no_sandbox)
+        cli_sandbox_limit(values->output ? values->output : cli_prefix_file(b->cache));
     if (!cli_model_open_weights(&b->model, &b->values, err)) return false;
     cli_prefix_choose(b->cache, &b->model);
     if (!cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
-    if (!values->no_sandbox) cli_sandbox_close(cli_prefix_allows(b->cache));
+    if (!values->no_sandbox)
+        cli_sandbox_close(b->file.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(b->cache));
     return true;
 }
 
@@ -420,12 +425,14 @@ bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
 {
     struct batch *b = calloc(1, sizeof *b);
     if (!b) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    base_output_init(&b->file);
     bool ok = open_all(b, values, err);
     if (ok) {
         ok = answer(b, err);
         cli_progress_end();
-        ok = ok && report(b, err);
     }
+    ok = cli_output_close(&b->file, ok, err); /* also with lines that failed */
+    ok = ok && report(b, err);
     close_all(b);
     return ok;
 }

@@ -130,8 +130,9 @@ static bool make_row_logprobs(struct item *it, struct base_error *err)
 static bool make_rows(const struct score *s, struct item *it, struct base_error *err)
 {
     if (it->prompt.count == 0)
-        return base_fail(err, BASE_USAGE,
-                         "the prompt is empty and this model has no beginning-of-text token");
+        return base_fail(
+            err, BASE_USAGE,
+            "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
     for (size_t i = 0; i < it->n; i++)
         if (!encode_continuation(s, it, i, err)) return false;
     return make_row_logprobs(it, err);
@@ -159,13 +160,22 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
     return ok;
 }
 
+/* Begins an empty prompt with the token that separates texts, if the file adds none. */
+static bool begin_empty(const struct score *s, struct text_ids *ids, struct base_error *err)
+{
+    const struct text_tokenizer *t = s->model.tokenizer;
+    const int32_t id = text_token_bos(t) >= 0 ? text_token_bos(t) : text_token_eos(t);
+    return s->values.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
+}
+
 static bool score_item(struct score *s, struct item *it, const json_t *messages,
                        const struct base_buffer *prompt, struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
     return (messages || s->values.chat
                 ? encode_chat(s, messages, prompt, ids, err)
-                : cli_input_encode(&s->values, s->model.tokenizer, prompt, ids, err)) &&
+                : cli_input_encode(&s->values, s->model.tokenizer, prompt, ids, err) &&
+                      begin_empty(s, ids, err)) &&
            make_rows(s, it, err);
 }
 

@@ -108,6 +108,37 @@ infer batch -m "$ask"
 status 1
 out '{"line":1,"status":2,"error":"--system: contradicts --raw; give one of them"}\n'
 
+begin answers_go_to_a_file
+printf 'one\ntwo\n' >"$work/lines"
+infer batch -m "$ask" --lines -n 2 "$work/lines"
+cp "$work/out" "$work/want_file"
+infer batch -m "$ask" --lines -n 2 -o "$work/answers" "$work/lines"
+status 0
+out ''
+cmp -s "$work/answers" "$work/want_file" || bad "$(cat "$work/answers")"
+printf '{"prompt":"Hi","predict":1}\nnothing\n' >"$work/lines"
+infer batch -m "$ask" "$work/lines" -o "$work/answers" # a failed line is an answer
+status 1
+[ "$(wc -l <"$work/answers")" -eq 2 ] || bad "$(cat "$work/answers")"
+usage 'lines: ' batch -m "$ask" "$work/lines" -o "$work/lines"
+infer batch -m "$ask" "$work/lines" -o "$work/none/answers"
+[ "$code" -ne 0 ] || bad 'no folder'
+usage '--output: contradicts --resume|--resume: contradicts --output' batch -o a --resume b
+ls "$work" | grep -q 'answers\.' && bad 'a temporary file is left'
+
+begin a_first_message_may_stand_on_the_line
+infer chat -m "$ask" -n 4 one
+status 0
+cp "$work/out" "$work/first_answer"
+printf 'one\n' >"$work/in"
+input=$work/in
+infer chat -m "$ask" -n 4
+cmp -s "$work/out" "$work/first_answer" || bad "$(cat "$work/out")"
+printf 'two\n' >"$work/in"
+infer chat -m "$ask" -n 4 -p one --json
+[ "$(wc -l <"$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+input=
+
 begin an_empty_answer_is_a_remark
 infer -m "$ask" -p Hi $ends
 status 0
@@ -161,5 +192,30 @@ text = "".join(e["text"] for e in events if e["event"] != "start" and e["event"]
 sys.exit(text != events[-1]["text"] or text != json.load(open(sys.argv[2]))["text"])' "$work/out" "$work/json" ||
         bad "--jsonl --reasoning $mode"
 done
+
+begin a_gap_is_filled
+fim=$work/fim.gguf
+"$INFER" edit "$ask" -o "$fim" --set tokenizer.ggml.fim_pre_token_id=u32:262 --set tokenizer.ggml.fim_suf_token_id=u32:264 \
+    --set tokenizer.ggml.fim_mid_token_id=u32:266 2>"$work/said"
+ids() { tail -n 1 "$work/out"; }
+shown ' thethe<|im_start|>in' -m "$fim" -p the --suffix in
+[ "$(ids)" = '262 260 264 257 266' ] || bad "$(ids)"
+infer -m "$fim" --prefix the --suffix '' --show-prompt
+[ "$(ids)" = '262 260 264 266' ] || bad "$(ids)"
+input=$work/in
+printf the >"$input"
+infer -m "$fim" --suffix 'i\x6e' -e --show-prompt
+[ "$(ids)" = '262 260 264 257 266' ] || bad "$(ids)"
+printf '{"prompt":"the","suffix":"in"}\n{"prompt":"the","raw":true}\n' >"$input"
+infer batch -m "$fim" -n 2
+status 0
+[ "$(sed 's/.*"prompt_tokens":\([0-9]*\),.*"chat":\([a-z]*\).*/\1\2/' "$work/out" | tr '\n' ' ')" = '5false 1false ' ] || bad "$(cat "$work/out")"
+input=
+infer -m "$fim" -p the --suffix in -n 3
+status 0
+infer -m "$fim" -p '<|im_start|>' --suffix in --show-prompt # text of a part is never a special token
+[ "$(ids | wc -w)" -gt 5 ] || bad "$(ids)"
+usage '--suffix: the model has no tokens for a text with a gap' -m "$ask" -p the --suffix in
+usage '--suffix: contradicts --chat|--chat: contradicts --suffix' -m "$fim" -p the --suffix in --chat
 
 finish

@@ -56,25 +56,26 @@ static int32_t find_first(struct text_tokenizer *t, const char *const *texts, si
 struct fim {
     const char *key, *old_key;
     bool ends; /* the token ends a text */
-    const char *text[9];
+    const char *text[10];
 };
 
 static const struct fim fims[] = {
+    /* the first three in the order of enum text_fill */
     {"tokenizer.ggml.fim_pre_token_id",
      "tokenizer.ggml.prefix_token_id",
      false,
      {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", DEEPSEEK("fim" LOW_LINE "begin"), "<PRE>",
-      LOW_LINE "<PRE>", "<|code_prefix|>", "<|prefix|>"}},
+      LOW_LINE "<PRE>", "<|code_prefix|>", "<|prefix|>", "[PREFIX]"}},
     {"tokenizer.ggml.fim_suf_token_id",
      "tokenizer.ggml.suffix_token_id",
      false,
      {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", DEEPSEEK("fim" LOW_LINE "hole"), "<SUF>",
-      LOW_LINE "<SUF>", "<|code_suffix|>", "<|suffix|>"}},
+      LOW_LINE "<SUF>", "<|code_suffix|>", "<|suffix|>", "[SUFFIX]"}},
     {"tokenizer.ggml.fim_mid_token_id",
      "tokenizer.ggml.middle_token_id",
      false,
      {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", DEEPSEEK("fim" LOW_LINE "end"), "<MID>",
-      LOW_LINE "<MID>", "<|code_middle|>", "<|middle|>"}},
+      LOW_LINE "<MID>", "<|code_middle|>", "<|middle|>", "[MIDDLE]"}},
     {"tokenizer.ggml.fim_pad_token_id",
      NULL,
      true,
@@ -98,6 +99,7 @@ static bool load_fims(struct text_tokenizer *t, struct base_error *err)
             make_control(t, id);
         }
         if (id >= 0 && f->ends) t->is_end[id] = 1;
+        if (i <= TEXT_FILL_MIDDLE) t->fill[i] = id;
     }
     return true;
 }

@@ -187,6 +187,11 @@ int32_t text_token_eot(const struct text_tokenizer *t)
     return t->eot;
 }
 
+int32_t text_token_fill(const struct text_tokenizer *t, enum text_fill part)
+{
+    return t->fill[part];
+}
+
 bool text_adds_bos(const struct text_tokenizer *t)
 {
     int32_t before, after;

@@ -72,6 +72,9 @@ bool text_token_is_end(const struct text_tokenizer *t, int32_t id); /* EOS, EOT,
 int32_t text_token_bos(const struct text_tokenizer *t);             /* -1: none */
 int32_t text_token_eos(const struct text_tokenizer *t);
 int32_t text_token_eot(const struct text_tokenizer *t);
+/* The tokens before the parts of a text with a gap; -1: none. */
+enum text_fill { TEXT_FILL_PREFIX, TEXT_FILL_SUFFIX, TEXT_FILL_MIDDLE };
+int32_t text_token_fill(const struct text_tokenizer *t, enum text_fill part);
 bool text_adds_bos(const struct text_tokenizer *t);
 bool text_adds_eos(const struct text_tokenizer *t);
 

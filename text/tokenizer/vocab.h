@@ -125,6 +125,7 @@ struct text_tokenizer {
 
     /* Ids, -1: none. */
     int32_t bos, eos, eot, eom, unk, sep;
+    int32_t fill[3]; /* [enum text_fill] */
     bool add_bos, add_eos, add_space_prefix;
     struct text_defaults defaults;
 
