@@ -128,8 +128,10 @@ LDFLAGS_test_graph      = $(WRAP_MALLOC) -Wl,--wrap=engine_cpu_op_of
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 
-# Rooms' tests have no command line but these.
+# Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
+$(BUILD)/test/test_progress: $(BUILD)/cli/progress.o
+$(BUILD)/test/test_bench_ratio: $(BUILD)/cli/out/bench_ratio.o
 $(BUILD)/test/test_cli_policy: $(filter-out %/main.o,$(CLI_OBJ))
 $(BUILD)/test/test_cli_policy: LDLIBS += $(CLI_LIBS)
 
@@ -197,14 +199,15 @@ STRIP ?= strip
 BIN    = $(DESTDIR)$(PREFIX)/bin
 DATA   = $(DESTDIR)$(PREFIX)/share
 install: $(BUILD)/infer $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
-	install -d $(BIN) $(DATA)/doc/infer/docs $(DATA)/man/man1 \
+	install -d $(BIN) $(DATA)/doc/infer/docs/tour $(DATA)/man/man1 \
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(BIN)/infer
 	$(STRIP) $(BIN)/infer
 	install -m 755 scripts/fetch-model $(BIN)/infer-fetch-model
 	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
-	install -m 644 docs/* $(DATA)/doc/infer/docs
+	install -m 644 docs/*.* $(DATA)/doc/infer/docs
+	install -m 644 docs/tour/* $(DATA)/doc/infer/docs/tour
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
 	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
 	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer

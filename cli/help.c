@@ -1,100 +1,202 @@
-/* cli/help.c: makes the texts of --help and -h from the options table: 80 columns, one line per
- * option. */
+/* cli/help.c: makes the texts of --help and -h from the options table, for the terminal's width (80
+ * columns if standard output is none): words are not broken. */
 #include "cli/options.h"
 #include "cli/quantize_types.h"
+#include "cli/system.h"
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    WIDTH = 80,
-    LEFT = 30,          /* width of the column of names */
+    WIDTH_MIN = 20,
+    WIDTH_MAX = 100,
+    INDENT = 2,
+    NAMES = 14,         /* width of the column of commands, */
+    LEFT = 30,          /* and of that of options */
+    RIGHT_MIN = 30,     /* with less room for explanations they are below the names, */
+    BELOW = 6,          /* indented by this */
+    ABOUT_WIDTH = 80,   /* of the lists in the tables' texts */
     SCREEN = 20,        /* lines, without those after the options */
     BRIEF_COMMANDS = 13 /* number of options that -h describes; it only names the others */
 };
 
+/* ---- Layout ---- */
+
+static size_t width_of_help(void)
+{
+    const size_t width = cli_stdout_width();
+    return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
+}
+
+/* Returns the size of the longest beginning of a text that ends at a word and has at most `room`
+ * columns; a longer word is a line of its own. */
+static size_t fit(const char *text, size_t size, size_t room)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < size;) {
+        size_t word = i + strspn(text + i, " ");
+        if (word > size) word = size;
+        const size_t rest = strcspn(text + word, " ");
+        i = word + rest < size ? word + rest : size;
+        if (end > 0 && i > room) break;
+        end = i;
+    }
+    return end;
+}
+
+/* Appends text[0..size) in lines of at most `width` columns. The first begins in `column`, and the
+ * others are indented by `indent`. */
+static void add_lines(const char *text, size_t size, size_t column, size_t indent, size_t width,
+                      struct base_buffer *out)
+{
+    for (;;) {
+        const size_t n = fit(text, size, width > column ? width - column : 1);
+        base_buffer_add(out, text, n);
+        base_buffer_add_text(out, "\n");
+        const size_t next = n + strspn(text + n, " ");
+        if (next >= size) return;
+        text += next;
+        size -= next;
+        column = indent;
+        base_buffer_add_format(out, "%*s", (int)indent, "");
+    }
+}
+
+/* Appends lines. `joins`: they are paragraphs, whose line ends are spaces, except before and after
+ * a line that is empty or begins with a space. */
+static void add_text(const char *text, bool joins, struct base_buffer *out)
+{
+    const size_t width = width_of_help();
+    struct base_buffer one = BASE_BUFFER_INIT;
+    while (*text) {
+        const size_t size = strcspn(text, "\n");
+        const bool alone = !joins || size == 0 || *text == ' ';
+        base_buffer_clear(&one);
+        base_buffer_add(&one, text, size);
+        text += size + (text[size] == '\n');
+        while (!alone && *text && *text != ' ' && *text != '\n') {
+            const size_t more = strcspn(text, "\n");
+            base_buffer_add_text(&one, " ");
+            base_buffer_add(&one, text, more);
+            text += more + (text[more] == '\n');
+        }
+        if (one.data) add_lines(one.data, one.size, 0, *one.data == ' ' ? 4 : 0, width, out);
+        out->failed |= one.failed;
+    }
+    base_buffer_free(&one);
+}
+
+/* Appends a name and its explanation, in two columns if the terminal is wide enough and the name
+ * fits; otherwise the explanation is below the name. */
+static void add_pair(const char *name, const char *text, size_t left, struct base_buffer *out)
+{
+    const size_t width = width_of_help(), size = strlen(text);
+    const bool wide = width >= left + RIGHT_MIN;
+    if (!wide) name += strspn(name, " ");
+    const size_t n = strlen(name);
+    if (wide && INDENT + n < left) {
+        base_buffer_add_format(out, "%*s%-*s ", INDENT, "", (int)left - INDENT - 1, name);
+        add_lines(text, size, left, left, width, out);
+        return;
+    }
+    const size_t below = wide ? left : BELOW;
+    base_buffer_add_format(out, "%*s", INDENT, "");
+    add_lines(name, n, INDENT, 2 * INDENT, width, out);
+    base_buffer_add_format(out, "%*s", (int)below, "");
+    add_lines(text, size, below, below, width, out);
+}
+
+/* ---- The texts ---- */
+
 /* Adds the names of the commands from index `first` on. */
 static void add_names(int first, struct base_buffer *out)
 {
-    size_t column = WIDTH;
-    for (int i = first; i < CLI_COMMAND_COUNT; i++) {
-        const char *name = cli_command_table[i].name;
-        const bool starts = column + 1 + strlen(name) > WIDTH;
-        base_buffer_add_format(out, "%s%s%s",
-                               !starts     ? " "
-                               : i > first ? "\n"
-                                           : "",
-                               starts ? "  " : "", name);
-        column = (starts ? 1 : column) + 1 + strlen(name);
-    }
-    base_buffer_add_text(out, "\n");
+    struct base_buffer names = BASE_BUFFER_INIT;
+    for (int i = first; i < CLI_COMMAND_COUNT; i++)
+        base_buffer_add_format(&names, "%s%s", i > first ? " " : "", cli_command_table[i].name);
+    base_buffer_add_text(out, "  ");
+    add_lines(names.size ? names.data : "", names.size, 2, 2, width_of_help(), out);
+    out->failed |= names.failed;
+    base_buffer_free(&names);
 }
 
 void cli_help_overview(bool brief, struct base_buffer *out)
 {
-    base_buffer_add_text(out, "Usage: infer [COMMAND] [options]\n\n");
+    add_text("Usage: infer [COMMAND] [options]\n\n", false, out);
     if (!brief)
-        base_buffer_add_text(out,
-                             "Runs language models in GGUF files on this machine's processor.\n"
-                             "\nCommands:\n");
+        add_text("Runs language models in GGUF files on this machine's processor.\n\nCommands:\n",
+                 false, out);
     const int listed = brief ? BRIEF_COMMANDS : CLI_COMMAND_COUNT;
     for (int i = 0; i < listed; i++)
-        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
-                               cli_command_table[i].effect);
+        add_pair(cli_command_table[i].name, cli_command_table[i].effect, NAMES, out);
     if (brief) {
         add_names(listed, out);
-        base_buffer_add_text(out, "\n  infer \"What is the capital of France?\"\n"
-                                  "\ninfer COMMAND -h: its main options; --help: all of them\n"
-                                  "infer help: all commands\n");
+        add_text("\n  infer \"What is the capital of France?\"\n"
+                 "\ninfer COMMAND -h: its main options; --help: all of them\n"
+                 "infer help: all commands\n",
+                 false, out);
         return;
     }
-    base_buffer_add_text(
-        out, "\nExamples:\n"
+    add_text("\nExamples:\n"
              "  infer \"What is the capital of France?\"\n"
              "  git diff | infer -m model.gguf -p \"What does this change do?\" --temp 0\n"
              "  infer --raw -p \"The capital of France is\" -n 20\n"
              "  infer chat --system \"Be brief.\"\n"
              "  infer bench -m model.gguf --format json\n"
              "\n"
-             "Standard output carries the result and nothing else; standard error carries one\n"
+             "Standard output carries the result and nothing else; standard error carries one "
              "line when something failed (more with -v).\n"
              "Without -m: $INFER_MODEL, else the default model (infer-fetch-model).\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
              "infer COMMAND --help lists a command's options; infer man is the whole manual;\n"
              "infer help coming-from: what options of llama.cpp, ollama and llm are here.\n\n"
-             "Exit status:\n");
-    for (size_t i = 0; i < cli_status_count; i++)
-        base_buffer_add_format(out, "  %-12d%s\n", cli_status_table[i].status,
-                               cli_status_table[i].meaning);
+             "Exit status:\n",
+             false, out);
+    for (size_t i = 0; i < cli_status_count; i++) {
+        char status[16];
+        snprintf(status, sizeof status, "%d", cli_status_table[i].status);
+        add_pair(status, cli_status_table[i].meaning, NAMES, out);
+    }
 }
 
-/* A test compares this text with docs/coming-from.md. */
-void cli_help_foreign(struct base_buffer *out)
+/* Appends a row of the table as Markdown; a test compares the table with docs/coming-from.md. */
+static void add_foreign_row(const struct cli_foreign *f, struct base_buffer *out)
+{
+    base_buffer_add_text(out, "| `");
+    for (const char *c = f->words; *c; c++)
+        base_buffer_add(out, *c == ' ' ? "` `" : c, *c == ' ' ? 3 : 1);
+    base_buffer_add_format(out, "` | %s%s%s%s%s |\n", f->here ? "`" : "", f->here ? f->here : "",
+                           f->here ? "`" : "", f->here && f->note ? ": " : "",
+                           f->note ? f->note : "");
+}
+
+void cli_help_foreign(bool markdown, struct base_buffer *out)
 {
     const char *program = "";
     for (size_t i = 0; i < cli_foreign_count; i++) {
         const struct cli_foreign *f = &cli_foreign_table[i];
+        char text[CLI_CLAUSE_SIZE];
         if (strcmp(f->program, program) != 0)
-            base_buffer_add_format(out, "%s| %s | here |\n|---|---|\n", i ? "\n" : "", f->program);
+            base_buffer_add_format(out, markdown ? "%s| %s | here |\n|---|---|\n" : "%s%s:\n",
+                                   i ? "\n" : "", f->program);
         program = f->program;
-        base_buffer_add_text(out, "| `");
-        for (const char *c = f->words; *c; c++)
-            base_buffer_add(out, *c == ' ' ? "` `" : c, *c == ' ' ? 3 : 1);
-        base_buffer_add_format(out, "` | %s%s%s%s%s |\n", f->here ? "`" : "",
-                               f->here ? f->here : "", f->here ? "`" : "",
-                               f->here && f->note ? ": " : "", f->note ? f->note : "");
+        snprintf(text, sizeof text, "%s%s%s", f->here ? f->here : "",
+                 f->here && f->note ? ": " : "", f->note ? f->note : "");
+        if (markdown)
+            add_foreign_row(f, out);
+        else
+            add_pair(f->words, text, LEFT, out);
     }
 }
 
 static void add_option(const struct cli_option *o, struct base_buffer *out)
 {
-    char left[96];
+    char name[96], text[256];
     bool is_short = o->alias[0] && o->alias[0][1] != '-';
-    snprintf(left, sizeof left, "  %s%s--%s%s%s", is_short ? o->alias[0] : "    ",
+    snprintf(name, sizeof name, "%s%s--%s%s%s", is_short ? o->alias[0] : "    ",
              is_short ? ", " : "", o->name, o->value ? " " : "", o->value ? o->value : "");
-    base_buffer_add_format(out, "%-*s %s", LEFT - 1, left, o->help);
-    if (o->standard) base_buffer_add_format(out, " [%s]", o->standard);
-    base_buffer_add_text(out, "\n");
+    snprintf(text, sizeof text, o->standard ? "%s [%s]" : "%s", o->help, o->standard);
+    add_pair(name, text, LEFT, out);
 }
 
 static size_t add_options(enum cli_command_id command, bool brief, struct base_buffer *out)
@@ -115,17 +217,22 @@ static size_t add_options(enum cli_command_id command, bool brief, struct base_b
     return n_left_out;
 }
 
+/* Appends the possible values of TYPE. */
+static void add_types(size_t width, struct base_buffer *out)
+{
+    struct base_buffer names = BASE_BUFFER_INIT;
+    for (size_t i = 0; cli_quantize_type_name(i); i++)
+        base_buffer_add_format(&names, "%s%s", i ? " " : "", cli_quantize_type_name(i));
+    base_buffer_add_text(out, " ");
+    if (names.data) add_lines(names.data, names.size, 1, 1, width, out);
+    out->failed |= names.failed;
+    base_buffer_free(&names);
+}
+
 void cli_help_about(enum cli_command_id command, struct base_buffer *out)
 {
-    size_t column = 0;
     base_buffer_add_format(out, "%s\n", cli_command_table[command].about);
-    for (size_t i = 0; command == CLI_QUANTIZE && cli_quantize_type_name(i); i++) {
-        const char *name = cli_quantize_type_name(i);
-        if (column + 1 + strlen(name) > WIDTH) column = 0;
-        base_buffer_add_format(out, column || i == 0 ? " %s" : "\n %s", name);
-        column += 1 + strlen(name);
-    }
-    if (command == CLI_QUANTIZE) base_buffer_add_text(out, "\n");
+    if (command == CLI_QUANTIZE) add_types(ABOUT_WIDTH, out);
 }
 
 static size_t count_lines(const struct base_buffer *text)
@@ -148,16 +255,23 @@ static void add_variable(enum cli_command_id command, struct base_buffer *out)
     }
     if (!shown) return;
     cli_option_variable(shown, name);
-    base_buffer_add_format(out, "\nAn absent option comes from its variable: --%s from %s.\n",
+    struct base_buffer text = BASE_BUFFER_INIT;
+    base_buffer_add_format(&text, "\nAn absent option comes from its variable: --%s from %s.\n",
                            shown->name, name);
+    add_text(text.data ? text.data : "", false, out);
+    out->failed |= text.failed;
+    base_buffer_free(&text);
 }
 
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
     const struct cli_command *c = &cli_command_table[command];
     struct base_buffer all = BASE_BUFFER_INIT;
-    base_buffer_add_format(out, "Usage: %s\n\n", c->usage);
-    cli_help_about(command, out);
+    base_buffer_add_text(out, "Usage: ");
+    add_lines(c->usage, strlen(c->usage), 7, 7, width_of_help(), out);
+    base_buffer_add_text(out, "\n");
+    add_text(c->about, true, out);
+    if (command == CLI_QUANTIZE) add_types(width_of_help(), out);
     add_options(command, false, &all);
     if (brief && count_lines(out) + count_lines(&all) > SCREEN) {
         base_buffer_add_text(out, "\n");

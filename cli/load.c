@@ -189,6 +189,28 @@ bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, 
     return cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err);
 }
 
+static uint64_t length_of(const void *session)
+{
+    return model_session_length(session);
+}
+
+static uint64_t evaluated_of(const void *session)
+{
+    return model_session_n_evaluated(session);
+}
+
+void cli_model_progress_length(const struct cli_model *m, uint64_t n)
+{
+    cli_progress_begin("reading", "tokens", n);
+    cli_progress_watch(length_of, m->session, 0);
+}
+
+void cli_model_progress_tokens(const struct cli_model *m, const char *what, uint64_t n)
+{
+    cli_progress_begin(what, "tokens", n);
+    cli_progress_watch(evaluated_of, m->session, model_session_n_evaluated(m->session));
+}
+
 void cli_model_close(struct cli_model *m)
 {
     model_session_free(m->session);

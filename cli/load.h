@@ -4,6 +4,7 @@
 #define CLI_LOAD_H
 
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "models/model.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -53,6 +54,10 @@ enum cli_draft_source cli_draft_source(const struct cli_values *values);
 /* Returns whether sessions keep the state that drafts of the file's MTP layer need: --draft is auto
  * or mtp, and the file has such a layer; for auto the model must have more than one other layer. */
 bool cli_model_keeps_mtp(const struct cli_model *m, const struct cli_values *values);
+/* Begin a progress line (cli/progress.h): of the prompt of n tokens that sequence 0 reads; of n
+ * tokens that any sequences evaluate from now on. The caller ends it before it closes the model. */
+void cli_model_progress_length(const struct cli_model *m, uint64_t n);
+void cli_model_progress_tokens(const struct cli_model *m, const char *what, uint64_t n);
 void cli_model_close(struct cli_model *m);
 
 /* Returns whether a file contains a model that can run, by its header; otherwise fails with

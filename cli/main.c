@@ -38,7 +38,7 @@ bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
     if (values->n_arguments == 0) {
         cli_help_overview(values->brief, &out);
     } else if (strcmp(values->argument[0], "coming-from") == 0) {
-        cli_help_foreign(&out);
+        cli_help_foreign(strcasecmp(values->format, "md") == 0, &out);
     } else {
         enum cli_command_id c = cli_command_find(values->argument[0]);
         if (c == CLI_COMMAND_COUNT)

@@ -1,25 +1,25 @@
 /* cli/model_copy.c: copies tensor data. See cli/model_copy.h. */
 #include "cli/model_copy.h"
+#include "cli/progress.h"
 #include "cli/system.h"
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 bool cli_model_copy(struct gguf_writer *w, const struct gguf_file *in, int part,
                     struct base_error *err)
 {
     const uint64_t count = gguf_tensor_count(in);
-    const bool watched = isatty(STDERR_FILENO);
     bool ok = true;
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (part < 0 || gguf_tensor_at(in, i)->part == part) bytes += gguf_tensor_at(in, i)->size;
+    cli_progress_begin("writing", "bytes", bytes);
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(in, i);
         if (part >= 0 && t->part != part) continue;
-        if (watched)
-            dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
-                    (unsigned long long)count);
         ok = gguf_writer_copy_data(w, in, t, err);
+        cli_progress_add(t->size);
     }
-    if (watched) dprintf(STDERR_FILENO, "\n");
+    cli_progress_end();
     return ok && gguf_check_unchanged(in, err);
 }
 

@@ -2,6 +2,7 @@
 #include "cli/model_hash.h"
 #include "base/buffer.h"
 #include "base/output.h"
+#include "cli/progress.h"
 #include "cli/system.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,15 +121,21 @@ bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX], str
     struct base_sha256 h;
     if (cli_model_hash_cached(file, out)) return true;
     base_sha256_init(&h);
+    cli_progress_begin("hashing", "bytes", gguf_size(file));
     for (int i = 0; i < gguf_part_count(file); i++) {
         const struct gguf_part_facts part = gguf_part_facts(file, i);
         for (uint64_t done = 0; done < part.size;) {
             const uint64_t step = part.size - done < STEP ? part.size - done : STEP;
-            if (!base_goes_on(err)) return false;
+            if (!base_goes_on(err)) {
+                cli_progress_end();
+                return false;
+            }
             base_sha256_add(&h, (const char *)part.bytes + done, (size_t)step);
             done += step;
+            cli_progress_add(step);
         }
     }
+    cli_progress_end();
     base_sha256_hex(&h, out);
     remember(file, out);
     return true;

@@ -201,6 +201,22 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
+/* Returns whether a text is a list of at most CLI_INTEGERS_MAX of the choices, separated by commas.
+ */
+static bool are_choices(const char *choices, const char *text)
+{
+    char one[NAME_MAX_SIZE];
+    for (int n = 1; n <= CLI_INTEGERS_MAX; n++, text++) {
+        const size_t size = strcspn(text, ",");
+        if (size >= sizeof one) return false;
+        snprintf(one, sizeof one, "%.*s", (int)size, text);
+        text += size;
+        if (!is_choice(choices, one)) return false;
+        if (*text == '\0') return true;
+    }
+    return false;
+}
+
 /* Sets an option's value. `source` names the origin of the value for the user: "--top-k",
  * "INFER_TOP_K". */
 static bool set(struct parser *p, const struct cli_option *o, const char *source, const char *text,
@@ -241,6 +257,11 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
         *(const char **)at = text;
         if (is_choice(o->choices, text)) return true;
         return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is none of %s", text, o->choices);
+    case CLI_CHOICES:
+        *(const char **)at = text;
+        if (are_choices(o->choices, text)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1,
+                            "'%s' is no list, separated by commas, of %s", text, o->choices);
     }
     return false;
 }
@@ -558,12 +579,17 @@ static bool read_environment(struct parser *p, struct base_error *err)
     return true;
 }
 
+/* Sets the defaults: last those of the command's own rows, because rows of several commands may
+ * share a member. */
 static bool set_defaults(struct parser *p, struct base_error *err)
 {
-    for (size_t i = 0; i < cli_option_count; i++) {
-        const struct cli_option *o = &cli_option_table[i];
-        if (o->standard && !set(p, o, o->name, o->standard, err)) return false;
-    }
+    for (int own = 0; own < 2; own++)
+        for (size_t i = 0; i < cli_option_count; i++) {
+            const struct cli_option *o = &cli_option_table[i];
+            if (o->standard && cli_option_belongs(o, p->command) == own &&
+                !set(p, o, o->name, o->standard, err))
+                return false;
+        }
     return true;
 }
 
@@ -609,7 +635,8 @@ static size_t size_of(const struct cli_option *o)
                                    [CLI_INTEGER] = sizeof(int64_t),
                                    [CLI_INTEGERS] = sizeof(struct cli_integers),
                                    [CLI_REAL] = sizeof(float),
-                                   [CLI_CHOICE] = sizeof(const char *)};
+                                   [CLI_CHOICE] = sizeof(const char *),
+                                   [CLI_CHOICES] = sizeof(const char *)};
     return sizes[o->kind];
 }
 

@@ -76,9 +76,9 @@ struct cli_values {
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
-    const char *cache;
+    const char *cache, *compare;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation, set, delete, rename, texts, combine;
+        tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;
@@ -86,14 +86,14 @@ struct cli_values {
         max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
-    struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
+    struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
-    bool metadata, tensors, plot, profile, json_object, schema_open, schema_any_order, blas, pin,
-        no_sandbox;
+    bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
+        pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
@@ -110,7 +110,16 @@ struct cli_values {
     bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
+enum cli_kind {
+    CLI_FLAG,
+    CLI_TEXT,
+    CLI_LIST,
+    CLI_INTEGER,
+    CLI_INTEGERS,
+    CLI_REAL,
+    CLI_CHOICE,
+    CLI_CHOICES
+};
 
 enum cli_group {
     CLI_GROUP_INPUT,
@@ -133,7 +142,7 @@ struct cli_option {
     const char *value;     /* the name of the value in --help; NULL for flags */
     const char *standard;  /* the default as typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
-    const char *choices;   /* CLI_CHOICE: "md|json|csv" */
+    const char *choices;   /* "md|json|csv"; CLI_CHOICE: one of them, CLI_CHOICES: "md,csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
     const char *needs;     /* names of options, one of which this one needs to have an effect */
     const char *implies;   /* name of a switch that this option turns on if it is on the line */
@@ -252,14 +261,15 @@ enum cli_mode cli_options_mode(const struct cli_values *values);
 /* Adds the name of the variable to an error about an option whose value is that of a variable. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
-/* Append the text of `infer help`, and of `infer COMMAND --help`; `brief`: at most one screen. */
+/* Append the text of `infer help`, and of `infer COMMAND --help`, for the width of the terminal;
+ * `brief`: at most one screen of 80 columns. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
 /* Appends a command's `about`, and the possible values of its TYPE. */
 void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
-/* Appends the table of options of other programs. */
-void cli_help_foreign(struct base_buffer *out);
+/* Appends the table of options of other programs, for a reader or as Markdown. */
+void cli_help_foreign(bool markdown, struct base_buffer *out);
 
 /* Return the row of the word word[0..n) of another program, or NULL; and write a clause about
  * it. */

@@ -25,6 +25,7 @@
 #define DOCTOR     (1u << CLI_DOCTOR)
 #define CACHE      (1u << CLI_CACHE)
 #define VERSION    (1u << CLI_VERSION)
+#define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
@@ -87,15 +88,15 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
                    "scored, as a table; with --each too, each of many plain lines.",
                    0, 0, "file"},
-    [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
+    [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
                    "measure tokens per second and the machine's limits",
-                   "Measures reading a prompt and generating, through the code that `run` uses.\n"
-                   "Beside each figure: its share of the machine's int8 multiply rate and of its\n"
-                   "streaming read bandwidth, both measured in the same run.\n"
-                   "Of -p, -n, -d and -np with several numbers (-p 128,512) every combination is\n"
-                   "measured. With -np N each step evaluates one token of each of N sequences, and\n"
-                   "tokens/s counts all of them; they share the KV slots of a common prefix of -d\n"
-                   "tokens. Prompts are read one at a time.",
+                   "Measures reading a prompt and generating, through the code that `run` uses,\n"
+                   "and each figure's share of the machine's int8 multiply rate and of its streaming\n"
+                   "read bandwidth, which are measured in the same run. Of lists (-t 1,2 -ctk\n"
+                   "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
+                   "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
+                   "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
+                   "ratios to earlier results, with the interval that their scatter leaves.",
                    0, 0, "model"},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show the content of a GGUF file",
@@ -195,8 +196,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "Prints the manual page as roff source: infer man | man -l -", 0, 0},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
                      "Prints the version; with --json also the source and the tools of the build.", 0, 0},
-    [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options.", 0, 1},
+    [CLI_HELP] = {"help", "infer help [COMMAND | coming-from]", "this text, or a command's options",
+                  "Prints the list of commands, or a command's options; with coming-from what\n"
+                  "options of llama.cpp, ollama and llm are here.", 0, 1},
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
@@ -241,8 +243,11 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | BENCH | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
+    {.name = "model", .alias = {"-m"}, .kind = CLI_LIST, .commands = BENCH,
+     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file or a name; repeatable",
+     .common = true, .at = AT(models)},
     {.name = "prompt", .alias = {"-p", "--prefix"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
@@ -256,11 +261,11 @@ const struct cli_option cli_option_table[] = {
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "FILE", .help = "lines from a file instead of standard input", .common = true, .at = AT(file)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = SCORE,
-     .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file", .needs = "continuation",
+     .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file", .needs = "continuation heat",
      .help = "the prompt; piped input comes before it", .common = true, .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "prompt",
-     .help = "lines, or with --continuation the prompt", .common = true, .at = AT(file)},
+     .help = "lines; of one prompt or --heat the text", .common = true, .at = AT(file)},
     {.name = "suffix", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_INPUT,
      .value = "TEXT", .implies = "raw", .request = true, .escapes = true,
      .help = "fill the gap between the text and TEXT", .at = AT(suffix)},
@@ -643,33 +648,57 @@ const struct cli_option cli_option_table[] = {
     {.name = "format", .kind = CLI_CHOICE, .commands = DIFF | VERIFY, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "text", .choices = "text|json",
      .help = "text, or json as --json", .common = true, .at = AT(format)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = HELP, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "text", .choices = "text|md",
+     .help = "of coming-from: text, or md for Markdown", .at = AT(format)},
     {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "jsonl echo hash token-ids", .help = "run nothing, print the memory it would need",
      .at = AT(plan)},
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
      .help = "md, json, csv or jsonl", .common = true, .at = AT(format)},
+    {.name = "compare", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "ratios to results of --format json or csv", .common = true,
+     .at = AT(compare)},
+    {.name = "heat", .kind = CLI_FLAG, .commands = RUN | SCORE, .group = CLI_GROUP_OUTPUT,
+     .excludes = "json jsonl each echo show-prompt plan newline",
+     .help = "mark each token by its probability", .at = AT(heat)},
+    {.name = "svg", .kind = CLI_TEXT, .commands = RUN | SCORE, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .needs = "heat", .excludes = "cache",
+     .help = "--heat as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .help = "bars below the table: shares of the limits", .at = AT(plot)},
+     .help = "chart over depth, threads or another list", .at = AT(plot)},
     {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "the bars as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
+     .value = "FILE", .help = "the chart as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
-    {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING | INSPECT,
+    {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR | DIFF | VERIFY | INSPECT,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | QUANTIZE | DOCTOR | DIFF | VERIFY | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: all allowed processors", .common = true, .at = AT(threads)},
-    {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING | INSPECT,
+    {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = (EVALUATING & ~BENCH) | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached keys: f32, f16, q8_0, ...", .at = AT(cache_type_k)},
-    {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING | INSPECT,
+    {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = (EVALUATING & ~BENCH) | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
+    {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_ENGINE, .value = "N,N..", .standard = "512", .low = 1, .high = 1 << 20,
+     .help = "prompt tokens evaluated at once", .at = AT(batch_sizes)},
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_ENGINE, .value = "N,N..", .standard = "0", .low = 0, .high = 1024,
+     .help = "worker threads; 0: all allowed processors", .common = true, .at = AT(thread_counts)},
+    {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICES, .commands = BENCH,
+     .group = CLI_GROUP_ENGINE, .value = "TYPE,..", .standard = "f16", .choices = CACHE_TYPES,
+     .help = "types of cached keys: f32, f16, q8_0, ...", .at = AT(cache_type_k)},
+    {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICES, .commands = BENCH,
+     .group = CLI_GROUP_ENGINE, .value = "TYPE,..", .standard = "f16", .choices = CACHE_TYPES,
+     .help = "types of cached values", .at = AT(cache_type_v)},
     {.name = "cache", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
      .value = "DIR", .help = "store evaluated prompts in DIR; auto", .at = AT(cache)},
     {.name = "cache", .kind = CLI_TEXT, .commands = CACHE, .group = CLI_GROUP_GENERAL,

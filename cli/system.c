@@ -1,5 +1,6 @@
 /* cli/system.c: standard streams, files, the clock. See cli/system.h. */
 #include "cli/system.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -65,7 +67,9 @@ bool cli_write(const void *bytes, size_t size, struct base_error *err)
     struct base_buffer shown = BASE_BUFFER_INIT;
     if (!cli_stdout_is_terminal()) return write_bytes(bytes, size, err);
     cli_show(&shown, bytes, size, true);
+    cli_progress_hide();
     const bool ok = cli_buffer_check(&shown, err) && write_bytes(shown.data, shown.size, err);
+    cli_progress_show();
     base_buffer_free(&shown);
     return ok;
 }
@@ -91,6 +95,13 @@ bool cli_write_buffer(struct base_buffer *b, struct base_error *err)
 bool cli_stdout_is_terminal(void)
 {
     return isatty(STDOUT_FILENO);
+}
+
+size_t cli_stdout_width(void)
+{
+    struct winsize size;
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
 }
 
 bool cli_stderr_is_terminal(void)
@@ -119,7 +130,9 @@ void cli_note(const char *format, ...)
     va_end(args);
     size_t size = show_in(line, sizeof line - 1, text, false);
     line[size++] = '\n';
+    cli_progress_hide();
     base_write_all(STDERR_FILENO, line, size);
+    cli_progress_show();
 }
 
 void cli_report(const struct base_error *err)
@@ -132,7 +145,9 @@ void cli_tell(const char *text)
 {
     struct base_buffer shown = BASE_BUFFER_INIT;
     cli_show(&shown, text, strlen(text), true);
+    cli_progress_hide();
     base_write_all(STDERR_FILENO, shown.data, shown.size);
+    cli_progress_show();
     base_buffer_free(&shown);
 }
 

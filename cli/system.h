@@ -25,6 +25,8 @@ bool cli_write_buffer(struct base_buffer *b, struct base_error *err);
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err);
 bool cli_stdout_is_terminal(void);
 bool cli_stderr_is_terminal(void);
+/* Returns the columns of the terminal that standard output is; 80 if it is none. */
+size_t cli_stdout_width(void);
 
 /* Writes one line to standard error with one write: "infer: " and the text, without control
  * characters. */

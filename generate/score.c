@@ -330,6 +330,7 @@ bool generate_scorer_run(struct generate_scorer *s, const struct generate_score_
         if (done + 1 < n && !keep(s, &group[done], &group[done + 1], err)) return false;
         wave = wave_of(s, group + done, n - done);
         if (!run_wave(s, group + done, wave, err)) return false;
+        s->counts.n_groups += wave;
     }
     return true;
 }

@@ -32,6 +32,7 @@ struct generate_score_group {
 struct generate_score_counts {
     uint64_t n_evaluated; /* tokens */
     uint64_t n_alone;     /* tokens of all rows without sharing */
+    uint64_t n_groups;    /* groups that are done */
 };
 
 struct generate_scorer; /* opaque */

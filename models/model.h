@@ -174,6 +174,9 @@ bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_si
 uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
                         const struct model_source *from, struct base_error *err);
 
+/* Returns the number of tokens that the session has evaluated, of all sequences. */
+uint64_t model_session_n_evaluated(const struct model_session *s);
+
 /* ---- Functions for sequence 0 ---- */
 
 uint32_t model_session_length(const struct model_session *s);

@@ -35,6 +35,7 @@ struct model_session {
     uint64_t head_used[KEPT_HEADS];               /* times of their last use, by `clock` */
     uint32_t head_rows;
     uint64_t clock;
+    uint64_t n_evaluated;     /* tokens, since the session was opened */
     const float *last_logits; /* points into a graph of the output projection */
 };
 
@@ -166,6 +167,11 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
     const uint32_t n = model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
     if (n > 0) model_mtp_clear(&s->mtp, seq);
     return n;
+}
+
+uint64_t model_session_n_evaluated(const struct model_session *s)
+{
+    return s->n_evaluated;
 }
 
 uint32_t model_session_length(const struct model_session *s)
@@ -429,6 +435,7 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
         }
         first += count_wanted(tokens + done, run);
         done += run;
+        s->n_evaluated += run;
     }
     return true;
 }

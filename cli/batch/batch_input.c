@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STEP = 1 << 16 };
@@ -132,6 +133,36 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
         }
         if (got != CLI_BATCH_LINE) return got;
     }
+}
+
+bool cli_batch_is_blank(const char *line, size_t size)
+{
+    size_t n = 0;
+    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
+    return n == size;
+}
+
+uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank)
+{
+    struct stat st;
+    char piece[STEP];
+    uint64_t lines = 0;
+    bool has_text = false, has_bytes = false, quoted = false; /* of the line so far */
+    if (fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
+    const off_t start = lseek(in->fd, 0, SEEK_CUR);
+    for (off_t at = start < 0 ? 0 : start; !base_interrupted();) {
+        const ssize_t n = pread(in->fd, piece, sizeof piece, at);
+        if (n <= 0) break;
+        at += n;
+        for (ssize_t i = 0; i < n; i++) {
+            quoted ^= in->csv && piece[i] == '"';
+            const bool ends = piece[i] == '\n' && !quoted;
+            if (ends) lines += blank || has_text;
+            has_bytes = !ends;
+            has_text = !ends && (has_text || !cli_batch_is_blank(&piece[i], 1));
+        }
+    }
+    return lines + (blank ? has_bytes : has_text);
 }
 
 void cli_batch_input_free(struct cli_batch_input *in)

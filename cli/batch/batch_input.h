@@ -34,6 +34,11 @@ enum cli_batch_read { CLI_BATCH_LINE, CLI_BATCH_LATER, CLI_BATCH_END, CLI_BATCH_
  * line end. Skips a UTF-8 byte-order mark; UTF-16 is BASE_USAGE. */
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err);
+/* Returns the number of lines of the whole input if it is a file, which is read for this; 0 if it
+ * is a pipe. `blank`: blank lines count too. */
+uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank);
+/* Returns whether a line is empty or has only white space. */
+bool cli_batch_is_blank(const char *line, size_t size);
 void cli_batch_input_free(struct cli_batch_input *in); /* does not close the descriptor */
 
 #endif

@@ -202,6 +202,7 @@ static bool add_member(struct cli_batch_profile *p, const char *name, const json
         return add_list(p, o, value, err);
     case CLI_TEXT:
     case CLI_CHOICE:
+    case CLI_CHOICES:
     case CLI_INTEGERS:
         break;
     }

@@ -10,7 +10,6 @@
 #include "cli/chat/chat_reply.h"
 #include "cli/chat/chat_wrap.h"
 #include "cli/generation.h"
-#include "cli/out/progress.h"
 
 enum { CLI_CHAT_SETTINGS = 64 };
 
@@ -37,7 +36,6 @@ struct cli_chat {
     struct generate_outcome outcome; /* outcome of the latest answer */
     size_t n_dropped;                /* messages after the system message that are not rendered */
     uint64_t n_answers;
-    struct cli_progress progress;
     struct cli_prefix_cache *cache; /* NULL: none; else sequence 1 holds the prompt to store */
     size_t n_stored;                /* number of ids of sequence 0 that are stored in the cache */
     bool has_stored;                /* a prompt of this conversation is stored */

@@ -150,7 +150,7 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct cli_chat *c = user;
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (c->cache && !c->has_stored && piece->id >= 0 && piece->index == 0)
         model_seq_fork(c->model.session, 0, 1, (uint32_t)c->prompt.ids.count);
     return cli_chat_reply_take(&c->reply, piece, err);
@@ -233,10 +233,10 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     if (!cli_chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
     prompt.n_held = load_prompt(c, &prompt);
     if (!generate_request_begin(request, &prompt, err)) return false;
-    cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    cli_model_progress_length(&c->model, prompt.n);
     const bool ok =
         generate_run_with(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (!ok || !cli_chat_reply_end(&c->reply, err)) return false;
     cli_wrap_flush(&c->wrap, &c->piece);
     if (!write_piece(c, err)) return false;

@@ -11,10 +11,12 @@
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/output_files.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,8 +59,7 @@ struct batch {
     uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
-    double start, shown;           /* base_seconds() */
-    bool shows;                    /* a progress line on standard error */
+    double start;                  /* base_seconds() */
 };
 
 /* ---- Options of the command ---- */
@@ -133,7 +134,6 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
         (v->output && !cli_output_open(&b->file, v->output, given, b->model.file, err)))
         return false;
     if (v->output) b->output.file = &b->file;
-    b->shows = isatty(STDERR_FILENO) && (v->resume || v->output || !cli_stdout_is_terminal());
     return true;
 }
 
@@ -209,6 +209,7 @@ static bool finish(struct entry *e, struct base_error *err)
     struct batch *b = e->batch;
     cli_batch_text_close(&e->text);
     e->done = true;
+    cli_progress_add(1);
     if (b->values.unordered) return write_entry(b, e, err);
     while (b->first && b->first->done)
         if (!write_entry(b, b->first, err)) return false;
@@ -244,13 +245,6 @@ static bool end(void *user, const struct generate_outcome *outcome, const struct
 }
 
 /* ---- Reading lines ---- */
-
-static bool is_blank(const char *line, size_t size)
-{
-    size_t n = 0;
-    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
-    return n == size;
-}
 
 /* Returns a hash of the text of a line and of --each, which makes its prompt. */
 static uint64_t hash_of(const struct batch *b, const char *line, size_t size)
@@ -293,17 +287,28 @@ static bool begin_table(struct batch *b, const char *line, size_t size, struct b
     return ok;
 }
 
+/* Returns whether a blank line is one of the texts. */
+static bool blanks_count(const struct batch *b)
+{
+    return b->values.each && !b->values.csv;
+}
+
 static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)
 {
     const uint64_t number = b->input.number;
-    const bool blanks_count = b->values.each && !b->values.csv;
-    if (!blanks_count && !b->input.too_long && is_blank(line, size)) return true;
-    if (b->values.csv && !b->context.csv.name) return begin_table(b, line, size, err);
-    if (!cli_shard_has(&b->shard, number)) return true;
+    if (!blanks_count(b) && !b->input.too_long && cli_batch_is_blank(line, size)) return true;
+    const bool is_header = b->values.csv && !b->context.csv.name;
+    const bool is_part = cli_shard_has(&b->shard, number);
+    if (is_header || !is_part) cli_progress_skip(1);
+    if (is_header) return begin_table(b, line, size, err);
+    if (!is_part) return true;
     const uint64_t hash = b->output.path ? hash_of(b, line, size) : 0;
     bool has;
     if (!cli_batch_output_has(&b->output, number, b->n_part++, hash, &has, err)) return false;
-    if (has) return true;
+    if (has) {
+        cli_progress_skip(1);
+        return true;
+    }
     struct base_error wrong = BASE_ERROR_INIT;
     struct entry *e = new_entry(b, size, hash, err);
     if (!e) return false;
@@ -351,32 +356,32 @@ static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
 
 /* ---- The command ---- */
 
-static void show_progress(struct batch *b)
+static void begin_progress(const struct batch *b)
 {
-    const double now = base_seconds();
-    if (!b->shows || now - b->shown < 1) return;
-    char line[128];
-    const int n = snprintf(line, sizeof line, "\r%llu lines answered, %llu failed, %.1f tokens/s ",
-                           (unsigned long long)b->n_answers, (unsigned long long)b->n_failed,
-                           (double)b->n_generated / (now - b->start));
-    base_write_all(STDERR_FILENO, line, (size_t)n);
-    b->shown = now;
+    const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
+    cli_progress_begin("answering", "lines",
+                       shows ? cli_batch_input_count(&b->input, blanks_count(b)) : 0);
 }
 
-static void end_progress(const struct batch *b)
+static void note_progress(const struct batch *b)
 {
-    static const char blank[] = "\r                                                            \r";
-    if (b->shows && b->shown > b->start) base_write_all(STDERR_FILENO, blank, sizeof blank - 1);
+    const double seconds = base_seconds() - b->start;
+    char failed[32] = "";
+    if (b->n_failed)
+        snprintf(failed, sizeof failed, "%llu failed, ", (unsigned long long)b->n_failed);
+    cli_progress_note("%s%.1f tokens/s", failed,
+                      seconds > 0 ? (double)b->n_generated / seconds : 0);
 }
 
 static bool answer(struct batch *b, struct base_error *err)
 {
     bool ended = false;
-    b->start = b->shown = base_seconds();
+    b->start = base_seconds();
+    begin_progress(b);
     while (!ended || !is_idle(b)) {
         if (!take_lines(b, &ended, err) || !generate_scheduler_step(b->scheduler, err))
             return false;
-        show_progress(b);
+        note_progress(b);
     }
     return true;
 }
@@ -424,7 +429,7 @@ bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
     bool ok = open_all(b, values, err);
     if (ok) {
         ok = answer(b, err);
-        end_progress(b);
+        cli_progress_end();
     }
     ok = cli_output_close(&b->file, ok, err); /* also with lines that failed */
     ok = ok && report(b, err);

@@ -6,15 +6,60 @@
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
 #include "cli/output_files.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+enum {
+    LIMIT_PASSES = 2, /* measurements of the limits before the first row of a thread count */
+    USUAL_RATIO = 50  /* multiply-adds per byte at the limits, about */
+};
+
+/* The weights that every token is multiplied with (body), and those of the output projection, which
+ * only rows with logits use (head). */
+struct work {
+    double body_bytes, body_macs, head_bytes, head_macs;
+};
+
+/* The machine's limits with a number of threads: the highest of all measurements so far. */
+struct limits {
+    double bandwidth, int8; /* bytes and multiply-adds per second */
+};
+
+/* A model on an engine of some number of threads. */
+struct subject {
+    struct cli_values values; /* of the command, with the values of the subject and the setup */
+    struct cli_model model;
+    struct work work;
+    struct limits *limits;
+};
+
+struct bench {
+    const struct cli_values *values;
+    struct subject *subject; /* [models][thread counts] */
+    size_t n_subjects;
+    struct limits limits[CLI_INTEGERS_MAX]; /* [thread counts] */
+    struct cli_bench_setup *setup;          /* [n_setups], subject by subject */
+    size_t n_setups;
+    struct cli_bench_table table;  /* rows setup by setup */
+    size_t n_tests;                /* rows of a setup */
+    struct cli_bench_saved *saved; /* --compare; NULL: none */
+    int32_t *ids;                  /* [n_ids]: random, the same in each run */
+    uint32_t n_ids, n_seq;
+    struct model_token *step; /* [n_seq]: one token of each sequence */
+    double expected, done;    /* work of all measurements, for the progress */
+    struct base_output svg;
+};
 
 static bool str_is(struct gguf_str s, const char *text)
 {
@@ -33,10 +78,9 @@ static double share_of_experts(const struct gguf_file *file, const char *arch)
     return count > 0 && used > 0 ? (double)used / (double)count : 1.0;
 }
 
-static struct cli_bench_work count_work(const struct gguf_file *file,
-                                        const struct model_facts *facts)
+static struct work count_work(const struct gguf_file *file, const struct model_facts *facts)
 {
-    struct cli_bench_work w = {0};
+    struct work w = {0};
     char last_ffn[32];
     const size_t length =
         (size_t)snprintf(last_ffn, sizeof last_ffn, "blk.%u.ffn_", facts->n_layer - 1);
@@ -69,9 +113,10 @@ static struct cli_bench_work count_work(const struct gguf_file *file,
 /* ---- Measuring ---- */
 
 /* Restores sequence 0 to its state at the depth; the other sequences become forks of it. */
-static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, struct base_error *err)
+static bool to_depth(const struct bench *b, const struct subject *u, const struct cli_bench_row *r,
+                     struct base_error *err)
 {
-    struct model_session *s = b->model.session;
+    struct model_session *s = u->model.session;
     uint32_t have = model_session_truncate(s, r->depth);
     if (have < r->depth &&
         !model_eval(s, b->ids + have, r->depth - have, MODEL_LOGITS_NONE, NULL, NULL, err))
@@ -81,26 +126,26 @@ static bool to_depth(struct cli_bench *b, const struct cli_bench_result *r, stru
 }
 
 /* Runs step i: one token of each sequence, all different. */
-static bool generate_step(struct cli_bench *b, const struct cli_bench_result *r, uint32_t i,
-                          struct base_error *err)
+static bool generate_step(const struct bench *b, const struct subject *u,
+                          const struct cli_bench_row *r, uint32_t i, struct base_error *err)
 {
     for (uint32_t seq = 0; seq < r->n_seq; seq++)
         b->step[seq] = (struct model_token){
             .id = b->ids[(r->depth + i + 31 * seq) % b->n_ids], .seq = seq, .wants_logits = true};
-    return model_eval_batch(b->model.session, b->step, r->n_seq, NULL, NULL, err);
+    return model_eval_batch(u->model.session, b->step, r->n_seq, NULL, NULL, err);
 }
 
 /* Measures n tokens (per sequence) once; *took is in seconds. */
-static bool measure(struct cli_bench *b, const struct cli_bench_result *r, uint32_t n, double *took,
-                    struct base_error *err)
+static bool measure(const struct bench *b, const struct subject *u, const struct cli_bench_row *r,
+                    uint32_t n, double *took, struct base_error *err)
 {
-    if (!to_depth(b, r, err)) return false;
+    if (!to_depth(b, u, r, err)) return false;
     double start = base_seconds();
     bool ok = true;
     if (r->is_prompt)
-        ok = model_eval(b->model.session, b->ids + r->depth, n, MODEL_LOGITS_LAST, NULL, NULL, err);
+        ok = model_eval(u->model.session, b->ids + r->depth, n, MODEL_LOGITS_LAST, NULL, NULL, err);
     else
-        for (uint32_t i = 0; ok && i < n; i++) ok = generate_step(b, r, i, err);
+        for (uint32_t i = 0; ok && i < n; i++) ok = generate_step(b, u, r, i, err);
     *took = base_seconds() - start;
     return ok;
 }
@@ -111,79 +156,154 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds, per
- * token. A step of several sequences reads the weights once, and each sequence's cache. */
-static void fill_shares(const struct cli_bench *b, struct cli_bench_result *r)
+/* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds. A step
+ * of several sequences reads the weights once, and each sequence's cache of `cell` bytes a token.
+ */
+static void count_test(const struct work *w, const struct cli_bench_row *r, double cell,
+                       double *bytes, double *macs)
 {
-    const struct cli_bench_work *w = &b->work;
-    const struct model_session *s = b->model.session;
-    const double n = r->n_tokens, seqs = r->n_seq, batch = (double)b->values->batch_size;
-    const double cell = (double)model_session_cache_bytes(s) / (double)model_session_n_seq(s) /
-                        (double)model_session_n_ctx(s);
+    const double n = r->n_tokens, seqs = r->n_seq, batch = (double)r->setup->batch_size;
     const double passes = r->is_prompt ? (double)(uint64_t)((n + batch - 1) / batch) : n;
     const double heads = r->is_prompt ? 1 : n;
-    const double bytes =
-        passes * (w->body_bytes + seqs * cell * (r->depth + n / 2)) + heads * w->head_bytes;
-    const double macs = seqs * (n * w->body_macs + heads * w->head_macs);
-    const double seconds = seqs * n / r->median;
-    if (b->bandwidth > 0) r->of_bandwidth = bytes / seconds / b->bandwidth;
-    if (b->int8 > 0) r->of_int8 = macs / seconds / b->int8;
+    *bytes = passes * (w->body_bytes + seqs * cell * (r->depth + n / 2)) + heads * w->head_bytes;
+    *macs = seqs * (n * w->body_macs + heads * w->head_macs);
+}
+
+static void fill_shares(const struct subject *u, struct cli_bench_row *r)
+{
+    const struct model_session *s = u->model.session;
+    const double cell = (double)model_session_cache_bytes(s) / (double)model_session_n_seq(s) /
+                        (double)model_session_n_ctx(s);
+    const double seconds = (double)r->n_seq * r->n_tokens / cli_bench_rate(r);
+    double bytes, macs;
+    count_test(&u->work, r, cell, &bytes, &macs);
+    r->bandwidth = u->limits->bandwidth;
+    r->int8 = u->limits->int8;
+    r->of_bandwidth = bytes / seconds / r->bandwidth;
+    r->of_int8 = macs / seconds / r->int8;
+}
+
+/* Returns the work of a measurement relative to others, for the progress: the time at limits in the
+ * usual ratio. */
+static double expect(const struct subject *u, const struct cli_bench_row *r)
+{
+    double bytes, macs;
+    count_test(&u->work, r, 0, &bytes, &macs);
+    return fmax(bytes, macs / USUAL_RATIO);
 }
 
 /* Measures once more with the engine's profile. */
-static bool run_profile(struct cli_bench *b, const struct cli_bench_result *r,
-                        struct base_error *err)
+static bool run_profile(const struct bench *b, const struct subject *u,
+                        const struct cli_bench_row *r, struct base_error *err)
 {
     struct engine_profile profile = {0};
     double took;
-    if (!to_depth(b, r, err)) return false; /* before the profile begins */
-    engine_set_profile(b->model.engine, &profile);
-    bool ok = measure(b, r, r->n_tokens, &took, err);
-    engine_set_profile(b->model.engine, NULL);
-    if (ok) cli_profile_print(cli_bench_test_name(r), &profile, r->n_tokens);
+    if (!to_depth(b, u, r, err)) return false; /* before the profile begins */
+    engine_set_profile(u->model.engine, &profile);
+    bool ok = measure(b, u, r, r->n_tokens, &took, err);
+    engine_set_profile(u->model.engine, NULL);
+    if (ok) cli_profile_print(r->is_prompt ? "prompt" : "generate", &profile, r->n_tokens);
     return ok;
 }
 
-static bool run_test(struct cli_bench *b, struct cli_bench_result *r, struct base_error *err)
+static void show_done(struct bench *b, const struct subject *u, const struct cli_bench_row *r)
 {
-    const int count = (int)b->values->repetitions;
+    b->done += expect(u, r);
+    cli_progress_set((uint64_t)(1000 * b->done / b->expected));
+}
+
+static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_row *r,
+                     struct base_error *err)
+{
+    const size_t count = (size_t)b->values->repetitions;
     double took;
-    if (!measure(b, r, r->is_prompt ? r->n_tokens : 1, &took, err)) return false; /* warm-up */
-    for (int i = 0; i < count; i++) {
-        if (!measure(b, r, r->n_tokens, &took, err)) return false;
-        b->rate[i] = (double)r->n_seq * r->n_tokens / took;
+    cli_progress_note("row %zu of %zu", (size_t)(r - b->table.row) + 1, b->table.n);
+    if (!measure(b, u, r, r->is_prompt ? r->n_tokens : 1, &took, err)) return false; /* warm-up */
+    if (r->is_prompt) show_done(b, u, r);
+    for (size_t i = 0; i < count; i++) {
+        if (!measure(b, u, r, r->n_tokens, &took, err)) return false;
+        r->sample[i] = (double)r->n_seq * r->n_tokens / took;
+        show_done(b, u, r);
         if (b->values->verbose)
-            cli_note("%s %u, depth %u, sequences %u: %.2f tokens/s", cli_bench_test_name(r),
-                     r->n_tokens, r->depth, r->n_seq, b->rate[i]);
+            cli_note("%s %u, depth %u, sequences %u: %.2f tokens/s",
+                     r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
+                     r->sample[i]);
     }
-    qsort(b->rate, (size_t)count, sizeof *b->rate, by_size);
-    r->median = (b->rate[(count - 1) / 2] + b->rate[count / 2]) / 2;
-    r->low = b->rate[0];
-    r->high = b->rate[count - 1];
-    return !b->values->profile || run_profile(b, r, err);
+    qsort(r->sample, count, sizeof *r->sample, by_size);
+    r->n_samples = count;
+    fill_shares(u, r);
+    return !b->values->profile || run_profile(b, u, r, err);
 }
 
-/* Measures the limits before and after the tests and keeps the higher values. */
-static bool measure_limits(struct cli_bench *b, struct base_error *err)
+/* Measures the limits and keeps the highest values: before each row, because on shared machines
+ * they drift. */
+static bool measure_limits(const struct subject *u, struct base_error *err)
 {
-    double bandwidth = engine_roofline_bandwidth(b->model.engine, err);
-    double int8 = engine_roofline_int8(b->model.engine);
-    if (bandwidth > b->bandwidth) b->bandwidth = bandwidth;
-    if (int8 > b->int8) b->int8 = int8;
-    return base_goes_on(err) && bandwidth > 0;
-}
-
-static bool measure_all(struct cli_bench *b, struct base_error *err)
-{
-    if (!measure_limits(b, err)) return false;
-    for (size_t i = 0; i < b->n_results; i++)
-        if (!run_test(b, &b->result[i], err)) return false;
-    if (!measure_limits(b, err)) return false;
-    for (size_t i = 0; i < b->n_results; i++) fill_shares(b, &b->result[i]);
+    struct limits *l = u->limits;
+    for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
+        const double bandwidth = engine_roofline_bandwidth(u->model.engine, err);
+        const double int8 = engine_roofline_int8(u->model.engine);
+        if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
+        if (int8 > l->int8) l->int8 = int8;
+        if (!base_goes_on(err) || bandwidth == 0) return false;
+    }
     return true;
 }
 
-/* ---- The command ---- */
+/* Writes what is ready of the text, unless standard output is for the chart. */
+static bool write_text(const struct bench *b, struct base_buffer *out, struct base_error *err)
+{
+    const bool is_chart = b->values->svg && strcmp(b->values->svg, "-") == 0;
+    if (is_chart) base_buffer_clear(out);
+    return cli_write_buffer(out, err);
+}
+
+/* Measures the rows of a setup and writes each when it is ready. */
+static bool run_setup(struct bench *b, struct subject *u, size_t setup, struct base_error *err)
+{
+    struct cli_bench_setup *s = &b->setup[setup];
+    struct base_buffer out = BASE_BUFFER_INIT;
+    u->values.batch_size = s->batch_size;
+    u->values.cache_type_k = s->type_k;
+    u->values.cache_type_v = s->type_v;
+    bool ok = cli_model_open_session(&u->model, &u->values, b->n_seq, b->n_ids, err);
+    if (ok && b->values->verbose) cli_model_note(&u->model);
+    for (size_t i = setup * b->n_tests; ok && i < (setup + 1) * b->n_tests; i++) {
+        ok = measure_limits(u, err) && run_test(b, u, &b->table.row[i], err) &&
+             (!b->saved || cli_bench_compare(b->saved, &b->table, i, err));
+        if (ok) cli_bench_add_row(&b->table, i, b->values->format, &out);
+        ok = ok && write_text(b, &out, err);
+    }
+    base_buffer_free(&out);
+    model_session_free(u->model.session);
+    u->model.session = NULL;
+    return ok;
+}
+
+static bool run_all(struct bench *b, struct base_error *err)
+{
+    const struct cli_values *v = b->values;
+    const size_t per_subject = b->n_setups / b->n_subjects;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < b->table.n; i++)
+        b->expected += (double)(v->repetitions + b->table.row[i].is_prompt) *
+                       expect(&b->subject[i / b->n_tests / per_subject], &b->table.row[i]);
+    cli_progress_begin("measuring", "%", 1000);
+    cli_bench_begin(&b->table, v->format, &out);
+    bool ok = write_text(b, &out, err);
+    for (size_t i = 0; ok && i < b->n_setups; i++)
+        ok = run_setup(b, &b->subject[i / per_subject], i, err);
+    cli_progress_end();
+    cli_bench_end(&b->table, v->format, &out);
+    if (b->saved && strcasecmp(v->format, "md") == 0)
+        cli_bench_add_ratios(b->saved, &b->table, &out);
+    if (v->plot) cli_bench_plot(&b->table, cli_stdout_width(), &out);
+    ok = ok && write_text(b, &out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+/* ---- Preparing ---- */
 
 static int64_t largest(const struct cli_integers *list)
 {
@@ -192,35 +312,132 @@ static int64_t largest(const struct cli_integers *list)
     return most;
 }
 
-static void add_test(struct cli_bench *b, bool is_prompt, int64_t n_tokens, int64_t depth,
-                     int64_t n_seq)
+static bool no_memory(struct base_error *err)
 {
-    if (n_tokens == 0) return;
-    b->result[b->n_results++] = (struct cli_bench_result){.is_prompt = is_prompt,
-                                                          .n_tokens = (uint32_t)n_tokens,
-                                                          .depth = (uint32_t)depth,
-                                                          .n_seq = (uint32_t)n_seq};
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+}
+
+/* Opens each model on an engine for each number of threads. */
+static bool open_subjects(struct bench *b, struct base_error *err)
+{
+    const struct cli_values *v = b->values;
+    const size_t n_models = v->models.count ? v->models.count : 1,
+                 n_threads = v->thread_counts.count;
+    b->subject = calloc(n_models * n_threads, sizeof *b->subject);
+    if (!b->subject) return no_memory(err);
+    for (size_t i = 0; i < n_models * n_threads; i++) {
+        struct subject *u = &b->subject[i];
+        u->values = *v;
+        u->values.model = v->models.count ? v->models.item[i / n_threads] : NULL;
+        u->values.threads = v->thread_counts.item[i % n_threads];
+        u->limits = &b->limits[i % n_threads];
+        b->n_subjects++;
+        if (!cli_model_open_file(&u->model, &u->values, err) ||
+            !cli_model_open_weights(&u->model, &u->values, err))
+            return false;
+        u->work = count_work(u->model.file, model_facts(u->model.model));
+    }
+    return true;
+}
+
+/* Copies item i of a list of choices. */
+static void copy_choice(const char *list, size_t i, char out[CLI_BENCH_TYPE_SIZE])
+{
+    while (i-- > 0) list += strcspn(list, ",") + 1;
+    snprintf(out, CLI_BENCH_TYPE_SIZE, "%.*s", (int)strcspn(list, ","), list);
+}
+
+static size_t count_choices(const char *list)
+{
+    size_t n = 1;
+    for (; *list; list++) n += *list == ',';
+    return n;
+}
+
+static bool list_setups(struct bench *b, struct base_error *err)
+{
+    const struct cli_values *v = b->values;
+    const size_t n_k = count_choices(v->cache_type_k), n_v = count_choices(v->cache_type_v);
+    const size_t each = v->batch_sizes.count * n_k * n_v;
+    b->setup = calloc(b->n_subjects * each, sizeof *b->setup);
+    if (!b->setup) return no_memory(err);
+    for (; b->n_setups < b->n_subjects * each; b->n_setups++) {
+        const struct subject *u = &b->subject[b->n_setups / each];
+        const struct model_facts *f = model_facts(u->model.model);
+        const char *path = gguf_path(u->model.file), *slash = strrchr(path, '/');
+        struct cli_bench_setup *s = &b->setup[b->n_setups];
+        const size_t i = b->n_setups % each;
+        *s = (struct cli_bench_setup){.file = slash ? slash + 1 : path,
+                                      .model = u->model.name.data,
+                                      .level = cpu_level_name(u->model.engine->options.level),
+                                      .weight_bytes = f->weight_bytes,
+                                      .n_params = f->n_params,
+                                      .threads = u->model.engine->options.n_threads,
+                                      .batch_size = v->batch_sizes.item[i / n_v / n_k]};
+        copy_choice(v->cache_type_k, i / n_v % n_k, s->type_k);
+        copy_choice(v->cache_type_v, i % n_v, s->type_v);
+    }
+    return true;
+}
+
+static bool add_test(struct bench *b, const struct cli_bench_setup *setup, bool is_prompt,
+                     int64_t n_tokens, int64_t depth, int64_t n_seq)
+{
+    if (n_tokens == 0) return true;
+    struct cli_bench_row *r = &b->table.row[b->table.n++];
+    *r = (struct cli_bench_row){.setup = setup,
+                                .is_prompt = is_prompt,
+                                .n_tokens = (uint32_t)n_tokens,
+                                .depth = (uint32_t)depth,
+                                .n_seq = (uint32_t)n_seq};
+    r->sample = calloc((size_t)b->values->repetitions, sizeof *r->sample);
+    return r->sample != NULL;
 }
 
 /* Lists all combinations, in an order that fills a context once per depth. */
-static bool list_tests(struct cli_bench *b, struct base_error *err)
+static bool list_tests(struct bench *b, struct base_error *err)
 {
     const struct cli_values *v = b->values;
     const struct cli_integers *p = &v->n_prompt, *n = &v->n_gen, *d = &v->n_depth,
                               *np = &v->n_parallel;
-    b->result = calloc(d->count * (p->count + n->count * np->count), sizeof *b->result);
-    if (!b->result) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    for (size_t i = 0; i < d->count; i++) {
-        for (size_t k = 0; k < p->count; k++) add_test(b, true, p->item[k], d->item[i], 1);
-        for (size_t k = 0; k < n->count; k++)
-            for (size_t q = 0; q < np->count; q++)
-                add_test(b, false, n->item[k], d->item[i], np->item[q]);
-    }
-    if (b->n_results > 0) return true;
-    return base_fail(err, BASE_USAGE, "nothing to measure: -p and -n are 0");
+    bool ok = true;
+    b->table.row =
+        calloc(b->n_setups * d->count * (p->count + n->count * np->count), sizeof *b->table.row);
+    if (!b->table.row) return no_memory(err);
+    for (size_t s = 0; s < b->n_setups; s++)
+        for (size_t i = 0; i < d->count; i++) {
+            for (size_t k = 0; k < p->count; k++)
+                ok = ok && add_test(b, &b->setup[s], true, p->item[k], d->item[i], 1);
+            for (size_t k = 0; k < n->count; k++)
+                for (size_t q = 0; q < np->count; q++)
+                    ok =
+                        ok && add_test(b, &b->setup[s], false, n->item[k], d->item[i], np->item[q]);
+        }
+    b->n_tests = b->table.n / b->n_setups;
+    b->table.compares = v->compare != NULL;
+    return ok || no_memory(err);
 }
 
-static bool open_all(struct cli_bench *b, struct base_error *err)
+/* Makes the random ids, which are below the vocabulary's size of every model. */
+static bool make_ids(struct bench *b, struct base_error *err)
+{
+    uint32_t n_vocab = UINT32_MAX;
+    for (size_t i = 0; i < b->n_subjects; i++) {
+        const uint32_t n = model_facts(b->subject[i].model.model)->n_vocab;
+        n_vocab = n < n_vocab ? n : n_vocab;
+    }
+    b->ids = malloc((size_t)b->n_ids * sizeof *b->ids);
+    b->step = malloc((size_t)b->n_seq * sizeof *b->step);
+    if (!b->ids || !b->step) return no_memory(err);
+    uint64_t random = 1;
+    for (uint32_t i = 0; i < b->n_ids; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        b->ids[i] = (int32_t)((random >> 33) % n_vocab);
+    }
+    return true;
+}
+
+static bool check_values(struct bench *b, struct base_error *err)
 {
     const struct cli_values *v = b->values;
     const int64_t most_prompt = largest(&v->n_prompt), most_gen = largest(&v->n_gen);
@@ -228,66 +445,60 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
     const int64_t n_seq = most_gen > 0 ? largest(&v->n_parallel) : 1;
     if (v->plot && strcasecmp(v->format, "md") != 0)
         return base_fail_at(err, BASE_USAGE, "--plot", -1, "goes with --format md only");
-    if (!list_tests(b, err)) return false;
+    if (most_prompt == 0 && most_gen == 0)
+        return base_fail(err, BASE_USAGE, "nothing to measure: -p and -n are 0");
     if (n_ids > INT32_MAX / n_seq)
         return base_fail_at(err, BASE_USAGE, "--n-depth", -1, "too large");
-    if (!cli_model_open_file(&b->model, v, err) || !cli_model_open_weights(&b->model, v, err) ||
-        !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
-        return false;
-    const struct model_facts *facts = model_facts(b->model.model);
     b->n_ids = (uint32_t)n_ids;
-    b->ids = malloc((size_t)n_ids * sizeof *b->ids);
-    b->step = malloc((size_t)n_seq * sizeof *b->step);
-    b->rate = malloc((size_t)v->repetitions * sizeof *b->rate);
-    if (!b->ids || !b->step || !b->rate) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    uint64_t random = 1;
-    for (int64_t i = 0; i < n_ids; i++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        b->ids[i] = (int32_t)((random >> 33) % facts->n_vocab);
-    }
-    b->work = count_work(b->model.file, facts);
+    b->n_seq = (uint32_t)n_seq;
     return true;
 }
 
-static bool print(struct cli_bench *b, struct base_error *err)
+static bool open_all(struct bench *b, struct base_error *err)
+{
+    const struct cli_values *v = b->values;
+    if (!open_subjects(b, err) || !list_setups(b, err) || !list_tests(b, err) || !make_ids(b, err))
+        return false;
+    if (v->compare && !cli_bench_saved_read(&b->saved, v->compare, &b->table, err)) return false;
+    /* Opens the output first, so that an error is reported before minutes of measurements. */
+    for (size_t i = 1; v->svg && i < b->n_subjects; i++)
+        if (!cli_output_check(v->svg, v, b->subject[i].model.file, err)) return false;
+    return !v->svg || cli_output_open(&b->svg, v->svg, v, b->subject[0].model.file, err);
+}
+
+/* ---- The command ---- */
+
+static bool write_svg(struct bench *b, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    if (b->values->svg && strcmp(b->values->svg, "-") == 0)
-        return true; /* standard output is for the chart */
-    cli_bench_report(b, b->values->format, &out);
-    if (b->values->plot) cli_bench_plot(b, &out);
-    bool ok = cli_write_buffer(&out, err);
+    const bool ok =
+        cli_bench_svg(&b->table, &out, err) && base_output_write(&b->svg, out.data, out.size, err);
     base_buffer_free(&out);
     return ok;
 }
 
-static bool write_svg(struct cli_bench *b, struct base_output *file, struct base_error *err)
+static void free_all(struct bench *b)
 {
-    struct base_buffer out = BASE_BUFFER_INIT;
-    cli_bench_svg(b, &out);
-    bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    ok = ok && base_output_write(file, out.data, out.size, err);
-    base_buffer_free(&out);
-    return ok;
+    for (size_t i = 0; i < b->n_subjects; i++) cli_model_close(&b->subject[i].model);
+    for (size_t i = 0; i < b->table.n; i++) free(b->table.row[i].sample);
+    cli_bench_saved_free(b->saved);
+    free(b->subject);
+    free(b->setup);
+    free(b->table.row);
+    free(b->ids);
+    free(b->step);
 }
 
 bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
 {
-    struct cli_bench b = {.values = values};
-    struct base_output svg;
-    base_output_init(&svg);
+    struct bench b = {.values = values};
+    base_output_init(&b.svg);
+    if (!check_values(&b, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
-    if (ok && values->verbose) cli_model_note(&b.model);
-    /* Opens the output first, so that an error is reported before minutes of measurements. */
-    ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err));
-    if (ok && !values->no_sandbox) cli_sandbox_close(svg.unfinished ? CLI_SANDBOX_RENAME : 0);
-    ok = ok && measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));
-    ok = cli_output_close(&svg, ok, err);
-    free(b.ids);
-    free(b.step);
-    free(b.rate);
-    free(b.result);
-    cli_model_close(&b.model);
+    if (ok && !values->no_sandbox) cli_sandbox_close(b.svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && run_all(&b, err) && (!values->svg || write_svg(&b, err));
+    ok = cli_output_close(&b.svg, ok, err);
+    free_all(&b);
     return ok;
 }

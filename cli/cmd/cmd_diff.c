@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/out/gguf_text.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/engine.h"
@@ -182,8 +183,10 @@ struct values_job {
 static void compare_values(const struct engine_worker *w, void *user)
 {
     struct values_job *j = user;
-    for (int64_t u; (u = engine_pool_claim(w, 1)) < j->units && !base_interrupted();)
+    for (int64_t u; (u = engine_pool_claim(w, 1)) < j->units && !base_interrupted();) {
         j->unit[u] = gguf_compare_unit(j->kernels, j->a, j->b, (uint64_t)u);
+        cli_progress_add(j->a->size / (uint64_t)j->units);
+    }
 }
 
 static bool measure(struct diff *d, const struct gguf_tensor *a, const struct gguf_tensor *b,
@@ -317,12 +320,15 @@ static bool diff_pair(struct diff *d, const struct gguf_tensor *a, const struct 
 
 static bool diff_tensors(struct diff *d, struct base_error *err)
 {
+    uint64_t bytes = 0;
     d->listed = false;
     for (uint64_t i = 0; i < gguf_tensor_count(d->a); i++) {
         const struct gguf_tensor *a = gguf_tensor_at(d->a, i),
                                  *b = gguf_tensor_find_str(d->b, a->name);
         d->n_tensors++;
         if (b && !diff_pair(d, a, b, err)) return false;
+        bytes += a->size;
+        cli_progress_set(bytes);
         d->differ |= !b;
         if (!b) add_tensor(d, a, NULL, false, NULL);
     }
@@ -345,6 +351,7 @@ static void add_name(struct diff *d, const char *name, const char *path)
 
 static bool diff(struct diff *d, struct base_error *err)
 {
+    uint64_t bytes = 0;
     if (d->json) {
         base_buffer_add_text(&d->out, "{");
         add_name(d, "a", gguf_path(d->a));
@@ -354,8 +361,11 @@ static bool diff(struct diff *d, struct base_error *err)
     }
     if (!diff_metadata(d, err)) return false;
     if (d->json) base_buffer_add_text(&d->out, "],\n\"tensors\":[");
-    if (!diff_tensors(d, err) || !gguf_check_unchanged(d->a, err) ||
-        !gguf_check_unchanged(d->b, err))
+    for (uint64_t i = 0; i < gguf_tensor_count(d->a); i++) bytes += gguf_tensor_at(d->a, i)->size;
+    cli_progress_begin("comparing", "bytes", bytes);
+    const bool compared = diff_tensors(d, err);
+    cli_progress_end();
+    if (!compared || !gguf_check_unchanged(d->a, err) || !gguf_check_unchanged(d->b, err))
         return false;
     if (d->json)
         base_buffer_add_format(&d->out, "],\n\"equal\":%s}\n", d->differ ? "false" : "true");

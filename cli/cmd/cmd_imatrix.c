@@ -185,18 +185,20 @@ static bool make_items(struct imatrix *m, struct base_error *err)
 
 static bool eval_all(struct imatrix *m, struct base_error *err)
 {
-    for (uint64_t i = 0; i < m->n_chunks; i++) {
+    bool ok = true;
+    cli_model_progress_tokens(&m->model, "evaluating", m->n_chunks * m->chunk);
+    for (uint64_t i = 0; ok && i < m->n_chunks; i++) {
         model_session_truncate(m->model.session, 0);
         /* All positions have logits, because otherwise the last layer computes only keys and
          * values. */
-        if (!model_eval(m->model.session, m->ids.id + i * m->chunk, m->chunk, MODEL_LOGITS_ALL,
-                        NULL, NULL, err))
-            return false;
-        if (m->values->verbose)
+        ok = model_eval(m->model.session, m->ids.id + i * m->chunk, m->chunk, MODEL_LOGITS_ALL,
+                        NULL, NULL, err);
+        if (ok && m->values->verbose)
             cli_note("chunk %llu of %llu", (unsigned long long)i + 1,
                      (unsigned long long)m->n_chunks);
     }
-    return true;
+    cli_progress_end();
+    return ok;
 }
 
 /* ---- Writing ---- */

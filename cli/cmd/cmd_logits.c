@@ -98,6 +98,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
                                (double)logits[best[i]] - total);
     }
     base_buffer_add_text(&out, "\n]}\n");
+    cli_progress_end();
     ok = cli_write_buffer(&out, err);
 
 done:
@@ -147,8 +148,11 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
          cli_model_open_weights(&m, values, err) && read_ids(&m, values, &text, &ids, err) &&
          open_session(&m, values, ids.count, err);
     if (ok && values->verbose) cli_model_note(&m);
-    if (ok)
+    if (ok) {
+        cli_model_progress_tokens(&m, "evaluating", ids.count);
         ok = values->output ? write_all(&m, values, &ids, err) : print_best(&m, values, &ids, err);
+        cli_progress_end();
+    }
     text_ids_free(&ids);
     base_buffer_free(&text);
     cli_model_close(&m);

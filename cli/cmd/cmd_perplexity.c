@@ -84,6 +84,7 @@ static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *
         !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;
     for (uint32_t r = 0; r < p->rows; r++) generate_judge_add(&p->judge, &p->score[r]);
+    cli_progress_note("perplexity %.1f", generate_judge_perplexity(&p->judge).value);
     if (p->values->verbose)
         cli_note("chunk %llu of %llu: perplexity so far %.4f", (unsigned long long)index + 1,
                  (unsigned long long)p->n_chunks, generate_judge_perplexity(&p->judge).value);
@@ -106,7 +107,9 @@ static bool eval_all(struct perplexity *p, struct base_error *err)
     bool ok = generate_judge_begin(&p->judge, p->n_chunks * p->rows, err) && open_save(p, err);
     const bool renames = p->values->save_logits && p->save.file.unfinished;
     if (ok && !p->values->no_sandbox) cli_sandbox_close(renames ? CLI_SANDBOX_RENAME : 0);
+    if (ok) cli_model_progress_tokens(&p->model, "evaluating", p->n_chunks * (p->first + p->rows));
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
+    cli_progress_end();
     if (p->values->save_logits) ok = cli_output_close(&p->save.file, ok, err);
     if (ok) generate_judge_end(&p->judge);
     return ok;

@@ -10,6 +10,7 @@
 #include "cli/model_copy.h"
 #include "cli/model_path.h"
 #include "cli/output_files.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/engine.h"
@@ -158,6 +159,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
             return false;
         job.in += (uint64_t)job.rows * job.in_row;
         job.first += (uint64_t)job.rows;
+        cli_progress_add((uint64_t)job.rows * job.in_row);
         rows -= (uint64_t)job.rows;
     }
     return true;
@@ -336,16 +338,15 @@ static bool open_output(struct quantize *q, struct base_error *err)
 static bool write_tensors(struct quantize *q, struct base_error *err)
 {
     const uint64_t count = gguf_tensor_count(q->in);
-    const bool watched = isatty(STDERR_FILENO);
     bool ok = true;
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < count; i++) bytes += gguf_tensor_at(q->in, i)->size;
+    cli_progress_begin("quantizing", "bytes", bytes);
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        if (watched)
-            dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
-                    (unsigned long long)count);
         ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
     }
-    if (watched) dprintf(STDERR_FILENO, "\n");
+    cli_progress_end();
     return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
 }
 

@@ -8,9 +8,10 @@
 #include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
+#include "cli/out/heat.h"
 #include "cli/out/memory_plan.h"
-#include "cli/out/progress.h"
 #include "cli/out/result.h"
+#include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <stdio.h>
@@ -25,9 +26,10 @@ struct completion {
     struct text_ids prompt;
     struct cli_generation generation;
     struct generate_outcome outcome;
-    struct cli_chat_once chat; /* with values.chat */
-    struct cli_result result;  /* with --json or --jsonl */
-    struct cli_progress progress;
+    struct cli_chat_once chat;      /* with values.chat */
+    struct cli_result result;       /* with --json or --jsonl */
+    struct cli_heat heat;           /* with --heat */
+    struct base_output svg;         /* --svg */
     struct cli_prefix_cache *cache; /* NULL: none */
     double cache_seconds;           /* of reading the cache */
     bool has_text;                  /* some text was written */
@@ -118,7 +120,8 @@ static bool open_rest(struct completion *c, struct base_error *err)
 {
     if (!find_hash(c, err)) return false;
     if (!c->values.plan) c->cache = cli_prefix_open(&c->values, 1);
-    if (!c->values.no_sandbox) cli_sandbox_limit(cli_prefix_file(c->cache));
+    if (!c->values.no_sandbox)
+        cli_sandbox_limit(c->values.svg ? c->values.svg : cli_prefix_file(c->cache));
     if (!cli_model_open_weights(&c->model, &c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
     return open_session(c, err) &&
@@ -144,12 +147,26 @@ static bool write_piece(struct completion *c, const struct generate_piece *piece
     return piece->size == 0 || cli_write(piece->text, piece->size, err);
 }
 
+/* --heat shows the tokens as they are, also those of reasoning and of stop texts. */
+static bool take_heat(struct completion *c, const struct generate_piece *piece,
+                      struct base_error *err)
+{
+    c->has_text |= piece->id >= 0;
+    return cli_heat_take(&c->heat, &c->model, c->values.special, piece, err);
+}
+
+static bool end_heat(struct completion *c, struct base_error *err)
+{
+    return cli_heat_end(&c->heat, err) && (!c->values.svg || cli_heat_svg(&c->heat, &c->svg, err));
+}
+
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
     struct generate_piece shown = *piece;
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
+    if (c->values.heat) return take_heat(c, piece, err);
     if (c->values.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
     if (c->values.chat) c->result.part = cli_chat_part_name[c->chat.reply.latest];
     return write_piece(c, &shown, err);
@@ -174,6 +191,7 @@ static double rate(uint64_t n, double seconds)
 static bool finish(struct completion *c, struct base_error *err)
 {
     struct generate_piece rest;
+    if (c->values.heat) return end_heat(c, err);
     if (c->values.chat &&
         (!cli_chat_once_end(&c->chat, &rest, err) || (rest.size && !write_piece(c, &rest, err))))
         return false;
@@ -235,15 +253,19 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!start_result(c, err)) return false;
     prompt.n_held = cli_prefix_load(c->cache, c->model.session, 0, prompt.ids, prompt.n, 0);
     c->cache_seconds = base_seconds() - c->loaded;
-    if (!c->values.no_sandbox) cli_sandbox_close(cli_prefix_allows(c->cache));
+    if (c->values.svg && !cli_output_open(&c->svg, c->values.svg, &c->values, c->model.file, err))
+        return false;
+    cli_heat_begin(&c->heat, c->values.svg && strcmp(c->values.svg, "-") == 0);
+    if (!c->values.no_sandbox)
+        cli_sandbox_close(c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
-    if (!c->values.echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    if (!c->values.echo) cli_model_progress_length(&c->model, prompt.n);
     const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
                                       c, &c->outcome, err);
-    cli_progress_end(&c->progress);
+    cli_progress_end();
     if (!ok || !finish(c, err)) return false;
-    note_lack(c);
+    if (!c->values.heat) note_lack(c);
     if (c->values.verbose) note_timings(c);
     if (c->kept)
         cli_prefix_save(c->cache, c->model.session, 1, prompt.ids, prompt.n, c->outcome.n_cached);
@@ -270,7 +292,10 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     bool ok = !may_chat || cli_chat_once_read(&c.chat, &c.values, err);
     if (ok && needs_text && (!may_chat || cli_chat_once_asks(values)))
         ok = cli_input_read(values, &text, err);
+    base_output_init(&c.svg);
     ok = ok && complete(&c, &text, err);
+    ok = cli_output_close(&c.svg, ok, err);
+    cli_heat_free(&c.heat);
     base_buffer_free(&text);
     cli_result_free(&c.result);
     cli_chat_once_close(&c.chat);

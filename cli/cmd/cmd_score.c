@@ -9,6 +9,9 @@
 #include "cli/chat/messages.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/out/heat.h"
+#include "cli/output_files.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "generate/score.h"
@@ -47,6 +50,7 @@ struct score {
     struct item item[LINES_AT_ONCE]; /* the latest lines, which have no answer yet */
     size_t n_items, n_bytes;
     uint64_t n_lines, n_failed;
+    struct base_output svg; /* --svg */
 };
 
 /* ---- One prompt ---- */
@@ -77,37 +81,37 @@ static bool make_parts(struct item *it, size_t n, struct base_error *err)
            base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu continuations", n);
 }
 
+static bool check_length(const struct score *s, const struct item *it, size_t i,
+                         struct base_error *err)
+{
+    const uint32_t n_ctx = model_session_n_ctx(s->model.session);
+    const size_t n = it->prompt.count + it->ids[i].count;
+    return n - 1 <= n_ctx ||
+           base_fail(err, BASE_TOO_LONG,
+                     "the prompt and continuation %zu have %zu tokens and the context holds "
+                     "%u: shorten it or raise --ctx-size",
+                     i + 1, n, n_ctx);
+}
+
 /* Encodes continuation i as a text that follows the prompt. */
 static bool encode_continuation(const struct score *s, struct item *it, size_t i,
                                 struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     const unsigned flags = TEXT_CONTINUES | (v->no_special ? 0 : TEXT_PARSE_SPECIAL);
-    const uint32_t n_ctx = model_session_n_ctx(s->model.session);
     if (!cli_encode(v, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
         return false;
     if (it->ids[i].count == 0)
         return base_fail(err, BASE_USAGE, "continuation %zu is empty", i + 1);
-    const size_t n = it->prompt.count + it->ids[i].count;
-    if (n - 1 > n_ctx)
-        return base_fail(err, BASE_TOO_LONG,
-                         "the prompt and continuation %zu have %zu tokens and the context holds "
-                         "%u: shorten it or raise --ctx-size",
-                         i + 1, n, n_ctx);
-    return true;
+    return check_length(s, it, i, err);
 }
 
-/* Makes the rows of the continuations, whose texts are set. */
-static bool make_rows(const struct score *s, struct item *it, struct base_error *err)
+/* Makes the rows of the continuations, whose ids are set. */
+static bool make_row_logprobs(struct item *it, struct base_error *err)
 {
     const size_t n_prompt = it->prompt.count;
     size_t n = 0;
-    if (n_prompt == 0)
-        return base_fail(
-            err, BASE_USAGE,
-            "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
     for (size_t i = 0; i < it->n; i++) {
-        if (!encode_continuation(s, it, i, err)) return false;
         it->row[i] =
             (struct generate_score_row){it->ids[i].id, n_prompt + it->ids[i].count, n_prompt, NULL};
         n += it->ids[i].count;
@@ -120,6 +124,18 @@ static bool make_rows(const struct score *s, struct item *it, struct base_error 
         n += it->row[i].n - it->row[i].from;
     }
     return true;
+}
+
+/* Makes the rows of the continuations, whose texts are set. */
+static bool make_rows(const struct score *s, struct item *it, struct base_error *err)
+{
+    if (it->prompt.count == 0)
+        return base_fail(
+            err, BASE_USAGE,
+            "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
+    for (size_t i = 0; i < it->n; i++)
+        if (!encode_continuation(s, it, i, err)) return false;
+    return make_row_logprobs(it, err);
 }
 
 /* Encodes a conversation; `messages` NULL: only the question. */
@@ -246,23 +262,19 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     return ok;
 }
 
-static bool is_blank(const char *line, size_t size)
-{
-    size_t n = 0;
-    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
-    return n == size;
-}
-
 /* Reads a line. An error is the line's own, except an interrupt and lack of memory. */
 static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
 {
-    if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
+    if (!s->values.each && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
     struct item *it = &s->item[s->n_items++];
     *it = (struct item){.number = s->input.number, .failed = BASE_ERROR_INIT};
     s->n_bytes += size;
     if (read_line(s, it, line, size, &it->failed)) return true;
     const enum base_code code = it->failed.code;
-    if (code != BASE_INTERRUPTED && code != BASE_NO_MEMORY) return true;
+    if (code != BASE_INTERRUPTED && code != BASE_NO_MEMORY) {
+        cli_progress_skip(1);
+        return true;
+    }
     *err = it->failed;
     return false;
 }
@@ -365,6 +377,20 @@ static bool answer_items(struct score *s, struct base_error *err)
     return ok;
 }
 
+static uint64_t groups_of(const void *scorer)
+{
+    return generate_scorer_counts(scorer).n_groups;
+}
+
+/* Lines that are wrong are done when they are read. */
+static void begin_progress(const struct score *s)
+{
+    const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
+    cli_progress_begin("scoring", "lines",
+                       shows ? cli_batch_input_count(&s->input, s->values.each) : 0);
+    cli_progress_watch(groups_of, s->scorer, 0);
+}
+
 static bool answer_lines(struct score *s, struct base_error *err)
 {
     for (;;) {
@@ -396,13 +422,80 @@ static void add_table(const struct item *it, struct base_buffer *out)
     }
 }
 
+/* Makes a row of the text itself: its first token is the prompt, because it has no prediction. */
+static bool make_whole(struct score *s, struct item *it, const struct base_buffer *text,
+                       struct base_error *err)
+{
+    struct text_ids *ids = &it->prompt;
+    if (s->values.chat)
+        return base_fail_at(err, BASE_USAGE, "--heat", -1,
+                            "with --chat needs --continuation, the answer");
+    if (!make_parts(it, 1, err) ||
+        !cli_input_encode(&s->values, s->model.tokenizer, text, ids, err))
+        return false;
+    if (ids->count < 2)
+        return base_fail(err, BASE_USAGE, "the text has %zu tokens: there is nothing to score",
+                         ids->count);
+    for (size_t i = 1; i < ids->count; i++)
+        if (!text_ids_add(&it->ids[0], ids->id[i], err)) return false;
+    ids->count = 1;
+    return check_length(s, it, 0, err) && make_row_logprobs(it, err);
+}
+
 static bool read_one(struct score *s, struct item *it, struct base_error *err)
 {
     struct base_buffer prompt = BASE_BUFFER_INIT;
-    const bool ok = cli_input_read(&s->values, &prompt, err) && copy_continuations(s, it, err) &&
-                    score_item(s, it, NULL, &prompt, err);
+    bool ok = cli_input_read(&s->values, &prompt, err);
+    if (s->values.continuation.count)
+        ok = ok && copy_continuations(s, it, err) && score_item(s, it, NULL, &prompt, err);
+    else
+        ok = ok && make_whole(s, it, &prompt, err);
     base_buffer_free(&prompt);
     return ok;
+}
+
+/* ---- --heat ---- */
+
+/* Adds ids; without `logprob` as text that has no probability. */
+static bool add_heat(const struct score *s, struct cli_heat *h, const struct text_ids *ids,
+                     const double *logprob, struct base_error *err)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < ids->count; i++) {
+        struct base_buffer bytes = BASE_BUFFER_INIT;
+        text_token_bytes(s->model.tokenizer, ids->id[i], logprob != NULL, &bytes);
+        ok = cli_buffer_check(&bytes, err) &&
+             cli_heat_add(h, bytes.size ? bytes.data : "", bytes.size, logprob ? logprob[i] : NAN,
+                          err);
+        base_buffer_free(&bytes);
+    }
+    return ok;
+}
+
+/* Shows the text, or the prompt and each continuation. */
+static bool show_heat(struct score *s, const struct item *it, struct base_error *err)
+{
+    struct cli_heat h;
+    const char *svg = s->values.svg;
+    cli_heat_begin(&h, svg && strcmp(svg, "-") == 0);
+    bool ok = true;
+    for (size_t i = 0; ok && i < it->n; i++)
+        ok = (i == 0 || cli_heat_add(&h, "\n", 1, NAN, err)) &&
+             add_heat(s, &h, &it->prompt, NULL, err) &&
+             add_heat(s, &h, &it->ids[i], it->row[i].logprob, err);
+    ok = ok && cli_heat_end(&h, err);
+    ok = ok && (!svg || cli_heat_svg(&h, &s->svg, err));
+    cli_heat_free(&h);
+    return ok;
+}
+
+/* Returns the number of tokens that are evaluated: the prompt, and without their last token the
+ * continuations. */
+static uint64_t tokens_of(const struct item *it)
+{
+    uint64_t n = it->prompt.count;
+    for (size_t i = 0; i < it->n; i++) n += it->ids[i].count - 1;
+    return n;
 }
 
 static bool answer_one(struct score *s, struct base_error *err)
@@ -411,13 +504,19 @@ static bool answer_one(struct score *s, struct base_error *err)
     struct item *it = &s->item[s->n_items++];
     *it = (struct item){.failed = BASE_ERROR_INIT};
     bool ok = read_one(s, it, err);
-    if (ok && !s->values.no_sandbox) cli_sandbox_close(0);
+    ok = ok && (!s->values.svg ||
+                cli_output_open(&s->svg, s->values.svg, &s->values, s->model.file, err));
+    if (ok && !s->values.no_sandbox) cli_sandbox_close(s->svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    if (ok) cli_model_progress_tokens(&s->model, "scoring", tokens_of(it));
     ok = ok && eval_items(s, err);
+    cli_progress_end();
     if (ok && it->failed.code) {
         *err = it->failed;
         ok = false;
     }
-    if (ok && s->values.json) {
+    if (ok && s->values.heat) {
+        ok = show_heat(s, it, err);
+    } else if (ok && s->values.json) {
         base_buffer_add_text(&out, "{");
         add_answer(it, &out);
     } else if (ok) {
@@ -433,7 +532,7 @@ static bool answer_one(struct score *s, struct base_error *err)
 /* Returns whether the command line has one prompt, instead of lines. */
 static bool is_one(const struct cli_values *v)
 {
-    return v->continuation.count && !v->each;
+    return (v->continuation.count || v->heat) && !v->each;
 }
 
 static bool open_input(struct score *s, struct base_error *err)
@@ -461,7 +560,7 @@ static bool open_all(struct score *s, struct base_error *err)
     if (!open_input(s, err) || !cli_model_open_file(&s->model, v, err) ||
         !cli_model_open_tokenizer(&s->model, err) || !open_template(s, err))
         return false;
-    if (!v->no_sandbox) cli_sandbox_limit(NULL);
+    if (!v->no_sandbox) cli_sandbox_limit(v->svg);
     if (!cli_model_open_weights(&s->model, v, err) ||
         !cli_model_open_slots(&s->model, v, STANDARD_SLOTS, GENERATE_SCORE_LEAST_SEQ - 1, &n_slots,
                               err))
@@ -475,7 +574,10 @@ static bool open_all(struct score *s, struct base_error *err)
 static bool score_lines(struct score *s, struct base_error *err)
 {
     if (!s->values.no_sandbox) cli_sandbox_close(0);
-    if (!answer_lines(s, err)) return false;
+    begin_progress(s);
+    const bool ok = answer_lines(s, err);
+    cli_progress_end();
+    if (!ok) return false;
     const struct generate_score_counts c = generate_scorer_counts(s->scorer);
     if (s->values.verbose)
         cli_note("%llu lines; %llu tokens evaluated of %llu that they have",
@@ -503,7 +605,9 @@ bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
     struct score *s = calloc(1, sizeof *s);
     if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
     s->values = *values;
-    const bool ok = open_all(s, err) && (is_one(values) ? answer_one(s, err) : score_lines(s, err));
+    base_output_init(&s->svg);
+    bool ok = open_all(s, err) && (is_one(values) ? answer_one(s, err) : score_lines(s, err));
+    ok = cli_output_close(&s->svg, ok, err);
     close_all(s);
     return ok;
 }

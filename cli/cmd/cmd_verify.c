@@ -6,6 +6,7 @@
 #include "cli/load.h"
 #include "cli/model_path.h"
 #include "cli/out/gguf_text.h"
+#include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
@@ -116,6 +117,7 @@ static void scan_units(const struct engine_worker *w, void *user)
     for (int64_t u; (u = engine_pool_claim(w, 1)) < j->units && !base_interrupted();) {
         const struct gguf_scan scan = gguf_scan_unit(j->kernels, j->tensor, (uint64_t)u);
         gguf_scan_join(&j->sum[w->ith], &scan);
+        cli_progress_add(j->tensor->size / (uint64_t)j->units);
     }
 }
 
@@ -142,6 +144,11 @@ static bool check_values(struct verify *v, struct base_error *err)
     const int n = engine_pool_threads(v->engine->pool);
     struct scan_job *job = calloc(1, sizeof *job + (size_t)n * sizeof job->sum[0]);
     bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to check the values");
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++)
+        bytes += gguf_tensor_at(v->file, i)->size;
+    cli_progress_begin("checking", "bytes", bytes);
+    bytes = 0;
     for (uint64_t i = 0; ok && i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         struct gguf_scan all = {.first = UINT64_MAX};
@@ -152,8 +159,11 @@ static bool check_values(struct verify *v, struct base_error *err)
         engine_pool_run(v->engine->pool, scan_units, job);
         for (int k = 0; k < n; k++) gguf_scan_join(&all, &job->sum[k]);
         ok = base_goes_on(err);
+        bytes += t->size;
+        cli_progress_set(bytes);
         if (ok && all.first != UINT64_MAX) add_scan(v, t, &all);
     }
+    cli_progress_end();
     free(job);
     return ok;
 }
@@ -166,6 +176,7 @@ static void hash_bytes(struct base_sha256 *h, const void *bytes, uint64_t size)
         const uint64_t step = size - done < HASH_STEP ? size - done : HASH_STEP;
         base_sha256_add(h, (const char *)bytes + done, (size_t)step);
         done += step;
+        cli_progress_add(step);
     }
 }
 
@@ -240,9 +251,14 @@ static bool json_hashes(struct verify *v, struct base_error *err)
 
 static bool add_hashes(struct verify *v, struct base_error *err)
 {
+    uint64_t bytes = gguf_size(v->file);
     v->hash = calloc(hash_count(v), sizeof *v->hash);
     if (!v->hash) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the hashes");
+    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++)
+        bytes += 2 * gguf_tensor_at(v->file, i)->size; /* of each tensor, and of all data */
+    cli_progress_begin("hashing", "bytes", bytes);
     engine_pool_run(v->engine->pool, hash_all, v);
+    cli_progress_end();
     return base_goes_on(err) && (v->json ? json_hashes : text_hashes)(v, err);
 }
 

@@ -146,6 +146,7 @@ static bool judge_task(struct tasks *t, const struct cli_task *task, struct base
     t->n_done++;
     t->n_choices += task->n;
     t->n_right += t->list.choice[task->first + best].right;
+    cli_progress_note("%.1f %% right", 100 * (double)t->n_right / (double)t->n_done);
     if (t->values->verbose)
         cli_note("task %llu: choice %zu (%.6f), %s; %.4f %% so far", (unsigned long long)t->n_done,
                  best + 1, highest, t->list.choice[task->first + best].right ? "right" : "wrong",
@@ -166,16 +167,24 @@ static bool eval_some(struct tasks *t, struct generate_scorer *scorer, size_t fi
     return true;
 }
 
+static uint64_t groups_of(const void *scorer)
+{
+    return generate_scorer_counts(scorer).n_groups;
+}
+
 static bool eval_all(struct tasks *t, struct base_error *err)
 {
     struct cli_model *m = t->model;
     struct generate_scorer *scorer =
         generate_scorer_new(m->engine, m->session, model_facts(m->model)->n_vocab, err);
     bool ok = scorer != NULL;
+    cli_progress_begin("evaluating", "tasks", t->list.n);
+    if (ok) cli_progress_watch(groups_of, scorer, 0);
     for (size_t i = 0, n; ok && i < t->list.n; i += n) {
         n = t->list.n - i < TASKS_AT_ONCE ? t->list.n - i : TASKS_AT_ONCE;
         ok = eval_some(t, scorer, i, n, err);
     }
+    cli_progress_end();
     generate_scorer_free(scorer);
     return ok;
 }

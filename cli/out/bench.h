@@ -1,47 +1,144 @@
 /* cli/out/bench.h: the results of `infer bench`, shared by the measurement (cmd_bench.c), the
- * formats (bench_report.c) and the charts (bench_plot.c). */
+ * formats (bench_report.c), the comparison with a file (bench_compare.c, bench_ratio.c) and the
+ * charts (bench_plot.c, bench_svg.c). */
 #ifndef CLI_OUT_BENCH_H
 #define CLI_OUT_BENCH_H
 
-#include "cli/load.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include <stdint.h>
+
+enum { CLI_BENCH_TYPE_SIZE = 16 };
+
+/* What rows are measured with. */
+struct cli_bench_setup {
+    const char *file, *model; /* name of the file, without its folder; general.name */
+    const char *level;        /* of instructions */
+    uint64_t weight_bytes, n_params;
+    int threads;
+    int64_t batch_size;
+    char type_k[CLI_BENCH_TYPE_SIZE], type_v[CLI_BENCH_TYPE_SIZE];
+};
+
+/* The speed relative to that in a file. */
+struct cli_bench_ratio {
+    bool known;
+    double before;           /* tokens per second there: the median */
+    double ratio, low, high; /* above 1: faster now; the interval at 95 % */
+};
 
 /* One test: its parameters, then its results. */
-struct cli_bench_result {
+struct cli_bench_row {
+    const struct cli_bench_setup *setup;
     bool is_prompt;
     uint32_t n_tokens; /* per sequence */
     uint32_t depth;    /* tokens in each context before the test */
     uint32_t n_seq;
-    double median, low, high;     /* tokens per second, of all sequences together */
+    double *sample;               /* [n_samples], ascending: tokens per second, of all sequences */
+    size_t n_samples;             /* 0: not measured yet */
+    double bandwidth, int8;       /* the limits: bytes and multiply-adds per second */
     double of_bandwidth, of_int8; /* shares of the two limits; 1 is the limit */
+    struct cli_bench_ratio ratio;
 };
 
-/* The weights that every token is multiplied with (body), and those of the output projection, which
- * only rows with logits use (head). */
-struct cli_bench_work {
-    double body_bytes, body_macs, head_bytes, head_macs;
+struct cli_bench_table {
+    struct cli_bench_row *row; /* [n] */
+    size_t n;
+    bool compares; /* ratios are shown */
 };
 
-struct cli_bench {
-    const struct cli_values *values;
-    struct cli_model model;
-    struct cli_bench_work work;
-    int32_t *ids; /* [n_ids]: random, the same in each run */
-    uint32_t n_ids;
-    struct model_token *step; /* [largest number of sequences]: one token of each */
-    double *rate;             /* [repetitions] */
-    struct cli_bench_result *result;
-    size_t n_results;
-    double bandwidth, int8; /* the limits: bytes and multiply-adds per second */
+/* What distinguishes rows. */
+enum cli_bench_field {
+    CLI_BENCH_FILE,
+    CLI_BENCH_THREADS,
+    CLI_BENCH_BATCH,
+    CLI_BENCH_TYPE_K,
+    CLI_BENCH_TYPE_V,
+    CLI_BENCH_TEST,
+    CLI_BENCH_TOKENS,
+    CLI_BENCH_DEPTH,
+    CLI_BENCH_SEQ,
+    CLI_BENCH_FIELDS
 };
+extern const char *const cli_bench_field_name[CLI_BENCH_FIELDS]; /* in JSON and CSV */
 
-/* Returns "prompt" or "generate". */
-const char *cli_bench_test_name(const struct cli_bench_result *r);
+/* Appends a field's value as text. */
+void cli_bench_add_field(const struct cli_bench_row *r, enum cli_bench_field f,
+                         struct base_buffer *out);
+bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b,
+                    enum cli_bench_field f);
+/* Returns whether rows of the table differ in a field. */
+bool cli_bench_varies(const struct cli_bench_table *t, enum cli_bench_field f);
+double cli_bench_median(const double *sorted, size_t n);
+/* Returns the median of a row, and a row's larger share of the two limits with its name. */
+double cli_bench_rate(const struct cli_bench_row *r);
+double cli_bench_share(const struct cli_bench_row *r, const char **limit);
 
-/* Appends the results as md, json, jsonl or csv. */
-void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out);
+/* ---- Formats: md, json, jsonl or csv ----
+ *
+ * Append what comes before the rows, a measured row, and what comes after them. */
+void cli_bench_begin(const struct cli_bench_table *t, const char *format, struct base_buffer *out);
+void cli_bench_add_row(const struct cli_bench_table *t, size_t i, const char *format,
+                       struct base_buffer *out);
+void cli_bench_end(const struct cli_bench_table *t, const char *format, struct base_buffer *out);
 
-/* Append one bar per result: the larger of its shares of the two limits. */
-void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out);
-void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out);
+/* Appends the cells of the columns that are shown only where rows differ: those of a row; without
+ * one the titles (`fill` a space) or the line below them ('-'). */
+void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                           char fill, struct base_buffer *out);
+
+/* The same for the columns of the test: name, tokens, depth, and sequences if some row has several.
+ */
+void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+                        struct base_buffer *out);
+
+/* ---- Comparison ---- */
+
+struct cli_bench_saved; /* opaque: rows of a file */
+
+/* Reads a file of --format json, jsonl or csv and finds the rows of the table in it. Fields in
+ * which each side has one value (other models, numbers of threads) may differ. Fails with
+ * BASE_USAGE and the file's name if it has none of the rows. The caller frees *saved, after a
+ * failure too. */
+bool cli_bench_saved_read(struct cli_bench_saved **saved, const char *path,
+                          const struct cli_bench_table *t, struct base_error *err);
+/* Sets the ratio of a measured row. */
+bool cli_bench_compare(const struct cli_bench_saved *saved, struct cli_bench_table *t, size_t i,
+                       struct base_error *err);
+/* Appends the ratios as a Markdown table, with what else differs. */
+void cli_bench_add_ratios(const struct cli_bench_saved *saved, const struct cli_bench_table *t,
+                          struct base_buffer *out);
+void cli_bench_saved_free(struct cli_bench_saved *saved); /* accepts NULL */
+
+/* Estimates by how much b is faster than a: the median of all ratios b[j] / a[i] (the estimate of
+ * Hodges and Lehmann), and the interval that contains the ratio of the distributions at 95 % (from
+ * the order statistics of the Mann-Whitney test; with few samples all ratios). */
+bool cli_bench_ratio_of(const double *a, size_t n_a, const double *b, size_t n_b,
+                        struct cli_bench_ratio *out, struct base_error *err);
+
+/* ---- Charts ----
+ *
+ * Tokens per second over the first of depth, threads, sequences, tokens and batch size that varies;
+ * if none does, shares of the limits. For terminals of `width` columns, and as SVG. */
+void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out);
+bool cli_bench_svg(const struct cli_bench_table *t, struct base_buffer *out,
+                   struct base_error *err);
+
+/* The field of the horizontal axis; CLI_BENCH_FIELDS: none varies. */
+enum cli_bench_field cli_bench_axis(const struct cli_bench_table *t);
+/* Returns the number on the axis. */
+double cli_bench_axis_value(const struct cli_bench_row *r, enum cli_bench_field axis);
+/* Returns whether two rows are points of one line. */
+bool cli_bench_same_line(const struct cli_bench_row *a, const struct cli_bench_row *b,
+                         enum cli_bench_field axis);
+/* Appends the name of a line: the fields that vary between lines of the same test; "" if none. */
+void cli_bench_add_line_name(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                             enum cli_bench_field axis, struct base_buffer *out);
+/* Appends a row's test and what distinguishes it from others. */
+void cli_bench_add_label(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         struct base_buffer *out);
+/* Appends the title of a test's chart: "generate 128 tokens: tokens/s over depth". */
+void cli_bench_add_title(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         enum cli_bench_field axis, struct base_buffer *out);
 
 #endif

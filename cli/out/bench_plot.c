@@ -1,107 +1,206 @@
-/* cli/out/bench_plot.c: draws the results of `infer bench` as bars, for terminals and as SVG. Each
- * bar is the larger of a test's shares of the two limits: reading memory and multiplying
- * integers. */
+/* cli/out/bench_plot.c: draws the results of `infer bench` for terminals, as bars: tokens per
+ * second over what varies, or each test's share of the machine's limit. */
 #include "cli/out/bench.h"
-#include "cli/terminal.h"
-#include <stdio.h>
+#include <string.h>
 
 enum {
-    BAR_CELLS = 16, /* characters of a full bar */
-    LABEL_SIZE = 64,
-    /* SVG, in pixels */
-    SVG_WIDTH = 760,
-    SVG_TOP = 56,
-    SVG_ROW = 26,
-    SVG_BAR_X = 280,
-    SVG_BAR_WIDTH = 300
+    CELLS_MIN = 8,
+    CELLS_MAX = 60,
+    AFTER = 34 /* columns beside a bar and its label */,
+    LABEL = 8
 };
 
-struct bar {
-    char label[LABEL_SIZE];
-    const char *limit; /* name of the limit */
-    double share;      /* 0 .. 1 (above 1 if other load lowered the measured limit) */
-    double rate;
-};
+/* ---- What is drawn, for both forms ---- */
 
-static struct bar bar_of(const struct cli_bench_result *r)
+static const struct {
+    enum cli_bench_field field;
+    const char *unit; /* of a line's name: "2 threads" */
+} axes[] = {{CLI_BENCH_DEPTH, "depth"},
+            {CLI_BENCH_THREADS, "threads"},
+            {CLI_BENCH_SEQ, "sequences"},
+            {CLI_BENCH_TOKENS, "tokens"},
+            {CLI_BENCH_BATCH, "batch size"}};
+enum { N_AXES = sizeof axes / sizeof axes[0] };
+
+/* Returns whether two rows of one test differ in a field; of the test of `like`, NULL: of any. */
+static bool varies_in_test(const struct cli_bench_table *t, const struct cli_bench_row *like,
+                           enum cli_bench_field f)
 {
-    const bool multiplies = r->of_int8 > r->of_bandwidth;
-    struct bar bar = {.limit = multiplies ? "int8" : "bandwidth",
-                      .share = multiplies ? r->of_int8 : r->of_bandwidth,
-                      .rate = r->median};
-    int n = snprintf(bar.label, sizeof bar.label, "%s %u", cli_bench_test_name(r), r->n_tokens);
-    if (r->n_seq > 1) n += snprintf(bar.label + n, sizeof bar.label - n, " x%u", r->n_seq);
-    if (r->depth > 0) snprintf(bar.label + n, sizeof bar.label - n, " @%u", r->depth);
-    return bar;
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t k = i + 1; k < t->n; k++)
+            if (t->row[i].is_prompt == t->row[k].is_prompt &&
+                (!like || t->row[i].is_prompt == like->is_prompt) &&
+                !cli_bench_same(&t->row[i], &t->row[k], f))
+                return true;
+    return false;
 }
 
-/* Appends filled cells, then one that is filled by eighths (U+2588 back to U+258F), then spaces. */
-static void add_cells(double share, struct base_buffer *out)
+enum cli_bench_field cli_bench_axis(const struct cli_bench_table *t)
 {
-    const int eighths = share >= 1 ? 8 * BAR_CELLS : (int)(share * 8 * BAR_CELLS + 0.5);
-    for (int cell = 0; cell < BAR_CELLS; cell++) {
-        const int here = eighths - 8 * cell;
+    for (size_t i = 0; i < N_AXES; i++)
+        if (varies_in_test(t, NULL, axes[i].field)) return axes[i].field;
+    return CLI_BENCH_FIELDS;
+}
+
+double cli_bench_axis_value(const struct cli_bench_row *r, enum cli_bench_field axis)
+{
+    return axis == CLI_BENCH_DEPTH     ? r->depth
+           : axis == CLI_BENCH_THREADS ? r->setup->threads
+           : axis == CLI_BENCH_SEQ     ? r->n_seq
+           : axis == CLI_BENCH_TOKENS  ? r->n_tokens
+                                       : (double)r->setup->batch_size;
+}
+
+bool cli_bench_same_line(const struct cli_bench_row *a, const struct cli_bench_row *b,
+                         enum cli_bench_field axis)
+{
+    for (int f = 0; f < CLI_BENCH_FIELDS; f++)
+        if (f != (int)axis && !cli_bench_same(a, b, (enum cli_bench_field)f)) return false;
+    return true;
+}
+
+void cli_bench_add_line_name(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                             enum cli_bench_field axis, struct base_buffer *out)
+{
+    const size_t start = out->size;
+    for (int f = 0; f < CLI_BENCH_FIELDS; f++) {
+        if (f == (int)axis || f == CLI_BENCH_TEST || !varies_in_test(t, r, (enum cli_bench_field)f))
+            continue;
+        if (out->size > start) base_buffer_add_text(out, ", ");
+        const char *unit = f == CLI_BENCH_TYPE_K ? "keys" : f == CLI_BENCH_TYPE_V ? "values" : "";
+        for (size_t i = 0; i < N_AXES; i++)
+            if (f == (int)axes[i].field) unit = axes[i].unit;
+        const bool before = f == CLI_BENCH_TYPE_K || f == CLI_BENCH_TYPE_V ||
+                            f == CLI_BENCH_DEPTH || f == CLI_BENCH_BATCH;
+        if (before) base_buffer_add_format(out, "%s ", unit);
+        const size_t at = out->size;
+        cli_bench_add_field(r, (enum cli_bench_field)f, out);
+        if (out->failed) return;
+        const bool one = strcmp(out->data + at, "1") == 0;
+        if (!before && *unit) base_buffer_add_format(out, " %.*s", (int)strlen(unit) - one, unit);
+    }
+}
+
+void cli_bench_add_title(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         enum cli_bench_field axis, struct base_buffer *out)
+{
+    base_buffer_add_text(out, r->is_prompt ? "prompt" : "generate");
+    if (!varies_in_test(t, r, CLI_BENCH_TOKENS))
+        base_buffer_add_format(out, " %u tokens", r->n_tokens);
+    if (r->n_seq > 1 && !varies_in_test(t, r, CLI_BENCH_SEQ))
+        base_buffer_add_format(out, ", %u sequences", r->n_seq);
+    if (r->depth > 0 && !varies_in_test(t, r, CLI_BENCH_DEPTH))
+        base_buffer_add_format(out, ", depth %u", r->depth);
+    for (size_t i = 0; i < N_AXES; i++)
+        if (axis == axes[i].field) base_buffer_add_format(out, ": tokens/s over %s", axes[i].unit);
+}
+
+/* ---- Bars ---- */
+
+/* Appends filled cells, then one that is filled by eighths (U+2588 back to U+258F), then spaces. */
+static void add_cells(double share, size_t cells, struct base_buffer *out)
+{
+    const size_t eighths = share >= 1 ? 8 * cells : (size_t)(share * 8 * (double)cells + 0.5);
+    for (size_t cell = 0; cell < cells; cell++) {
+        const size_t here = eighths > 8 * cell ? eighths - 8 * cell : 0;
         const char block[4] = {'\xe2', '\x96', (char)(0x90 - (here < 8 ? here : 8)), '\0'};
         base_buffer_add_text(out, here > 0 ? block : " ");
     }
 }
 
-void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out)
+static size_t cells_of(size_t width, size_t label)
 {
-    base_buffer_add_text(out, "\n");
-    for (size_t i = 0; i < b->n_results; i++) {
-        const struct bar bar = bar_of(&b->result[i]);
-        base_buffer_add_format(out, "%-20s %9.2f tokens/s |", bar.label, bar.rate);
-        add_cells(bar.share, out);
-        base_buffer_add_format(out, "| %5.1f %% of %s\n", 100 * bar.share, bar.limit);
+    const size_t used = label + AFTER;
+    const size_t cells = width > used + CELLS_MIN ? width - used : CELLS_MIN;
+    return cells < CELLS_MAX ? cells : CELLS_MAX;
+}
+
+static void add_bar(const struct base_buffer *label, size_t room, double part, size_t width,
+                    const struct cli_bench_row *r, struct base_buffer *out)
+{
+    const char *limit;
+    const double share = cli_bench_share(r, &limit);
+    const char *text = label->size ? label->data : "";
+    const bool above = room > width / 3; /* a long label has a line of its own */
+    if (above) base_buffer_add_format(out, "  %s\n", text);
+    base_buffer_add_format(out, "  %*s |", above ? 2 : (int)room, above ? "" : text);
+    add_cells(part, cells_of(width, above ? 2 : room), out);
+    base_buffer_add_format(out, "%9.1f  %3.0f %% of %s\n", cli_bench_rate(r), 100 * share, limit);
+}
+
+/* Draws the chart of a test: the bars of each line together, as parts of the highest rate. */
+static void add_chart(const struct cli_bench_table *t, bool is_prompt, enum cli_bench_field axis,
+                      size_t width, struct base_buffer *out)
+{
+    double most = 0;
+    bool first = true;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->row[i].is_prompt == is_prompt && cli_bench_rate(&t->row[i]) > most)
+            most = cli_bench_rate(&t->row[i]);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct cli_bench_row *r = &t->row[i];
+        bool begins = r->is_prompt == is_prompt;
+        for (size_t k = 0; begins && k < i; k++) begins = !cli_bench_same_line(&t->row[k], r, axis);
+        if (!begins) continue;
+        struct base_buffer name = BASE_BUFFER_INIT, label = BASE_BUFFER_INIT;
+        if (first) {
+            base_buffer_add_text(out, "\n");
+            cli_bench_add_title(t, r, axis, out);
+            base_buffer_add_text(out, "\n");
+        }
+        first = false;
+        cli_bench_add_line_name(t, r, axis, &name);
+        if (name.size) base_buffer_add_format(out, "  %s\n", name.data);
+        for (size_t k = i; k < t->n; k++) {
+            if (!cli_bench_same_line(&t->row[k], r, axis)) continue;
+            base_buffer_clear(&label);
+            cli_bench_add_field(&t->row[k], axis, &label);
+            add_bar(&label, LABEL, cli_bench_rate(&t->row[k]) / most, width, &t->row[k], out);
+        }
+        out->failed |= name.failed | label.failed;
+        base_buffer_free(&name);
+        base_buffer_free(&label);
     }
 }
 
-static void add_xml(const struct base_buffer *text, struct base_buffer *out)
+void cli_bench_add_label(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         struct base_buffer *out)
 {
-    for (size_t i = 0, n; i < text->size;) {
-        char shown[CLI_SHOWN_MAX];
-        i += cli_show_character(text->data + i, text->size - i, false, shown, &n);
-        if (*shown == '<' || *shown == '&')
-            base_buffer_add_text(out, *shown == '<' ? "&lt;" : "&amp;");
-        else
-            base_buffer_add(out, shown, n);
-    }
+    cli_bench_add_title(t, r, CLI_BENCH_FIELDS, out);
+    struct base_buffer name = BASE_BUFFER_INIT;
+    cli_bench_add_line_name(t, r, CLI_BENCH_FIELDS, &name);
+    if (name.size) base_buffer_add_format(out, ", %s", name.data);
+    out->failed |= name.failed;
+    base_buffer_free(&name);
 }
 
-static void add_svg_row(const struct bar *bar, int y, struct base_buffer *out)
+static void add_shares(const struct cli_bench_table *t, size_t width, struct base_buffer *out)
 {
-    const double width = SVG_BAR_WIDTH * (bar->share < 1 ? bar->share : 1);
-    base_buffer_add_format(
-        out,
-        "<text x=\"12\" y=\"%d\">%s</text>\n"
-        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f tokens/s</text>\n"
-        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#e4e7eb\"/>\n"
-        "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#2f6fab\"/>\n"
-        "<text x=\"%d\" y=\"%d\">%.1f %% of %s</text>\n",
-        y, bar->label, SVG_BAR_X - 12, y, bar->rate, SVG_BAR_X, y - 13, SVG_BAR_WIDTH, SVG_ROW - 8,
-        SVG_BAR_X, y - 13, width, SVG_ROW - 8, SVG_BAR_X + SVG_BAR_WIDTH + 10, y, 100 * bar->share,
-        bar->limit);
+    struct base_buffer label = BASE_BUFFER_INIT;
+    const char *limit;
+    size_t room = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        base_buffer_clear(&label);
+        cli_bench_add_label(t, &t->row[i], &label);
+        if (label.size > room) room = label.size;
+    }
+    base_buffer_add_text(out, "\nshares of the limit, tokens/s\n");
+    for (size_t i = 0; i < t->n; i++) {
+        base_buffer_clear(&label);
+        cli_bench_add_label(t, &t->row[i], &label);
+        add_bar(&label, room, cli_bench_share(&t->row[i], &limit), width, &t->row[i], out);
+    }
+    out->failed |= label.failed;
+    base_buffer_free(&label);
 }
 
-void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out)
+void cli_bench_plot(const struct cli_bench_table *t, size_t width, struct base_buffer *out)
 {
-    const int height = SVG_TOP + (int)b->n_results * SVG_ROW + 12;
-    base_buffer_add_format(out,
-                           "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                           "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n"
-                           "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
-                           "<text x=\"12\" y=\"24\" font-weight=\"bold\">",
-                           SVG_WIDTH, height, SVG_WIDTH, height);
-    add_xml(&b->model.name, out);
-    base_buffer_add_format(out,
-                           ", %s, %d threads</text>\n<text x=\"12\" y=\"42\" font-size=\"11\">"
-                           "limits: reading %.1f GB/s, int8 %.0f G multiply-adds/s</text>\n",
-                           cpu_level_name(b->model.engine->options.level),
-                           b->model.engine->options.n_threads, b->bandwidth / 1e9, b->int8 / 1e9);
-    for (size_t i = 0; i < b->n_results; i++) {
-        const struct bar bar = bar_of(&b->result[i]);
-        add_svg_row(&bar, SVG_TOP + (int)i * SVG_ROW + SVG_ROW / 2 + 5, out);
+    const enum cli_bench_field axis = cli_bench_axis(t);
+    if (axis == CLI_BENCH_FIELDS) {
+        add_shares(t, width, out);
+        return;
     }
-    base_buffer_add_text(out, "</svg>\n");
+    add_chart(t, true, axis, width, out);
+    add_chart(t, false, axis, width, out);
 }

@@ -1,106 +1,313 @@
 /* cli/out/bench_report.c: writes the results of `infer bench` as md, json, jsonl and csv. */
+#include "cli/commands.h"
 #include "cli/out/bench.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
-const char *cli_bench_test_name(const struct cli_bench_result *r)
+const char *const cli_bench_field_name[CLI_BENCH_FIELDS] = {
+    [CLI_BENCH_FILE] = "file",           [CLI_BENCH_THREADS] = "threads",
+    [CLI_BENCH_BATCH] = "batch_size",    [CLI_BENCH_TYPE_K] = "cache_type_k",
+    [CLI_BENCH_TYPE_V] = "cache_type_v", [CLI_BENCH_TEST] = "test",
+    [CLI_BENCH_TOKENS] = "tokens",       [CLI_BENCH_DEPTH] = "depth",
+    [CLI_BENCH_SEQ] = "sequences",
+};
+
+/* ---- Rows ---- */
+
+void cli_bench_add_field(const struct cli_bench_row *r, enum cli_bench_field f,
+                         struct base_buffer *out)
 {
-    return r->is_prompt ? "prompt" : "generate";
+    const struct cli_bench_setup *s = r->setup;
+    switch (f) {
+    case CLI_BENCH_FILE:
+        base_buffer_add_text(out, s->file);
+        break;
+    case CLI_BENCH_THREADS:
+        base_buffer_add_format(out, "%d", s->threads);
+        break;
+    case CLI_BENCH_BATCH:
+        base_buffer_add_format(out, "%lld", (long long)s->batch_size);
+        break;
+    case CLI_BENCH_TYPE_K:
+        base_buffer_add_text(out, s->type_k);
+        break;
+    case CLI_BENCH_TYPE_V:
+        base_buffer_add_text(out, s->type_v);
+        break;
+    case CLI_BENCH_TEST:
+        base_buffer_add_text(out, r->is_prompt ? "prompt" : "generate");
+        break;
+    case CLI_BENCH_TOKENS:
+        base_buffer_add_format(out, "%u", r->n_tokens);
+        break;
+    case CLI_BENCH_DEPTH:
+        base_buffer_add_format(out, "%u", r->depth);
+        break;
+    case CLI_BENCH_SEQ:
+    case CLI_BENCH_FIELDS:
+        base_buffer_add_format(out, "%u", r->n_seq);
+        break;
+    }
 }
 
-static void add_markdown(const struct cli_bench *b, struct base_buffer *out)
+bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b,
+                    enum cli_bench_field f)
 {
-    const struct model_facts *f = model_facts(b->model.model);
+    struct base_buffer x = BASE_BUFFER_INIT, y = BASE_BUFFER_INIT;
+    cli_bench_add_field(a, f, &x);
+    cli_bench_add_field(b, f, &y);
+    const bool same = x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
+    base_buffer_free(&x);
+    base_buffer_free(&y);
+    return same;
+}
+
+bool cli_bench_varies(const struct cli_bench_table *t, enum cli_bench_field f)
+{
+    for (size_t i = 1; i < t->n; i++)
+        if (!cli_bench_same(&t->row[0], &t->row[i], f)) return true;
+    return false;
+}
+
+double cli_bench_rate(const struct cli_bench_row *r)
+{
+    return cli_bench_median(r->sample, r->n_samples);
+}
+
+double cli_bench_share(const struct cli_bench_row *r, const char **limit)
+{
+    const bool multiplies = r->of_int8 > r->of_bandwidth;
+    *limit = multiplies ? "int8" : "bandwidth";
+    return multiplies ? r->of_int8 : r->of_bandwidth;
+}
+
+static double lowest(const struct cli_bench_row *r)
+{
+    return r->n_samples ? r->sample[0] : 0;
+}
+
+static double highest(const struct cli_bench_row *r)
+{
+    return r->n_samples ? r->sample[r->n_samples - 1] : 0;
+}
+
+/* ---- Markdown ---- */
+
+/* Columns that are shown only where rows differ; the header has the value otherwise. */
+static const struct {
+    enum cli_bench_field field;
+    const char *title;
+} optional[] = {{CLI_BENCH_FILE, "file"},
+                {CLI_BENCH_THREADS, "-t"},
+                {CLI_BENCH_BATCH, "-b"},
+                {CLI_BENCH_TYPE_K, "-ctk"},
+                {CLI_BENCH_TYPE_V, "-ctv"}};
+enum { N_OPTIONAL = sizeof optional / sizeof optional[0] };
+
+static int width_of(const struct cli_bench_table *t, size_t column)
+{
+    size_t width = strlen(optional[column].title);
+    for (size_t i = 0; i < t->n; i++) {
+        struct base_buffer text = BASE_BUFFER_INIT;
+        cli_bench_add_field(&t->row[i], optional[column].field, &text);
+        if (text.size > width) width = text.size;
+        base_buffer_free(&text);
+    }
+    return (int)width;
+}
+
+void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                           char fill, struct base_buffer *out)
+{
+    for (size_t c = 0; c < N_OPTIONAL; c++) {
+        if (!cli_bench_varies(t, optional[c].field)) continue;
+        const int width = width_of(t, c);
+        struct base_buffer cell = BASE_BUFFER_INIT;
+        base_buffer_add_text(out, fill == '-' ? "|-" : "| ");
+        if (r)
+            cli_bench_add_field(r, optional[c].field, &cell);
+        else if (fill == ' ')
+            base_buffer_add_text(&cell, optional[c].title);
+        base_buffer_add(out, cell.data, cell.size);
+        for (int i = (int)cell.size; i < width + 1; i++) base_buffer_add(out, &fill, 1);
+        out->failed |= cell.failed;
+        base_buffer_free(&cell);
+    }
+}
+
+void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+                        struct base_buffer *out)
+{
+    bool has_seq = false;
+    for (size_t i = 0; i < t->n; i++) has_seq |= t->row[i].n_seq > 1;
+    if (r)
+        base_buffer_add_format(out, "| %-8s | %6u | %5u ", r->is_prompt ? "prompt" : "generate",
+                               r->n_tokens, r->depth);
+    else
+        base_buffer_add_text(out, fill == '-' ? "|----------|-------:|------:"
+                                              : "| test     | tokens | depth ");
+    if (has_seq && r)
+        base_buffer_add_format(out, "| %3u ", r->n_seq);
+    else if (has_seq)
+        base_buffer_add_text(out, fill == '-' ? "|----:" : "| seq ");
+}
+
+static void add_markdown_head(const struct cli_bench_table *t, struct base_buffer *out)
+{
+    const struct cli_bench_setup *s = t->row[0].setup;
+    if (!cli_bench_varies(t, CLI_BENCH_FILE))
+        base_buffer_add_format(out, "%s, %.1f MiB, ", s->model, (double)s->weight_bytes / 0x1p20);
+    base_buffer_add_text(out, s->level);
+    if (!cli_bench_varies(t, CLI_BENCH_THREADS))
+        base_buffer_add_format(out, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    if (!cli_bench_varies(t, CLI_BENCH_BATCH))
+        base_buffer_add_format(out, ", batch %lld", (long long)s->batch_size);
+    base_buffer_add_text(out, "\n");
+    if (!cli_bench_varies(t, CLI_BENCH_TYPE_K) && strcasecmp(s->type_k, "f16") != 0)
+        base_buffer_add_format(out, "keys %s; ", s->type_k);
+    if (!cli_bench_varies(t, CLI_BENCH_TYPE_V) && strcasecmp(s->type_v, "f16") != 0)
+        base_buffer_add_format(out, "values %s; ", s->type_v);
+    base_buffer_add_text(out, "read, int8: shares of the machine's limits\n\n");
+    cli_bench_add_columns(t, NULL, ' ', out);
+    cli_bench_add_test(t, NULL, ' ', out);
+    base_buffer_add_text(out, "| tokens/s | lowest-highest |  read |  int8 |\n");
+    cli_bench_add_columns(t, NULL, '-', out);
+    cli_bench_add_test(t, NULL, '-', out);
+    base_buffer_add_text(out, "|---------:|---------------:|------:|------:|\n");
+}
+
+static void add_markdown_row(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                             struct base_buffer *out)
+{
+    char range[40];
+    snprintf(range, sizeof range, "%.1f-%.1f", lowest(r), highest(r));
+    cli_bench_add_columns(t, r, ' ', out);
+    cli_bench_add_test(t, r, ' ', out);
+    base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% | %3.0f %% |\n", cli_bench_rate(r),
+                           range, 100 * r->of_bandwidth, 100 * r->of_int8);
+}
+
+/* Appends the limits for each number of threads, as of its last row. */
+static void add_markdown_end(const struct cli_bench_table *t, struct base_buffer *out)
+{
+    base_buffer_add_text(out, "\n");
+    for (size_t i = 0; i < t->n; i++) {
+        const struct cli_bench_row *r = &t->row[i];
+        bool is_last = true;
+        for (size_t k = i + 1; k < t->n; k++)
+            is_last &= !cli_bench_same(r, &t->row[k], CLI_BENCH_THREADS);
+        if (is_last)
+            base_buffer_add_format(
+                out, "limits with %d thread%s: reading %.1f GB/s, int8 %.1f G multiply-adds/s\n",
+                r->setup->threads, r->setup->threads == 1 ? "" : "s", r->bandwidth / 1e9,
+                r->int8 / 1e9);
+    }
+}
+
+/* ---- JSON and CSV ---- */
+
+static void add_json_row(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         struct base_buffer *out)
+{
+    const struct cli_bench_setup *s = r->setup;
+    base_buffer_add_text(out, "{");
+    base_buffer_add_member(out, "model", s->model, strlen(s->model));
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, "file", s->file, strlen(s->file));
     base_buffer_add_format(
         out,
-        "%s, %.1f MiB, %s, %d threads, batch %lld\n"
-        "limits here: reading %.1f GB/s, int8 %.1f G multiply-adds/s; shares of them:\n\n"
-        "| test     | tokens | depth | seq | tokens/s |  lowest-highest |  read |  int8 |\n"
-        "|----------|-------:|------:|----:|---------:|----------------:|------:|------:|\n",
-        b->model.name.data, (double)f->weight_bytes / 0x1p20,
-        cpu_level_name(b->model.engine->options.level), b->model.engine->options.n_threads,
-        (long long)b->values->batch_size, b->bandwidth / 1e9, b->int8 / 1e9);
-    for (size_t i = 0; i < b->n_results; i++) {
-        const struct cli_bench_result *r = &b->result[i];
-        char range[40];
-        snprintf(range, sizeof range, "%.1f-%.1f", r->low, r->high);
-        base_buffer_add_format(out,
-                               "| %-8s | %6u | %5u | %3u | %8.2f | %15s | %3.0f %% | %3.0f %% |\n",
-                               cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median,
-                               range, 100 * r->of_bandwidth, 100 * r->of_int8);
-    }
-}
-
-static void add_json_result(const struct cli_bench_result *r, struct base_buffer *out)
-{
+        ",\"version\":\"%s\",\"weight_bytes\":%llu,\"parameters\":%llu,\"isa\":\"%s\","
+        "\"threads\":%d,\"batch_size\":%lld,\"cache_type_k\":\"%s\",\"cache_type_v\":\"%s\","
+        "\"test\":\"%s\",\"tokens\":%u,\"depth\":%u,\"sequences\":%u,"
+        "\"tokens_per_second\":%.3f,\"lowest\":%.3f,\"highest\":%.3f,\"samples\":[",
+        CLI_VERSION_TEXT, (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params,
+        s->level, s->threads, (long long)s->batch_size, s->type_k, s->type_v,
+        r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r),
+        lowest(r), highest(r));
+    for (size_t i = 0; i < r->n_samples; i++)
+        base_buffer_add_format(out, "%s%.3f", i ? "," : "", r->sample[i]);
     base_buffer_add_format(out,
-                           "\"test\":\"%s\",\"tokens\":%u,\"depth\":%u,\"sequences\":%u,"
-                           "\"tokens_per_second\":%.3f,\"lowest\":%.3f,\"highest\":%.3f,"
-                           "\"share_of_bandwidth\":%.4f,\"share_of_int8\":%.4f",
-                           cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median,
-                           r->low, r->high, r->of_bandwidth, r->of_int8);
-}
-
-static void add_json_facts(const struct cli_bench *b, struct base_buffer *out)
-{
-    const struct model_facts *f = model_facts(b->model.model);
-    base_buffer_add_text(out, "\"model\":");
-    base_buffer_add_json(out, b->model.name.data, b->model.name.size);
-    base_buffer_add_format(out,
-                           ",\"weight_bytes\":%llu,\"parameters\":%llu,\"isa\":\"%s\","
-                           "\"threads\":%d,\"batch_size\":%lld,\"cache_type_k\":\"%s\","
-                           "\"cache_type_v\":\"%s\",\"repetitions\":%lld,"
+                           "],\"share_of_bandwidth\":%.4f,\"share_of_int8\":%.4f,"
                            "\"bandwidth_bytes_per_second\":%.0f,\"int8_macs_per_second\":%.0f",
-                           (unsigned long long)f->weight_bytes, (unsigned long long)f->n_params,
-                           cpu_level_name(b->model.engine->options.level),
-                           b->model.engine->options.n_threads, (long long)b->values->batch_size,
-                           b->values->cache_type_k, b->values->cache_type_v,
-                           (long long)b->values->repetitions, b->bandwidth, b->int8);
+                           r->of_bandwidth, r->of_int8, r->bandwidth, r->int8);
+    if (t->compares && r->ratio.known)
+        base_buffer_add_format(
+            out, ",\"before\":%.3f,\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f",
+            r->ratio.before, r->ratio.ratio, r->ratio.low, r->ratio.high);
+    else if (t->compares)
+        base_buffer_add_text(out, ",\"before\":null,\"ratio\":null,\"ratio_low\":null,"
+                                  "\"ratio_high\":null");
+    base_buffer_add_text(out, "}");
 }
 
-static void add_json(const struct cli_bench *b, bool lines, struct base_buffer *out)
+/* Appends a text as a field of CSV (RFC 4180). */
+static void add_csv_text(const char *text, struct base_buffer *out)
 {
-    if (!lines) {
-        base_buffer_add_text(out, "{");
-        add_json_facts(b, out);
-        base_buffer_add_text(out, ",\"results\":[");
-    }
-    for (size_t i = 0; i < b->n_results; i++) {
-        base_buffer_add_text(out, lines ? "{" : i ? ",{" : "{");
-        if (lines) {
-            add_json_facts(b, out);
-            base_buffer_add_text(out, ",");
-        }
-        add_json_result(&b->result[i], out);
-        base_buffer_add_text(out, lines ? "}\n" : "}");
-    }
-    if (!lines) base_buffer_add_text(out, "]}\n");
+    const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted) base_buffer_add_text(out, "\"");
+    for (; *text; text++) base_buffer_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    if (quoted) base_buffer_add_text(out, "\"");
 }
 
-static void add_csv(const struct cli_bench *b, struct base_buffer *out)
+static void add_csv_row(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                        struct base_buffer *out)
 {
-    base_buffer_add_text(out, "test,tokens,depth,sequences,tokens_per_second,lowest,highest,"
-                              "share_of_bandwidth,share_of_int8,threads,isa,batch_size,"
-                              "bandwidth_bytes_per_second,int8_macs_per_second\n");
-    for (size_t i = 0; i < b->n_results; i++) {
-        const struct cli_bench_result *r = &b->result[i];
-        base_buffer_add_format(out, "%s,%u,%u,%u,%.3f,%.3f,%.3f,%.4f,%.4f,%d,%s,%lld,%.0f,%.0f\n",
-                               cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median,
-                               r->low, r->high, r->of_bandwidth, r->of_int8,
-                               b->model.engine->options.n_threads,
-                               cpu_level_name(b->model.engine->options.level),
-                               (long long)b->values->batch_size, b->bandwidth, b->int8);
-    }
+    const struct cli_bench_setup *s = r->setup;
+    add_csv_text(s->model, out);
+    base_buffer_add_text(out, ",");
+    add_csv_text(s->file, out);
+    base_buffer_add_format(
+        out, ",%s,%llu,%llu,%s,%d,%lld,%s,%s,%s,%u,%u,%u,%.3f,%.3f,%.3f,", CLI_VERSION_TEXT,
+        (unsigned long long)s->weight_bytes, (unsigned long long)s->n_params, s->level, s->threads,
+        (long long)s->batch_size, s->type_k, s->type_v, r->is_prompt ? "prompt" : "generate",
+        r->n_tokens, r->depth, r->n_seq, cli_bench_rate(r), lowest(r), highest(r));
+    for (size_t i = 0; i < r->n_samples; i++)
+        base_buffer_add_format(out, "%s%.3f", i ? " " : "", r->sample[i]);
+    base_buffer_add_format(out, ",%.4f,%.4f,%.0f,%.0f", r->of_bandwidth, r->of_int8, r->bandwidth,
+                           r->int8);
+    if (t->compares && r->ratio.known)
+        base_buffer_add_format(out, ",%.3f,%.4f,%.4f,%.4f", r->ratio.before, r->ratio.ratio,
+                               r->ratio.low, r->ratio.high);
+    else if (t->compares)
+        base_buffer_add_text(out, ",,,,");
+    base_buffer_add_text(out, "\n");
 }
 
-void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out)
+/* ---- Formats ---- */
+
+static bool is_format(const char *format, const char *name)
 {
-    if (strcasecmp(format, "json") == 0)
-        add_json(b, false, out);
-    else if (strcasecmp(format, "jsonl") == 0)
-        add_json(b, true, out);
-    else if (strcasecmp(format, "csv") == 0)
-        add_csv(b, out);
-    else
-        add_markdown(b, out);
+    return strcasecmp(format, name) == 0;
+}
+
+void cli_bench_begin(const struct cli_bench_table *t, const char *format, struct base_buffer *out)
+{
+    if (is_format(format, "md")) add_markdown_head(t, out);
+    if (is_format(format, "json"))
+        base_buffer_add_format(out, "{\"version\":\"%s\",\"results\":[\n", CLI_VERSION_TEXT);
+    if (is_format(format, "csv"))
+        base_buffer_add_format(
+            out,
+            "model,file,version,weight_bytes,parameters,isa,threads,batch_size,cache_type_k,"
+            "cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,"
+            "share_of_bandwidth,share_of_int8,bandwidth_bytes_per_second,int8_macs_per_second%s\n",
+            t->compares ? ",before,ratio,ratio_low,ratio_high" : "");
+}
+
+void cli_bench_add_row(const struct cli_bench_table *t, size_t i, const char *format,
+                       struct base_buffer *out)
+{
+    const struct cli_bench_row *r = &t->row[i];
+    if (is_format(format, "md")) add_markdown_row(t, r, out);
+    if (is_format(format, "csv")) add_csv_row(t, r, out);
+    if (is_format(format, "json") && i) base_buffer_add_text(out, ",\n");
+    if (is_format(format, "json") || is_format(format, "jsonl")) add_json_row(t, r, out);
+    if (is_format(format, "jsonl")) base_buffer_add_text(out, "\n");
+}
+
+void cli_bench_end(const struct cli_bench_table *t, const char *format, struct base_buffer *out)
+{
+    if (is_format(format, "md")) add_markdown_end(t, out);
+    if (is_format(format, "json")) base_buffer_add_text(out, "\n]}\n");
 }

@@ -128,6 +128,29 @@ else
     skip 'no model'
 fi
 
+begin help_is_laid_out_for_the_terminal # the same words at every width, none of them broken
+# COLUMNS ARGS...
+narrow() {
+    columns=$1
+    shift
+    # shellcheck disable=SC2016
+    python3 test/cli/terminal.py "$work/screen" "size:$columns" 'send:\r' 'wait:ready' -- \
+        sh -c 'read -r line; echo ready; shift; exec "$@"' sh -- "$INFER" "$@" 2>"$work/err"
+    code=$? last="$* ($columns columns)"
+    status 0
+    tr -d '\r' <"$work/screen" | sed '1,/^ready$/d' >"$work/out"
+    awk -v most="$columns" 'length > most { exit 1 }' "$work/out" || bad "infer $last: a line is longer"
+    tr -s ' \n' '\n' <"$work/out" | sed '/^$/d' >"$work/words"
+    "$INFER" "$@" | tr -s ' \n' '\n' | sed '/^$/d' | cmp -s - "$work/words" || bad "infer $last: other words"
+}
+for columns in 50 80 132; do
+    narrow $columns help
+    narrow $columns help coming-from
+    for command in run quantize completion bench; do narrow $columns $command --help; done
+done
+infer help coming-from
+awk 'length > 80 || /^\|/ { exit 1 }' "$work/out" || bad 'not readable at 80 columns'
+
 begin binary_output_does_not_go_to_a_terminal
 screen logits -p x -o -
 status 2

@@ -233,20 +233,22 @@ err_like '^\| mul_mat[^|]*\| (panels|panels-k|packed|rows) +\|'
 err_like '^\| mul_mat[^|]*\| gemv(-strided)? +\|'
 infer bench -p 8 -n 0 -r 2 -d 4 --format jsonl
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
-out_like '"test":"prompt","tokens":8,"depth":4,"sequences":1,"tokens_per_second":[0-9.]+,.*"share_of_int8":[0-9.]+\}$'
+out_like '"test":"prompt","tokens":8,"depth":4,"sequences":1,"tokens_per_second":[0-9.]+,.*"int8_macs_per_second":[0-9]+\}$'
 infer bench -p 0 -n 2 -r 1 --format csv
-out_like '^generate,2,0,1,'
+out_like ',generate,2,0,1,'
 infer bench -p 4 -n 1 -r 1 --format json
-out_like '^\{"model":.*"results":\[\{"test":"prompt",.*\},\{"test":"generate",.*\}\]\}$'
+out_like '^\{"version":"[0-9.]+","results":\[$'
+out_like '^\{"model":.*"test":"generate",.*\}$'
 infer bench -p 4,8 -n 2 -d 0,3 -np 1,3 -r 1 --format csv # every combination, sequences only generate
-cut -d, -f1-4 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
+cut -d, -f11-14 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
 [ "$(cat "$work/tests")" = "prompt,4,0,1 prompt,8,0,1 generate,2,0,1 generate,2,0,3 \
 prompt,4,3,1 prompt,8,3,1 generate,2,3,1 generate,2,3,3 " ] || bad "tests: $(cat "$work/tests")"
 infer bench -p 8 -n 2 -np 2 -d 4 -r 1 --plot --svg "$work/chart.svg"
 status 0
 err ''
 out_like '^\| generate +\| +2 \| +4 \| +2 \|'
-out_like '^generate 2 x2 @4 +[0-9.]+ tokens/s \|.*\| +[0-9.]+ % of (bandwidth|int8)$'
+out_like '^ +generate 2 tokens, 2 sequences, depth 4( |$)'
+out_like '\|.* [0-9.]+ +[0-9.]+ % of (bandwidth|int8)$'
 grep -q '</svg>' "$work/chart.svg" || bad 'the picture is not complete'
 if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/chart.svg" ||

@@ -101,10 +101,10 @@ usage '^infer: llama-cli: unknown command; here it is infer -p TEXT' llama-cli -
 usage '^infer: gguf-split: unknown command; here it is infer split' gguf-split x
 usage '^infer: push: unknown command; not here: ' push llama3
 usage '^infer: list: unknown command; here it is infer models$' list
-infer help coming-from
+infer help coming-from --format md
 status 0
 sed -n '/^<!-- coming-from -->$/,/^<!-- .coming-from -->$/p' docs/coming-from.md | sed '1d;$d' >"$work/want"
-cmp -s "$work/out" "$work/want" || bad 'docs/coming-from.md has another table than `infer help coming-from`'
+cmp -s "$work/out" "$work/want" || bad 'docs/coming-from.md has another table than `infer help coming-from --format md`'
 grep '^| `' "$work/out" | sed 's/ | .*//; s/[|`]//g' | tr -s ' ' '\n' | grep . >"$work/words"
 [ "$(wc -l <"$work/words")" -ge 150 ] || bad "$(wc -l <"$work/words") words only"
 sort "$work/words" | uniq -d | grep . && bad 'a word stands twice in the table'

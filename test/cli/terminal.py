@@ -5,7 +5,7 @@
 
 Steps, in order: send:TEXT (Python escapes: \\r is Enter, \\x03 Ctrl-C, \\x04 Ctrl-D), wait:TEXT (until
 it appears in new output), sleep:SECONDS, stop (suspends the program, waits until it is suspended,
-then continues it), size:COLUMNS. Standard error also goes to the terminal, unless
+then continues it), size:COLUMNS, touch:FILE (creates an empty file). Standard error also goes to the terminal, unless
 $TERMINAL_STDERR names a file; likewise $TERMINAL_STDOUT. The raw output is written to
 TRANSCRIPT. Returns the program's status (128 + signal), 125 when a wait took too long.
 """
@@ -57,6 +57,8 @@ def main():
                     pass
             elif verb == "size":
                 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(rest), 0, 0))
+            elif verb == "touch":
+                open(rest, "w").close()
             elif verb == "stop":
                 os.kill(child, signal.SIGSTOP)
                 os.waitpid(child, os.WUNTRACED)

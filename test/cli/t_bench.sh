@@ -1,0 +1,154 @@
+# infer bench: lists of options, formats, comparison with earlier results, charts. No figure is
+# tested, only which rows there are and what is computed from figures of the files here.
+. test/cli/lib.sh
+if ! "$make_model" "$work/a.gguf" arch=llama tokens=bpe 2>/dev/null ||
+    ! "$make_model" "$work/b.gguf" arch=llama tokens=bpe layers=1 2>/dev/null; then
+    echo 'skip t_bench.sh: no tool_make_model here'
+    finish
+    exit
+fi
+INFER_MODEL=$work/a.gguf
+export INFER_MODEL
+bench() { infer bench -p 4 -n 2 -r 2 -t 1 "$@"; }
+rows() { # N: lines of CSV, without the header
+    [ "$(sed 1d "$work/out" | wc -l)" -eq "$1" ] || bad "infer $last: not $1 rows: $(cat "$work/out")"
+}
+
+begin every_combination_of_lists_is_a_row
+infer bench -p 4,8 -n 0 -r 1 -t 1,2 -b 2,4 -ctk f16,f32 -ctv f16,bf16 --format csv
+status 0
+rows 32
+[ "$(sed 1d "$work/out" | cut -d, -f7-13 | sort -u | wc -l)" -eq 32 ] || bad 'two rows are the same test'
+infer bench -m "$work/a.gguf" -m "$work/b.gguf" -p 4 -n 2 -r 1 -t 1 --format csv
+rows 4
+[ "$(sed 1d "$work/out" | cut -d, -f2 | sort | uniq -c | tr -s ' \n' ' ')" = ' 2 a.gguf 2 b.gguf ' ] ||
+    bad "not two rows of each file: $(cat "$work/out")"
+INFER_THREADS=1,2 bench --format csv
+rows 2 # the option overrides the variable
+usage '--threads: .1,x. is not one to 16 whole numbers' bench -t 1,x
+usage '--cache-type-k: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
+usage '--cache-type-v: .f16,. is no list' bench -ctv f16,
+infer bench -m "$work/a.gguf" -m "$work/none.gguf"
+status 3
+err_line 'none.gguf'
+
+begin columns_name_model_file_version_and_options
+bench --format csv
+[ "$(head -n 1 "$work/out")" = "model,file,version,weight_bytes,parameters,isa,threads,batch_size,cache_type_k,cache_type_v,test,tokens,depth,sequences,tokens_per_second,lowest,highest,samples,share_of_bandwidth,share_of_int8,bandwidth_bytes_per_second,int8_macs_per_second" ] ||
+    bad "$(head -n 1 "$work/out")"
+out_like '^random,a.gguf,[0-9.]+,[0-9]+,[0-9]+,[a-z0-9]+,1,512,f16,f16,prompt,4,0,1,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+ [0-9.]+,[0-9.]+,[0-9.]+,[0-9]+,[0-9]+$'
+bench --format jsonl
+[ "$(wc -l <"$work/out")" -eq 2 ] || bad 'not a line each'
+out_like '^\{"model":"random","file":"a.gguf","version":"[0-9.]+",.*"threads":1,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"generate","tokens":2,"depth":0,"sequences":1,"tokens_per_second":[0-9.]+,"lowest":[0-9.]+,"highest":[0-9.]+,"samples":\[[0-9.]+,[0-9.]+\],'
+bench --format json
+python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+assert len(d["results"]) == 2 and d["results"][0]["test"] == "prompt" and len(d["results"][1]["samples"]) == 2' "$work/out" ||
+    bad "$(cat "$work/out")"
+
+begin the_table_shows_what_varies
+infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2
+sed -n 4,5p "$work/out" | awk 'length > 80 { exit 1 }' || bad 'wider than 80 columns'
+infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2 -ctk f16,bf16
+out_like '^\| -t \| -ctk \| test     \| tokens \| depth \| tokens/s \|'
+out_like '^\| 2  \| bf16 \| prompt   \|      4 \|'
+out_like '^limits with 2 threads: reading '
+bench
+out_like '^random, [0-9.]+ MiB, [a-z0-9]+, 1 thread, batch 512$'
+out_like '^\| test     \| tokens \| depth \|'
+
+begin rows_come_as_they_are_measured
+"$INFER" bench -p 4 -n 0 -d 0,900 -r 1 -t 1 --format csv >"$work/rows" 2>"$work/err" &
+wait $!
+[ "$(wc -l <"$work/rows")" -eq 3 ] || bad "$(cat "$work/rows")"
+"$INFER" bench -p 4,100000 -n 0 -r 1000 -t 1 --format csv >"$work/rows" 2>"$work/err" &
+pid=$! n=0
+while [ "$(wc -l <"$work/rows")" -lt 2 ] && [ $n -lt 300 ]; do
+    sleep 0.1
+    n=$((n + 1))
+done
+kill $pid
+wait $pid 2>"$work/said"
+[ "$(wc -l <"$work/rows")" -eq 2 ] || bad "not the first row: $(cat "$work/rows")"
+
+# as RATE..: a file of results with these samples of a prompt of 4 tokens, and others.
+as() {
+    printf '{"results":[{"file":"a.gguf","threads":1,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"prompt","tokens":4,"depth":0,"sequences":1,"tokens_per_second":%s,"samples":[%s]}]}\n' \
+        "$1" "$1,$1,$1,$1" >"$work/old.json"
+}
+
+begin ratios_to_earlier_results
+as 0.001
+bench --compare "$work/old.json"
+status 0
+out_like '^\| prompt   \|      4 \|     0 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
+out_like '^\| generate \|      2 \|     0 \|       - \|     - \|         - \| not there    \|$'
+as 1e12
+bench --compare "$work/old.json"
+out_like '\| slower       \|$'
+for format in json jsonl csv; do
+    bench --format $format
+    cp "$work/out" "$work/old.$format"
+    bench --compare "$work/old.$format" --format csv
+    status 0
+    rows 2
+    [ "$(sed 1d "$work/out" | cut -d, -f23-26 | grep -c '^[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*$')" -eq 2 ] ||
+        bad "no ratios with $format: $(cat "$work/out")"
+    bench --compare "$work/old.$format" --format json
+    python3 -c 'import json, sys
+for r in json.load(open(sys.argv[1]))["results"]:
+    assert r["ratio_low"] <= r["ratio"] <= r["ratio_high"] and r["before"] > 0' "$work/out" || bad "$(cat "$work/out")"
+done
+bench --compare "$work/old.csv" -t 2 # one value on each side is what was changed
+status 0
+out_like '^threads: 1 -> 2$'
+infer bench -m "$work/b.gguf" -p 4 -n 2 -r 2 -t 1 --compare "$work/old.csv"
+out_like '^file: a.gguf -> b.gguf$'
+usage 'old.csv: has none of these tests' bench -p 5 -n 0 --compare "$work/old.csv"
+usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.md
+usage 'no/such: cannot read' bench --compare "$work/no/such"
+usage 'old.csv: is the input too' bench -p 4 --compare "$work/old.csv" --svg "$work/old.csv"
+# A name with a comma and quotes comes back from CSV.
+cp "$work/a.gguf" "$work/a,\"b\".gguf"
+infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --format csv
+cp "$work/out" "$work/old.csv"
+infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
+[ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
+
+begin charts_over_what_varies
+infer bench -p 4 -n 2 -d 0,8,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"
+status 0
+out_like '^prompt 4 tokens: tokens/s over depth$'
+out_like '^  2 threads$'
+out_like '^ +16 \|█'
+bench -t 1,2 --plot
+out_like '^generate 2 tokens: tokens/s over threads$'
+bench --plot
+out_like '^shares of the limit, tokens/s$'
+usage '--plot: goes with --format md only' bench --plot --format csv
+python3 - "$work/chart.svg" <<'PYTHON' >"$work/said" 2>&1 || bad "$(cat "$work/said")"
+import sys
+import xml.etree.ElementTree as tree
+texts = [t.text for t in tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}text")]
+for text in ("prompt 4 tokens: tokens/s over depth", "generate 2 tokens: tokens/s over depth", "1 thread", "2 threads", "16"):
+    assert text in texts, (text, texts)
+lines = list(tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}polyline"))
+assert [len(line.get("points").split()) for line in lines] == [3] * 4, lines
+PYTHON
+infer bench -p 4 -n 0 -r 1 -t 1 --svg -
+status 0
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/out" || bad 'not a picture alone'
+
+if terminals; then
+    begin charts_fit_the_terminal
+    for columns in 50 80 120; do
+        # shellcheck disable=SC2016
+        python3 test/cli/terminal.py "$work/screen" "size:$columns" 'send:\r' 'wait:ready' -- \
+            sh -c 'read -r line; echo ready; exec "$@"' sh "$INFER" bench -p 4 -n 2 -d 0,8 -r 1 -t 1 --plot 2>"$work/err"
+        tr -d '\r' <"$work/screen" | sed '1,/tokens.s over depth/d' | python3 -c 'import sys
+widest = max(len(line.rstrip("\n").split("\r")[-1]) for line in sys.stdin)
+sys.exit(widest > int(sys.argv[1]))' "$columns" || bad "wider than $columns: $(cat "$work/screen")"
+    done
+fi
+
+finish
