@@ -675,7 +675,9 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
         const struct cli_option *o = &cli_option_table[i];
         const char *text = values->text[i];
         char name[CLI_VARIABLE_SIZE];
-        if (!text || (o->standard && strcmp(text, o->standard) == 0)) continue;
+        if (!text || (o->standard && strcmp(text, o->standard) == 0) ||
+            o->at == offsetof(struct cli_values, verbose))
+            continue;
         cli_option_variable(o, name);
         base_buffer_add_format(out, "%s--%s", out->size ? ", " : "", o->name);
         if (o->kind == CLI_FLAG && !*(const bool *)((const char *)values + o->at))

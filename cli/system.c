@@ -1,5 +1,7 @@
 /* cli/system.c: standard streams, files, the clock. See cli/system.h. */
 #include "cli/system.h"
+#include "base/clock.h"
+#include "base/interrupt.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include <errno.h>
@@ -251,7 +253,13 @@ void cli_stdin_announce(void)
 {
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
     if (!cli_stderr_is_terminal() || cli_stdin_is_terminal()) return;
-    if (poll(&ready, 1, PATIENCE_MS) == 0)
+    const double end = base_seconds() + PATIENCE_MS * 1e-3;
+    int there = -1;
+    for (double left; there < 0 && (left = end - base_seconds()) > 0;) {
+        there = poll(&ready, 1, (int)(left * 1e3) + 1); /* the timer of progress interrupts it */
+        if (base_interrupted()) return;
+    }
+    if (there <= 0)
         cli_note("waiting for standard input; </dev/null if there is none");
 }
 

@@ -32,6 +32,7 @@ static void add_argument_words(struct base_buffer *out, const char *takes)
 static bool takes_model(const struct cli_option *o)
 {
     return o->at == offsetof(struct cli_values, model) ||
+           o->at == offsetof(struct cli_values, models) ||
            o->at == offsetof(struct cli_values, draft);
 }
 

@@ -17,7 +17,7 @@ bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
     for (int i = 0; ok && i < CLI_SUMMARY_CONTEXTS; i++) {
         ok = cli_model_plan_session(m, values, 1, contexts[i], &s->cannot_run) &&
              cli_plan_measure(m, values, 0, probe, &plan, &s->cannot_run);
-        if (ok) s->bytes[i] = plan.total;
+        if (ok) s->bytes[i] = plan.total - plan.program; /* the same in each call */
     }
     if (s->cannot_run.code != BASE_NO_MEMORY && s->cannot_run.code != BASE_INTERRUPTED) return true;
     *err = s->cannot_run;

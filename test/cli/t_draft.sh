@@ -74,7 +74,8 @@ for pair in "$tiny $vocab" "$vocab $tiny"; do
         # shellcheck disable=SC2086
         infer run -m "$1" -p "$text" -n 30 --temp 0 --ignore-eos --draft "$2" $bias
         status 0
-        [ -s "$work/err" ] && bad "$pair: $(cat "$work/err")"
+        # Tokens without letters may be all that is chosen.
+        grep -v '^infer: the text is empty' "$work/err" && bad "$pair: $(cat "$work/err")"
         cmp -s "$work/out" "$work/plain" || bad "$pair $bias: other bytes"
     done
 done
@@ -83,7 +84,7 @@ begin remarks_name_the_draft
 make "$work/short.gguf" arch=llama tokens=bpe ctx=16
 infer run -m "$tiny" -p x -n 1 -c 64 --draft "$work/short.gguf"
 status 0
-err_line 'the context of 64 tokens is longer than the 16 that the draft model .*/short.gguf was trained with'
+err_like '^infer: the context of 64 tokens is longer than the 16 that the draft model .*/short.gguf was trained with'
 
 begin guesses_are_counted
 infer run -m "$tiny" -p "$text" -n 60 --temp 0 --ignore-eos --draft "$tiny" -v

@@ -124,11 +124,11 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory score_lines yes score $m --chat --template chatml -np 2
     given=
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
-    memory inspect yes inspect "$work/m.gguf"
+    memory inspect no inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
     memory quantize_types yes quantize "$work/m.gguf" - Q4_0 -t 1 --tensor-type 'ffn_(up|down)=Q8_0' --tensor-type attn_q=F16
     memory quantize_dry_run yes quantize "$work/m.gguf" Q4_K_M --dry-run --tensor-type ffn_up=Q8_0 --output-type Q6_K
-    memory inspect_json yes inspect "$work/m.gguf" --json
+    memory inspect_json no inspect "$work/m.gguf" --json
     memory split yes split "$work/m.gguf" "$work/p" --max-tensors 10
     memory merge yes merge "$work/p-00002-of-00003.gguf" -
     memory merge_dry_run yes merge "$work/p-00002-of-00003.gguf" --dry-run

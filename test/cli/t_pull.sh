@@ -453,7 +453,7 @@ pull u/split:q8
 status 0
 out "$models/s-00001-of-00003.gguf\n"
 holds s-00001-of-00003.gguf s-00001-of-00003.gguf.origin s-00002-of-00003.gguf s-00003-of-00003.gguf
-infer inspect s
+infer inspect -v s
 status 0
 out_like 't102 '
 pull "$here/u/split/resolve/main/q8/s-00001-of-00003.gguf?download=true"
@@ -463,7 +463,7 @@ sed -n 's|.*/\(s-0000.\)-of-.*|\1|p' "$work/hub/log" | uniq | tr '\n' ' ' >"$wor
 same "$work/order" 's-00002 s-00003 s-00001 '
 pull u/splitcut --retries 0 --connections 1
 refused 1 'transfer closed' s-00002-of-00003.gguf s-00003-of-00003.gguf.part s-00003-of-00003.gguf.part.state
-infer inspect s
+infer inspect -v s
 status 3
 infer models --remove s-00001-of-00003
 status 0

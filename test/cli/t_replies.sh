@@ -215,11 +215,11 @@ message ' / 12'
 
 begin events_name_the_part_of_a_reply
 model m '{{ messages[0].content }}' '‹<think>›Hm.‹</think>›Yes.‹<tool_call>›{"name": "find", "arguments": {"q": "x"}}‹</tool_call>›'
-infer run --chat -m "$work/m.gguf" -p x --jsonl
+infer run --chat -m "$work/m.gguf" -p x --jsonl --reasoning show
 status 0
 valid run-event.schema.json
 got=$(sed -n 's/.*"text":"\(.*\)","part":"\([a-z]*\)".*/\1 \2/p' "$work/out" | tr '\n' ';')
-want='<think> mark;Hm. reasoning;</think> mark;Yes. answer;<tool_call> call;{\"name\": \"find\", \"arguments\": {\"q\": \"x\"}} call;</tool_call> call; answer;'
+want='<think> mark;Hm. reasoning;</think> mark;Yes. answer; call; call;<tool_call>{\"name\": \"find\", \"arguments\": {\"q\": \"x\"}}</tool_call> call; answer;'
 [ "$got" = "$want" ] || bad "$got"
 infer run -m "$work/m.gguf" -p x --jsonl
 grep -q '"part"' "$work/out" && bad 'a completion has no parts'

@@ -63,7 +63,7 @@ x' </dev/null)"
     is "$(said "printf piped | '$INFER' tokenize | cat")" "$("$INFER" tokenize -p piped </dev/null)"
     is "$(said "'$INFER' tokenize -p x </dev/null | cat")" "$("$INFER" tokenize -p x </dev/null)"
     for form in tokenize 'tokenize -p x' 'batch --lines -n 1' 'chat --template chatml -n 1' 'score --continuation a'; do
-        said "sleep 3 | '$INFER' $form >/dev/null" | grep -q '^infer: waiting for standard input; </dev/null if there is none$' ||
+        said "sleep 3 | '$INFER' $form >/dev/null" | grep -q 'infer: waiting for standard input; </dev/null if there is none$' ||
             bad "$form: $(cat "$work/terminal")"
     done
     said "{ sleep 1; echo x; } | '$INFER' tokenize >/dev/null" | grep waiting && bad 'a second is no wait'

@@ -205,7 +205,7 @@ status 0
 begin inspect_lists_keys_and_tensors
 infer inspect -v
 status 0
-err ''
+err_line 'options: --model .* \(INFER_MODEL\)'
 out_like '^  general.architecture +string "llama"$'
 out_like '^  tokenizer.ggml.tokens +string\[49152\] \["<\|endoftext\|>", .*, \.\.\.\]$'
 out_like '^  model      gpt2, pre-tokenizer smollm$'
