@@ -259,8 +259,7 @@ void cli_stdin_announce(void)
         there = poll(&ready, 1, (int)(left * 1e3) + 1); /* the timer of progress interrupts it */
         if (base_interrupted()) return;
     }
-    if (there <= 0)
-        cli_note("waiting for standard input; </dev/null if there is none");
+    if (there <= 0) cli_note("waiting for standard input; </dev/null if there is none");
 }
 
 bool cli_stdin_is_terminal(void)
