@@ -134,7 +134,7 @@ for words in '-ngl 99' '-fa' '-fa on' '--flash-attn=auto' '--no-mmap' '--mlock' 
 done
 infer $none -ngl 99 -fa off --n_predict 3 -p x -v
 status 3
-err_like '^infer: options: --model .*, --prompt x, --raw \(INFER_RAW\), --predict 3, --verbose$'
+err_like '^infer: options: --model .*, --prompt x, --raw \(INFER_RAW\), --predict 3$'
 err_like '^infer: -ngl: not needed: everything runs on the processor$'
 err_like '^infer: -fa: not needed: attention has one form$'
 usage '--raw: contradicts --chat|--chat: contradicts --raw' -cnv -no-cnv -p x
@@ -143,7 +143,7 @@ usage '--predict: .x. is not a whole number' -p x --max-tokens x
 begin a_value_may_be_attached_to_a_short_option
 infer $none -n3 -t2 -s-1 -pHi -v
 status 3
-err_like '^infer: options: --model .*, --prompt Hi, --raw \(INFER_RAW\), --predict 3, --seed -1, --threads 2, --verbose$'
+err_like '^infer: options: --model .*, --prompt Hi, --raw \(INFER_RAW\), --predict 3, --seed -1, --threads 2$'
 infer bench $none -p128,512 -n0 -r1
 status 3
 usage '^infer: -n3x: unknown option' -n3x
