@@ -334,6 +334,7 @@ if has_python; then
 --temp 0 --chat --logprobs 1	"temp":0,"chat":true,"logprobs":1
 --seed 19 --dry-multiplier 0.8 --xtc-probability 0.5	"seed":19,"dry_multiplier":0.8,"xtc_probability":0.5
 END
+    [ -z "$quick" ] || sed -i -n '1~3p' "$work/pairs"
     : >"$lines"
     while IFS='	' read -r options members; do
         printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":%s,%s}\n' \
@@ -558,7 +559,7 @@ err 'infer: line 5: the record has 2 fields and the header 3\ninfer: 1 of 4 line
 sed 's/"""yes"""$/A/;s/"""no"""$/A/;s/"""no"""\r$/A\r/;s/"""yes"""\r$/A\r/' "$work/out" >"$work/one"
 same "$work/one" 'id,review,stars,answer\r\n1,"good, very\n""good""",5,A\r\n2,bad,1,A\n3,x,\n4,"it is ""ok""",3,A\n'
 cp "$work/out" "$work/whole"
-for cut in 0 10 25 40 60 62 1000; do
+for cut in 0 25 62 $([ -n "$quick" ] || echo 10 40 60 1000); do
     rm -f "$work/table" "$work/table.input"
     batch --csv --column review -n 3 --resume "$work/table"
     cp "$work/table" "$work/whole"

@@ -26,7 +26,7 @@ stopped() {
 }
 
 m="-m $work/m.gguf -t 2"
-yes 'some words and then some more of them, again and again' | head -c 100000000 >"$work/text"
+yes 'some words and then some more of them, again and again' | head -c "$([ -n "$quick" ] && echo 20000000 || echo 100000000)" >"$work/text"
 head -c 200000 "$work/text" >"$work/page"
 printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/scored"
 i=0
@@ -34,7 +34,7 @@ while [ $i -lt 20000 ]; do
     printf 'A man walks with his %d dogs\n1\nhome\nup a hill\naway\nto work\n' $i
     i=$((i + 1))
 done >"$work/tasks"
-yes '1 2 3 4 5 6 7 8 9 10 11' | head -c 300000000 >"$work/ids"
+yes '1 2 3 4 5 6 7 8 9 10 11' | head -c "$([ -n "$quick" ] && echo 60000000 || echo 300000000)" >"$work/ids"
 
 printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
 
@@ -59,7 +59,7 @@ stopped tokenize -m "$work/m.gguf" -f "$work/text" --lines
 stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
 
 begin interrupt_quantizing
-"$make_model" "$work/large.gguf" layers=8 embd=2048 ff=8192 vocab=8192 type=F32 || exit 1
+"$make_model" "$work/large.gguf" layers="$([ -n "$quick" ] && echo 2 || echo 8)" embd=2048 ff=8192 vocab=8192 type=F32 || exit 1
 output=/dev/null stopped quantize "$work/large.gguf" - IQ3_S -t 1
 stopped quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
 for left in "$work"/q.gguf*; do
@@ -133,7 +133,7 @@ first() { # NUMBER ARGS..: runs the program as process 1 and sends it the signal
 }
 if unshare --user --pid --fork true 2>"$work/said"; then
     # shellcheck disable=SC2086
-    for number in 15 1 2; do
+    for number in 15 $([ -n "$quick" ] || echo 1 2); do
         first $number run $m -p x -n 100000 -c 100000 --ignore-eos
         input=$work/rows first $number batch $m -c 100000
         input=$work/rows first $number chat $m --template chatml -c 100000 -n 90000 --ignore-eos

@@ -62,8 +62,11 @@ TABLE
 begin replies_in_the_forms_of_published_templates
 templates=$shared/templates
 if [ -d "$templates" ]; then
+    n=0
     while IFS='#' read -r name variables reply kinds control; do
         [ -f "$templates/$name.jinja" ] || { bad "no template $name"; continue; }
+        n=$((n + 1))
+        [ -z "$quick" ] || [ $((n % 4)) -eq 0 ] || continue
         model m "$(cat "$templates/$name.jinja")" "$reply" "$control"
         want=''
         case $kinds in r*) want='Hm.' ;; esac

@@ -96,10 +96,11 @@ if command -v python3 >/dev/null 2>&1; then
     python3 - "$work/many.gguf" <<'PYTHON'
 import struct, sys
 n, key, arch = 65536, b"general.architecture", b"none"
-head = b"GGUF" + struct.pack("<IQQ", 3, n, 1) + struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(arch)) + arch
+head = [b"GGUF", struct.pack("<IQQ", 3, n, 1), struct.pack("<Q", len(key)), key, struct.pack("<IQ", 8, len(arch)), arch]
 for i in range(n):
     name = b"t%d" % i
-    head += struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 1, 0, 32 * i)
+    head += [struct.pack("<Q", len(name)), name, struct.pack("<IQIQ", 1, 1, 0, 32 * i)]
+head = b"".join(head)
 open(sys.argv[1], "wb").write(head + bytes(-len(head) % 32 + 32 * n))
 PYTHON
     usage 'max-tensors: needs more than 65535 parts' split "$work/many.gguf" "$work/many" --max-tensors 1
