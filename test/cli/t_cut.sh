@@ -79,6 +79,7 @@ piped() {
 }
 
 begin a_model_that_changes_while_it_is_copied_is_named
+delay=0
 mkfifo "$work/pipe"
 touch_it() { printf x | dd of="$work/m.gguf" bs=1 seek=9000000 conv=notrunc 2>"$work/said"; }
 piped cut_short edit "$work/m.gguf" --set a=int:1 -o "$work/pipe"
