@@ -30,7 +30,7 @@ overwrite() { head -c "$(wc -c <"$work/m.gguf")" /dev/zero | tr '\0' '\377' | dd
 
 named() {
     status 3
-    err_line 'm\.gguf: cannot be read any further'
+    err_like '^infer: .*m\.gguf: cannot be read any further' # after a remark of chat, perhaps
     for left in "$work"/*.part; do
         [ ! -e "$left" ] || bad "infer $last: left ${left##*/}"
     done
