@@ -1,4 +1,4 @@
-# The recipes of docs/scripting.md, unchanged, run by bash in a folder with the files that they name.
+# The recipes of docs/recipes.md, unchanged, run by bash in a folder with the files that they name.
 . test/cli/lib.sh
 if [ -z "$MODEL" ] || ! command -v bash >/dev/null || ! command -v jq >/dev/null; then
     echo 'skip t_recipes.sh: no model, no bash or no jq here'
@@ -8,7 +8,7 @@ fi
 INFER_MODEL=$MODEL
 export INFER_MODEL
 unset INFER_RAW # users do not set it
-page=$PWD/docs/scripting.md
+page=$PWD/docs/recipes.md
 mkdir "$work/bin" "$work/folder"
 ln -s "$INFER" "$work/bin/infer"
 PATH=$work/bin:$PATH
@@ -17,7 +17,7 @@ export PATH
 recipe() { # START OF ITS COMMENT: the lines after it up to an empty line
     awk -v title="    # $1" 'index($0, title) == 1 { on = 1; next } on && !NF { exit } on { print substr($0, 5) }' \
         "$page" >"$work/recipe"
-    [ -s "$work/recipe" ] || bad "docs/scripting.md has no recipe '$1'"
+    [ -s "$work/recipe" ] || bad "docs/recipes.md has no recipe '$1'"
     (cd "$work/folder" && prompt=${prompt-} bash "$work/recipe") >"$work/out" 2>"$work/err" </dev/null
     code=$? last="recipe: $1"
 }
