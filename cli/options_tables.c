@@ -102,7 +102,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                      "show the content of a GGUF file",
                      "Prints what the model is and the memory that it needs; with -v also all\n"
                      "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
-                     0, 1},
+                     0, 1, NULL},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
                       "convert a model's weights to another type",
                       "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
@@ -111,7 +111,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                       "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
                       "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
                       "printed. --dry-run only prints types and sizes.",
-                      2, 3},
+                      2, 3, NULL},
     [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
                      "collect an importance matrix from a text, for quantize",
                      "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
@@ -130,13 +130,13 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
                     "headers only. * marks the model that is used without -m. --remove NAME removes\n"
                     "a model of that folder (of a split one all parts) and prints the files' names.",
-                    0, 3},
+                    0, 3, NULL},
     [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
                    "list or clear the prefix cache on disk",
                    "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
                    "model. With NAME only of models whose name contains it. With --clear removes\n"
                    "what it would list.",
-                   0, 1},
+                   0, 1, NULL},
     [CLI_PULL] = {"pull", "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
                   "fetch a model from the hub, or from an address",
                   "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
@@ -145,7 +145,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "first file. A file that is there needs no network. An interrupted download\n"
                   "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
                   "the hub's own tools, and sent only to the hub.",
-                  1, 1},
+                  1, 1, NULL},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "report what limits speed on this machine",
                     "Shows the features of this machine and the settings that infer chooses, with\n"
@@ -157,7 +157,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
                    "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
                    "the first part. Any part's name opens the model, also as IN.gguf.",
-                   1, 2},
+                   1, 2, NULL},
     [CLI_MERGE] = {"merge", "infer merge PART.gguf.. OUT.gguf [options]",
                    "join the parts of a model into one file",
                    "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
@@ -170,7 +170,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
                   "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
                   "array. An edit after which the model could not be opened is an error.",
-                  1, 1},
+                  1, 1, NULL},
     [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
                   "show how two model files differ",
                   "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
@@ -178,27 +178,27 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "bytes differ the error of B from A once both are decoded: the root mean square\n"
                   "relative to that of A, and the largest difference. How a file is split does not\n"
                   "count. Status 0: equal; 1: different.",
-                  2, 2},
+                  2, 2, NULL},
     [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
                     "check a model file: structure, values, hashes",
                     "Checks everything that opening a model checks, then padding, order, gaps and\n"
                     "bytes after the data, and decodes every tensor to find values that are NaN or\n"
                     "infinite. Status 0: no problem; 3: there are problems.",
-                    1, 1},
+                    1, 1, NULL},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
                         "  bash  source <(infer completion bash)\n"
                         "  zsh   source <(infer completion zsh)\n"
                         "  fish  infer completion fish | source",
-                        1, 1},
+                        1, 1, NULL},
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
-                 "Prints the manual page as roff source: infer man | man -l -", 0, 0},
+                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, NULL},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also the source and the tools of the build.", 0, 0},
+                     "Prints the version; with --json also the source and the tools of the build.", 0, 0, NULL},
     [CLI_HELP] = {"help", "infer help [COMMAND | coming-from]", "this text, or a command's options",
                   "Prints the list of commands, or a command's options; with coming-from what\n"
-                  "options of llama.cpp, ollama and llm are here.", 0, 1},
+                  "options of llama.cpp, ollama and llm are here.", 0, 1, NULL},
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
