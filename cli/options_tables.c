@@ -162,7 +162,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "join the parts of a model into one file",
                    "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
                    "Parts that are missing or not of one model are an error.",
-                   1, 65536},
+                   1, 65536, NULL},
     [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
                   "change the metadata of a model file",
                   "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
