@@ -41,6 +41,7 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
     o->max_thought = v->reasoning_budget;
     o->ignore_eos = v->ignore_eos;
     o->show_special = show_special;
+    o->hides_control = show_special && !v->special;
     o->all_logits = v->logprobs >= 0;
     o->in_lines = v->json_indent >= 0;
     o->indent = o->in_lines ? (uint32_t)v->json_indent : 0;

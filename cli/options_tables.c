@@ -623,7 +623,7 @@ const struct cli_option cli_option_table[] = {
      .excludes = "json jsonl show-prompt plan", .help = "end the text with a line end, also in a pipe",
      .at = AT(newline)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
-     .implies = "raw", .help = "show special tokens in the output", .at = AT(special)},
+     .implies = "raw", .help = "raw text that shows special tokens", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
                  VERIFY | VERSION,

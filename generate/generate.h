@@ -46,9 +46,11 @@ struct generate_options {
     int64_t max_thought; /* maximum of reasoning tokens; -1: see struct generate_thought_marks */
     bool ignore_eos;     /* end-of-text tokens are never chosen */
     bool show_special;   /* control tokens are part of the text */
-    bool all_logits;     /* pieces have logits even if no choice depends on them */
-    bool in_lines;       /* the answer is JSON, and its pieces have line breaks and indents: */
-    uint32_t indent;     /* spaces for each level */
+    bool
+        hides_control; /* ... for a caller that hides them: stop texts do not match their letters */
+    bool all_logits;   /* pieces have logits even if no choice depends on them */
+    bool in_lines;     /* the answer is JSON, and its pieces have line breaks and indents: */
+    uint32_t indent;   /* spaces for each level */
 };
 
 /* Objects that requests share; all must outlive the requests. */

@@ -324,13 +324,30 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
+/* Returns whether the letters of a token are not those of the text that is shown. */
+static bool is_hidden(const struct generate_request *r, int32_t id)
+{
+    const struct generate_options *o = r->options;
+    const enum text_token_kind kind = text_token_kind(r->model.tokenizer, id);
+    return (!o->show_special || o->hides_control) &&
+           (kind == TEXT_TOKEN_CONTROL || kind == TEXT_TOKEN_UNKNOWN);
+}
+
+/* Passes the bytes of a hidden token on: its letters are no part of a stop text. */
+static void pass_hidden(struct generate_request *r)
+{
+    generate_stop_end(r->stop, &r->output);
+    base_buffer_add(&r->output, r->piece.data, r->piece.size);
+    r->n_decoded += r->piece.size;
+    base_buffer_clear(&r->piece);
+}
+
 /* Ends the text at a control token that is a stop text, although the token has no text here. */
 static void find_stop_token(struct generate_request *r, int32_t id)
 {
     const struct generate_options *o = r->options;
     const struct gguf_str raw = text_token_raw(r->model.tokenizer, id);
-    const enum text_token_kind kind = text_token_kind(r->model.tokenizer, id);
-    if (o->show_special || (kind != TEXT_TOKEN_CONTROL && kind != TEXT_TOKEN_UNKNOWN)) return;
+    if (!is_hidden(r, id)) return;
     for (size_t i = 0; i < o->n_stop && !r->over; i++)
         if (strlen(o->stop[i]) == raw.size && memcmp(o->stop[i], raw.data, raw.size) == 0) {
             stop_with(r, GENERATE_END_STOP);
@@ -384,7 +401,10 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
-    if (feed_stop(r)) return true;
+    if (r->piece.size > 0 && is_hidden(r, id))
+        pass_hidden(r);
+    else if (feed_stop(r))
+        return true;
     if (is_before_answer(r)) r->answer_at = UINT64_MAX;
     if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))

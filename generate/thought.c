@@ -53,7 +53,7 @@ static bool reserve_answer(struct generate_thought *t, uint64_t left, struct bas
 
 static void write_ids(struct generate_thought *t, const struct text_ids *ids)
 {
-    memcpy(t->written + t->n_written, ids->id, ids->count * sizeof *t->written);
+    if (ids->count) memcpy(t->written + t->n_written, ids->id, ids->count * sizeof *t->written);
     t->n_written += ids->count;
 }
 

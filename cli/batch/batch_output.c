@@ -189,15 +189,27 @@ static bool begin_records(struct cli_batch_output *o, const char *model, struct 
            fail_write("write failed", err);
 }
 
+static bool refuse_text(const struct cli_batch_output *o, struct base_error *err)
+{
+    return base_fail(err, BASE_USAGE,
+                     "is not a file of answers of `infer batch --resume`, as there is no %s.input: "
+                     "the file was not changed",
+                     o->path);
+}
+
 /* Opens FILE.input and checks that the answers of FILE are those of this model. */
 static bool open_records(struct cli_batch_output *o, bool plain, const char *model,
                          struct base_error *err)
 {
     char path[BASE_PATH_SIZE];
+    struct stat st;
     bool same_model = false;
+    const bool is_new = fstat(o->fd, &st) == 0 && st.st_size == 0;
     if (snprintf(path, sizeof path, "%s.input", o->path) >= (int)sizeof path)
         return base_fail(err, BASE_USAGE, "the name is too long");
-    o->input_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    o->input_fd =
+        open(path, O_RDWR | O_APPEND | O_CLOEXEC | (plain && !is_new ? 0 : O_CREAT), 0666);
+    if (o->input_fd < 0 && errno == ENOENT && plain) return refuse_text(o, err);
     bool ok =
         (o->input_fd >= 0 || base_fail(err, BASE_USAGE, "cannot write: %s", strerror(errno))) &&
         read_records(o, model, &same_model, err);
@@ -207,11 +219,7 @@ static bool open_records(struct cli_batch_output *o, bool plain, const char *mod
     }
     if (o->n_held > 0 && o->has_input && !same_model)
         return base_fail(err, BASE_USAGE, "its answers are those of another model");
-    if (o->n_held > 0 && !o->has_input && plain)
-        return base_fail(err, BASE_USAGE,
-                         "is not a file of answers of `infer batch --resume`, as there is no "
-                         "%s.input: the file was not changed",
-                         o->path);
+    if (!is_new && !o->has_input && plain) return refuse_text(o, err);
     if (o->n_held > 0 && !o->has_input)
         cli_note("%s: there is no %s.input, so it is not checked that its answers are those of "
                  "this input and model",

@@ -247,6 +247,7 @@ static bool open_chat(struct cli_batch_profile *p, const struct cli_batch_contex
     const bool by_model = cli_options_mode(v) == CLI_MODE_BY_MODEL;
     if (by_model && !cli_chat_template_exists(v, c->model, &v->chat, err)) return false;
     p->generation.options.show_special = v->special || v->chat;
+    p->generation.options.hides_control = v->chat && !v->special;
     if (!v->chat || open_own_template(p, c, err))
         return !v->chat || cli_tool_choice_open(v, p->template, c->model, &p->generation, err);
     const size_t n = strlen(err->text);

@@ -97,6 +97,21 @@ static bool fail_column(const struct cli_csv *csv, const char *what, struct base
     return false;
 }
 
+/* Remarks on names in braces that are no columns. Other text in braces is text, such as JSON. */
+static void note_unknown(const struct cli_csv *csv, const struct base_buffer *each)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const char *end = each->data + each->size;
+    for (const char *at = each->data; (at = memchr(at, '{', (size_t)(end - at)));) {
+        size_t n = 0;
+        for (at++; at + n < end && strchr(letters, at[n]) && at[n]; n++) {
+        }
+        if (n > 0 && at + n < end && at[n] == '}' && find_column(csv, at, n) == csv->n_columns)
+            cli_note("--each: {%.*s} is no column of the table and stays as it is", (int)n, at);
+    }
+}
+
 static bool choose_column(struct cli_csv *csv, const char *column, const struct base_buffer *each,
                           struct base_error *err)
 {
@@ -118,6 +133,7 @@ static bool choose_column(struct cli_csv *csv, const char *column, const struct 
         needs_column |= hole == csv->n_columns;
     }
     if (needs_column) return fail_column(csv, "say which column {} is", err);
+    if (has_hole) note_unknown(csv, each);
     return has_hole ||
            base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} and no {NAME} of a column");
 }

@@ -107,6 +107,7 @@ static bool read_member(json_t *out, const char *name, const json_t *value, stru
         "logprobs",     "tool_choice", "safety_identifier", "parallel_tool_calls"};
     if (json_is_null(value) || is_one_of(name, ignored, sizeof ignored / sizeof *ignored))
         return true;
+    if (strcmp(name, "echo") == 0 && json_is_false(value)) return true;
     if (strcmp(name, "n") == 0)
         return (json_is_integer(value) && json_integer_value(value) == 1) ||
                fail_member("n", "is not 1: write a line for each answer", err);

@@ -302,6 +302,11 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
     if (is_header || !is_part) cli_progress_skip(1);
     if (is_header) return begin_table(b, line, size, err);
     if (!is_part) return true;
+    if (b->values.csv && b->input.unfinished && b->input.quotes == CLI_QUOTES_OPEN) {
+        cli_note("record %llu: the quotes that open in it never close", (unsigned long long)number);
+        b->n_failed++;
+        return true;
+    }
     const uint64_t hash = b->output.path ? hash_of(b, line, size) : 0;
     bool has;
     if (!cli_batch_output_has(&b->output, number, b->n_part++, hash, &has, err)) return false;

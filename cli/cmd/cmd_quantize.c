@@ -268,7 +268,7 @@ static bool name_output(struct quantize *q, struct base_error *err)
     const size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
     size_t n = strlen(path);
     if (n > sizeof part && memcmp(path + n - sizeof part + 7, "-of-", 4) == 0) n -= sizeof part - 1;
-    if (n > sizeof end && strcmp(path + n - sizeof end + 1, end) == 0) n -= sizeof end - 1;
+    if (n >= sizeof end && strcmp(path + n - sizeof end + 1, end) == 0) n -= sizeof end - 1;
     const size_t kept = folder + without_type(path + folder, n - folder);
     base_buffer_add(&q->named, path, kept);
     base_buffer_add(&q->named, kept < n ? path + kept : "-", 1);
@@ -293,6 +293,11 @@ static bool read_arguments(struct quantize *q, struct base_error *err)
     const size_t last = v->n_arguments - 1;
     const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
     q->type = v->argument[at];
+    if (last == 2 && is_type(v->argument[1]) && is_type(v->argument[2]))
+        return base_fail(err, BASE_USAGE,
+                         "quantize: '%s' and '%s' are both types; write ./%s for "
+                         "a file of that name",
+                         v->argument[1], v->argument[2], v->argument[1]);
     if (last == 1 && !is_type(q->type))
         return base_fail(err, BASE_USAGE, "quantize: '%s' is not a type. Usage: %s", q->type,
                          cli_command_table[CLI_QUANTIZE].usage);

@@ -51,6 +51,7 @@ static bool choose_mode(struct completion *c, bool has_text, struct base_error *
     v->chat = v->chat && (has_text || !v->plan); /* a memory plan needs no text */
     v->echo = v->echo && !v->chat;               /* INFER_ECHO is for plain texts */
     c->generation.options.show_special = v->special || v->chat;
+    c->generation.options.hides_control = v->chat && !v->special;
     return true;
 }
 

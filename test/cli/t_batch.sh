@@ -513,6 +513,12 @@ err_like '^infer: .*kept: there is no .*kept.input, so it is not checked'
 printf 'a text\nof mine' >"$work/mine"
 usage 'mine: is not a file of answers' batch --lines --resume "$work/mine"
 same "$work/mine" 'a text\nof mine'
+[ -e "$work/mine.input" ] && bad 'a record of a text that was refused'
+printf 'one line of mine' >"$work/mine"
+for form in --lines --csv; do
+    usage 'mine: is not a file of answers' batch $form --resume "$work/mine"
+    same "$work/mine" 'one line of mine'
+done
 printf 'a text of mine\n' >"$work/mine.input"
 usage 'mine.input: is not a record of answered lines' batch --lines --resume "$work/mine"
 same "$work/mine.input" 'a text of mine\n'
@@ -556,7 +562,7 @@ begin a_table_gets_one_more_column
 printf 'id,review,stars\r\n1,"good, very\n""good""",5\r\n2,bad,1\n\n3,x\n4,"it is ""ok""",3' >"$lines"
 batch --csv --each 'Is {review} positive? {stars} stars. {no} {}' --column 2 --choices '"yes","no"'
 status 1
-err 'infer: line 5: the record has 2 fields and the header 3\ninfer: 1 of 4 lines failed\n'
+err 'infer: --each: {no} is no column of the table and stays as it is\ninfer: line 5: the record has 2 fields and the header 3\ninfer: 1 of 4 lines failed\n'
 sed 's/"""yes"""$/A/;s/"""no"""$/A/;s/"""no"""\r$/A\r/;s/"""yes"""\r$/A\r/' "$work/out" >"$work/one"
 same "$work/one" 'id,review,stars,answer\r\n1,"good, very\n""good""",5,A\r\n2,bad,1,A\n3,x,\n4,"it is ""ok""",3,A\n'
 cp "$work/out" "$work/whole"
@@ -584,9 +590,15 @@ usage '--column: there is no such column: the columns are a, b' batch --csv --co
 usage '--column: there is no such column: the columns are a, b' batch --csv --column 3 -f "$lines"
 usage '--each: has no .* and no .*NAME. of a column' batch --csv --each 'x {c}' -f "$lines"
 usage '--column: needs --csv' batch --column a -f "$lines"
-printf 'a,b\n1,"2\n' >"$lines" # quotes that never close
+printf 'a,b\n1,2\n3,"4\n5,6\n' >"$lines"
 batch --csv --each '{a}' --choices x
-out 'a,b,answer\n1,"2\n,x\n'
+status 1
+out 'a,b,answer\n1,2,x\n'
+err_like '^infer: record 3: the quotes that open in it never close$'
+printf 'a,b\n1,2\n' >"$lines" # what is no column stays as it is, with a remark
+batch --csv --each '{a} {c} {"d": 1}' --choices x
+status 0
+err 'infer: --each: {c} is no column of the table and stays as it is\n'
 
 begin resume_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do

@@ -420,4 +420,11 @@ else
     skip 'no Python'
 fi
 
+begin an_output_is_named_like_its_input
+cp "$m" "$work/s.gguf" 2>/dev/null || "$make_model" "$work/s.gguf" vocab=300 || bad 'no model'
+infer quantize "$work/s.gguf" Q8_0
+status 0
+[ -f "$work/s-Q8_0.gguf" ] || bad "$(ls "$work")"
+usage "quantize: 'F16' and 'Q8_0' are both types" quantize "$work/s.gguf" F16 Q8_0
+
 finish
