@@ -30,6 +30,8 @@ for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
 done
 HOME=$work XDG_DATA_HOME= INFER_RAW=1
 export HOME XDG_DATA_HOME INFER_RAW
+# Beside another test two threads wait for each other's processor.
+[ -z "$quick" ] || { INFER_THREADS=1 && export INFER_THREADS; }
 test_name='' test_bad='' test_skip='' input=''
 
 say_result() {

@@ -1,6 +1,7 @@
 # Files that are missing, damaged or of another kind: status 3 and one line that names the file.
 # Needs no model.
 . test/cli/lib.sh
+unset INFER_THREADS # -v names it
 
 u32() { # N < 256, little-endian
     # shellcheck disable=SC2059

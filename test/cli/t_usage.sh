@@ -1,5 +1,6 @@
 # Help, versions, usage errors, environment variables. Needs no model.
 . test/cli/lib.sh
+unset INFER_THREADS # -v names it
 
 commands=$("$INFER" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
 
