@@ -252,13 +252,14 @@ usage "'fast' is none of" doctor --isa fast
 
 # In a mount namespace, where other folders can stand in for /proc and /sys. elsewhere COMMANDS...
 elsewhere() {
-    # The sanitizer's search for leaks reads /proc.
-    ASAN_OPTIONS=detect_leaks=0 INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
+    INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
     code=$? last="in a namespace: $1"
 }
 begin what_the_system_does_not_tell_is_not_known
 "$make_model" "$work/m.gguf" vocab=512 ctx=65536 heads=8 kv_heads=8 >/dev/null
-if unshare -m true 2>"$work/said"; then
+if [ ! -r "${INFER%/*}/test/fail_alloc.so" ]; then
+    skip 'a sanitizer reads /proc'
+elif unshare -m true 2>"$work/said"; then
     without='mount -t tmpfs none /sys && mount -t tmpfs none /proc && "$INFER"'
     elsewhere "$without"' doctor -m "$work/m.gguf" -t 1'
     status 0
