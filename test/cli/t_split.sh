@@ -240,17 +240,20 @@ if [ -r "$library" ]; then
         replacing 143 $to FAIL_SWAP=1 FAIL_RENAME_BY=15
         set_is other
     done
+    mkdir "$work/new"
+    env FAIL_RENAME_TO=p-00002-of-00003.gguf LD_PRELOAD="$library" "$INFER" split "$m" "$work/new/p" \
+        --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
+    code=$?
+    status 1
+    [ -z "$(ls "$work/new")" ] || bad "left $(ls "$work/new")"
 else
     skip 'the library is not built'
 fi
-mkdir "$work/new"
-env FAIL_RENAME_TO=p-00002-of-00003.gguf LD_PRELOAD="$library" "$INFER" split "$m" "$work/new/p" \
-    --max-tensors $(((n + 2) / 3)) </dev/null >"$work/out" 2>"$work/err"
-code=$?
-status 1
-[ -z "$(ls "$work/new")" ] || bad "left $(ls "$work/new")"
 
 begin parts_without_an_id_open # those of other programs
+rm -rf "$work/set"
+mkdir "$work/set"
+"$INFER" split "$work/other.gguf" "$work/set/p" --max-tensors $(((n + 2) / 3)) </dev/null
 if command -v python3 >/dev/null 2>&1; then
     infer split "$m" "$work/set/p" --max-tensors $(((n + 2) / 3))
     python3 - "$work/set/p-0000"*.gguf <<'PYTHON'
