@@ -38,13 +38,15 @@ text = open(sys.argv[1], encoding="utf-8").read()
 line = r"evaluating: \d+ of \d+ tokens(, [0-9.]+/(s|min), (\d+:)?\d+:\d\d left(, perplexity [0-9.]+)?)?  \|[ █▏▎▍▌▋▊▉]+\|"
 sys.exit(not re.search(line, text))
 PYTHON
-watched 'evaluating: ' imatrix -f "$work/text" -o "$work/i.gguf" -t 1
-watched 'evaluating: ' logits -f "$work/text" -c 200000 -o /dev/null -t 1
-watched 'of 4000 tasks' perplexity --hellaswag -f "$work/tasks" --tasks 4000 -t 1
+if [ -z "$quick" ]; then
+    watched 'evaluating: ' imatrix -f "$work/text" -o "$work/i.gguf" -t 1
+    watched 'evaluating: ' logits -f "$work/text" -c 200000 -o /dev/null -t 1
+    watched 'of 4000 tasks' perplexity --hellaswag -f "$work/tasks" --tasks 4000 -t 1
+fi
 
 begin lines_have_their_total
 watched 'of 4000 lines' batch -f "$work/batch" -t 1
-watched 'of 4000 lines' score -f "$work/score" -t 1
+[ -n "$quick" ] || watched 'of 4000 lines' score -f "$work/score" -t 1
 begin files_are_shown_in_megabytes
 if "$make_model" "$work/large.gguf" layers=1 embd=2048 ff=8192 vocab=8192 type=F32 2>"$work/said"; then
     watched 'hashing: ' verify --hash "$work/large.gguf" -t 1
