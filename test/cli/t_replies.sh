@@ -119,6 +119,8 @@ TABLE
 
 begin replies_of_other_formats
 while IFS='#' read -r prompt comment end reply kinds control; do
+    n=$((${n:-0} + 1))
+    [ -z "$quick" ] || [ $((n % 3)) -eq 0 ] || continue
     # "{# ... #}" in the prompt contains the separator twice.
     case $prompt in *{) prompt="$prompt#$comment#$end" ;; *) control=$kinds kinds=$end reply=$comment ;; esac
     model m "{{ messages[0].content }}{{ tools }}$prompt" "$reply" "$control"
