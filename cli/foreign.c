@@ -43,8 +43,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t n)
     return nearest;
 }
 
-/* Returns whether a list of words separated by spaces contains the word. */
-static bool has_word(const char *list, const char *word, size_t n)
+bool cli_has_word(const char *list, const char *word, size_t n)
 {
     for (const char *c = list; c && *c; c += strspn(c, " ")) {
         const size_t size = strcspn(c, " ");
@@ -57,7 +56,7 @@ static bool has_word(const char *list, const char *word, size_t n)
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n)
 {
     for (size_t i = 0; i < cli_foreign_count; i++)
-        if (has_word(cli_foreign_table[i].words, word, n)) return &cli_foreign_table[i];
+        if (cli_has_word(cli_foreign_table[i].words, word, n)) return &cli_foreign_table[i];
     return NULL;
 }
 

@@ -74,17 +74,6 @@ enum cli_command_id cli_command_find(const char *name)
     return (enum cli_command_id)i;
 }
 
-/* Returns whether a list of words separated by spaces contains the word. */
-static bool has_word(const char *list, const char *word, size_t n)
-{
-    for (const char *c = list; c && *c; c += strspn(c, " ")) {
-        const size_t size = strcspn(c, " ");
-        if (size == n && memcmp(c, word, n) == 0) return true;
-        c += size;
-    }
-    return false;
-}
-
 /* ---- Unknown words ---- */
 
 /* Finds the spelling of an option of the command that a word resembles. */
@@ -472,8 +461,8 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
         if (is_on(p, i, origin) && cli_option_belongs(other, p->command) &&
-            (has_word(o->excludes, other->name, strlen(other->name)) ||
-             has_word(other->excludes, o->name, strlen(o->name))))
+            (cli_has_word(o->excludes, other->name, strlen(other->name)) ||
+             cli_has_word(other->excludes, o->name, strlen(o->name))))
             return other;
     }
     return NULL;
@@ -496,7 +485,7 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
     for (size_t i = 0; o->needs && i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
         if (!cli_option_belongs(other, p->command) ||
-            !has_word(o->needs, other->name, strlen(other->name)))
+            !cli_has_word(o->needs, other->name, strlen(other->name)))
             continue;
         if (is_given(p, i)) return false;
         if (used < room)

@@ -271,6 +271,8 @@ void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 /* Appends the table of options of other programs, for a reader or as Markdown. */
 void cli_help_foreign(bool markdown, struct base_buffer *out);
 
+/* Returns whether a list of words separated by spaces contains word[n]. */
+bool cli_has_word(const char *list, const char *word, size_t n);
 /* Return the row of the word word[0..n) of another program, or NULL; and write a clause about
  * it. */
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
