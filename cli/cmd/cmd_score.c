@@ -480,9 +480,9 @@ static bool show_heat(struct score *s, const struct item *it, struct base_error 
     cli_heat_begin(&h, svg && strcmp(svg, "-") == 0);
     bool ok = true;
     for (size_t i = 0; ok && i < it->n; i++)
-        ok = (i == 0 || cli_heat_add(&h, "\n", 1, NAN, err)) &&
-             add_heat(s, &h, &it->prompt, NULL, err) &&
-             add_heat(s, &h, &it->ids[i], it->row[i].logprob, err);
+        ok = add_heat(s, &h, &it->prompt, NULL, err) &&
+             add_heat(s, &h, &it->ids[i], it->row[i].logprob, err) &&
+             (it->n == 1 || cli_heat_next(&h, err));
     ok = ok && cli_heat_end(&h, err);
     ok = ok && (!svg || cli_heat_svg(&h, &s->svg, err));
     cli_heat_free(&h);

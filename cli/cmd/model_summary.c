@@ -48,7 +48,7 @@ static double bits_each(const struct sums *s)
 
 static void row(struct base_buffer *out, const char *name)
 {
-    base_buffer_add_format(out, "%-11s", name);
+    base_buffer_add_format(out, "%-*s", CLI_SUMMARY_INDENT, name);
 }
 
 static void add_name(struct base_buffer *out, const char *text)
