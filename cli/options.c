@@ -4,6 +4,7 @@
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
 #include "base/size.h"
+#include "cli/model_path.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -333,6 +334,19 @@ static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, c
 
 /* ---- Positional texts ---- */
 
+/* Returns whether a word is the name of a model, as other programs have it before the text. Short
+ * beginnings of names are texts. */
+static bool is_model(const char *word)
+{
+    enum { LEAST = 5 };
+    struct base_buffer path = BASE_BUFFER_INIT;
+    struct base_error none = BASE_ERROR_INIT;
+    const bool is = strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) &&
+                    !path.failed && cli_model_find(word, &path, &none);
+    base_buffer_free(&path);
+    return is;
+}
+
 /* Takes an argument as the value of the option that the command names for it. */
 static bool take_positional(struct parser *p, const char *word, struct base_error *err)
 {
@@ -349,9 +363,13 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "is a file: -f reads a text from it, -m takes it as the model, -p its "
                             "name as the text");
+    if (is_text && find(p->command, "-m", 2) && is_model(word))
+        return base_fail_at(err, BASE_USAGE, word, -1,
+                            "is a model: -m takes it, and -p its name as the text");
     if (p->origin[o - cli_option_table] == FROM_LINE && o->kind != CLI_LIST)
         return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
-                            is_text ? "a text of several words needs quotes" : "too many",
+                            is_text ? "a text of several words needs quotes, and a model -m"
+                                    : "too many",
                             c->usage);
     return set_given(p, o, word, err);
 }
@@ -432,6 +450,9 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
             continue; /* it may be the value of an unknown option */
         else if (c->positional)
             ok = take_positional(p, word, err);
+        else if (strspn(word, "0123456789") == strlen(word) && find(p->command, "-t", 2))
+            ok = base_fail_at(err, BASE_USAGE, word, -1,
+                              "unexpected argument; a number of threads is -t %s", word);
         else
             ok = base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                               c->max_arguments ? "too many" : "there is none", c->usage);

@@ -151,6 +151,14 @@ status 0
 out ''
 cmp -s "$work/names/right" "$work/names/Q4_0" || bad 'an output called Q4_0: other bytes'
 usage "'Q99' is not a type" quantize "$work/names/m.gguf" Q99
+infer quantize "$m" "$work/a.gguf" Q4_K_M --dry-run # by the numbers of llama-quantize too
+cp "$work/out" "$work/by_name"
+infer quantize "$m" "$work/a.gguf" 15 --dry-run
+status 0
+cmp -s "$work/out" "$work/by_name" || bad 'type 15 is not Q4_K_M'
+usage "^infer: 4: unexpected argument; a number of threads is -t 4" quantize "$m" "$work/a.gguf" Q8_0 4
+usage "'4' is a number: of threads -t 4" quantize "$m" Q8_0 4
+usage "'9999' is not a type" quantize "$m" 9999
 usage "'Q99' is not a type" quantize "$work/names/m.gguf" "$work/names/x" Q99
 
 begin patterns_that_match_nothing

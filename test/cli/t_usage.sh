@@ -119,7 +119,7 @@ while read -r word; do
         grep -q 'see infer run --help' "$work/err" && bad "$word: $(cat "$work/err")"
         infer run "$word"
         grep -Eq '^infer: [^ ]*: (unknown option; (here it is|not here:)|needs a value)|none.gguf|no model' "$work/err" ||
-            [ "$code" -eq 3 ] || bad "$word: $code, $(cat "$work/err")" ;;
+            [ "$code" -eq 3 ] || [ "$word" = -V ] || bad "$word: $code, $(cat "$work/err")" ;;
     *) usage "^infer: $word: unknown command; (here it is|not here:) " "$word" ;; esac
 done <"$work/words"
 
@@ -185,7 +185,7 @@ err_like '^infer: options: .*--temp 0 \(INFER_TEMP\)'
 unset INFER_TEMP
 
 begin short_names_are_not_guessed # each is similar to another
-for word in -xy -ct --xyz -q; do
+for word in -xy -ct --xyz -qz; do
     usage "^infer: $word: unknown option; see infer run --help$" $word
 done
 
