@@ -95,7 +95,7 @@ struct cli_values {
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
-    bool hellaswag, winogrande, multiple_choice;
+    bool joined, hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */

@@ -275,6 +275,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "continuation", .kind = CLI_LIST, .commands = SCORE, .group = CLI_GROUP_INPUT,
      .value = "TEXT", .help = "what may follow the prompt; repeatable", .common = true,
      .at = AT(continuation)},
+    {.name = "joined", .kind = CLI_FLAG, .commands = SCORE, .group = CLI_GROUP_INPUT, .excludes = "chat",
+     .help = "tokens of prompt and continuation as one text", .at = AT(joined)},
     {.name = "each", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .escapes = true, .value = "TEXT", .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
     {.name = "csv", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_INPUT, .excludes = "lines",
