@@ -131,6 +131,7 @@ const struct cli_foreign cli_foreign_table[] = {
     SAME(LLAMA, "--output-tensor-type", "output-type", "--output-type TYPE", NULL),
     HINT(LLAMA, "--include-weights --exclude-weights", NULL,
          "not here: quantize uses all entries of the matrix"),
+    HINT(LLAMA, "--show-statistics", "imatrix --statistics FILE", NULL),
     HINT(LLAMA, "--tensor-type-file", "--tensor-type RE=TYPE", "repeatable: one for each line of the file"),
     HINT(LLAMA, "--override-kv", "infer edit FILE --set KEY=TYPE:VALUE", "where a command has no --override-kv"),
     HINT(LLAMA, "--from-chunk", NULL, "not here: the text begins where -f FILE does"),

@@ -76,7 +76,7 @@ struct cli_values {
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
-    const char *cache, *compare;
+    const char *cache, *compare, *statistics;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
     int64_t n_predict, seed;
