@@ -330,6 +330,11 @@ static bool open_input(struct quantize *q, struct base_error *err)
     q->in = gguf_open(q->path.data, err);
     if (!q->in) base_error_set_file(err, q->path.data);
     if (!q->in) return false;
+    if (gguf_kv_find(q->in, "imatrix.chunk_count")) {
+        base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
+        base_error_set_file(err, q->path.data);
+        return false;
+    }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
            choose_types(q, err);

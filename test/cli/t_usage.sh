@@ -247,6 +247,17 @@ usage '-o: contradicts --top' logits --ids 1 -o x --top 3
 usage '-f: contradicts --kl' perplexity -f x --kl y
 usage '--metadata: contradicts --tensors' inspect --metadata --tensors x
 
+begin lists_of_json_may_be_texts
+usage '^infer: --messages: message 1: it is not an object' -m "$work/none" -p x --messages '[1]'
+usage '^infer: --tools: it is not a list of tools' -m "$work/none" -p x --tools '["f"]'
+infer -m "$work/none.gguf" -p x --messages '[{"role":"user","content":"Hi"}]' --tools '[{"type":"function","function":{"name":"f"}}]'
+status 3
+err_line 'none.gguf'
+
+begin folders_are_no_lines
+usage '^infer: \.: cannot read: Is a directory' batch .
+usage '^infer: \.: cannot read: Is a directory' score .
+
 begin an_empty_stop_text_is_refused
 usage '--stop: is empty' -p x --stop ''
 
