@@ -7,9 +7,7 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
                          struct quant_kernel *to)
 {
     if (from->decode) to->decode = from->decode;
-    if (from->encode || !to->encode) to->encode = from->encode ? from->encode : type->encode;
-    if (from->encode_by || !to->encode_by)
-        to->encode_by = from->encode_by ? from->encode_by : type->encode_by;
+    if (from->encode) to->encode = from->encode;
     if (from->unpack) {
         to->unpack = from->unpack;
         to->panel = from->panel ? from->panel : &type->panel;
@@ -28,6 +26,11 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
     enum cpu_level path[CPU_LEVEL_COUNT];
     *kernels = (struct quant_kernels){.level = cpu_level_cap(level), .prefetch = family->prefetch};
     kernels->dual_512 = family->dual_512 && cpu_has(kernels->level, CPU_AVX512);
+    kernels->search = &quant_search_scalar;
+#if defined(__x86_64__)
+    if (cpu_has(kernels->level, CPU_AVX2)) kernels->search = &quant_search_avx2;
+    if (cpu_has(kernels->level, CPU_AVX512)) kernels->search = &quant_search_avx512;
+#endif
     const int n = cpu_path(kernels->level, path);
     for (int i = 0; i < n; i++) {
         const struct quant_act_kernel *act = &quant_act_kernel[path[i]];
@@ -49,6 +52,12 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             kernels->type[id].rows_per_step > 1)
             kernels->type[id].few_columns = 1;
     }
+}
+
+void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t k, const float *in,
+                  const float *importance, void *row)
+{
+    kernels->type[id].encode(kernels->search, k, in, importance, row);
 }
 
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,

@@ -208,6 +208,8 @@ struct quant_rows {
     struct cpu_prefetch prefetch; /* only where data is prefetched */
 };
 
+struct quant_search; /* private to quant/: how a level searches the scales of an encoder */
+
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
  * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
@@ -215,11 +217,12 @@ struct quant_kernel {
      * value is d * integer (+ m), rounded once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
-    /* Writes the same bytes as the type's encode. NULL in a type's row means that function; in a
-     * filled table it is NULL only if the type has none. */
-    void (*encode)(int64_t k, const float *in, void *row);
-    /* The same for the type's encode_by. */
-    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
+    /* Writes k elements, a multiple of block_len, as blocks; deterministic, never fails, and the
+     * same bytes at all levels. importance: NULL or a non-negative weight of each element's squared
+     * error; types whose bytes do not depend on such weights ignore it. search: that of the table.
+     * NULL in types that are only read. */
+    void (*encode)(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row);
 
     /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
      * aligned). Blocks are those of the activation form (32 or 256 elements), also if the type's
@@ -255,13 +258,7 @@ struct quant_type {
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* The scalar specification. dot is NULL if act is NULL; encode is also NULL in types that are
-     * only read. */
-    void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
-    /* As encode, but minimizes errors with a non-negative weight for the squared error of each
-     * element (weights NULL: as encode). The member is NULL in types whose bytes do not depend on
-     * such weights. */
-    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
+    /* The scalar specification; NULL if act is NULL. */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
     struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete, except unpack in */
@@ -291,6 +288,7 @@ struct quant_kernels {
     enum cpu_level level;
     bool dual_512;                /* two 512-bit multiplications per cycle, if the level has them */
     struct cpu_prefetch prefetch; /* the processor's */
+    const struct quant_search *search;        /* for encode */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; complete for types with arithmetic */
     /* Converts a column of k floats, k a multiple of the form's block_len; by the form's index. */
     void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
@@ -298,6 +296,10 @@ struct quant_kernels {
 
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
+
+/* Encodes k elements by the table's kernel of a type that has one; see struct quant_kernel. */
+void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t k, const float *in,
+                  const float *importance, void *row);
 
 /* out[c][r] = row r of w times column c, for n_rows consecutive rows of k elements and at most
  * QUANT_FEW_COLUMNS columns. */

@@ -7,11 +7,22 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* Defines encode of a type that has an encode_by. */
-#define QUANT_ENCODE_ALONE(NAME)                                                                   \
-    static void NAME##_encode(int64_t k, const float *in, void *row)                               \
+/* The searches of a level for scales (quant/encode/fit.h) and entries of grids
+ * (quant/encode/grid_fit.h). */
+struct quant_search {
+    const struct quant_fit *fit;
+    const struct quant_grid_level *grid;
+};
+extern const struct quant_search quant_search_scalar, quant_search_avx2, quant_search_avx512;
+
+/* Defines the encoder FUNCTION for the function attribute TARGET, which may be empty, of a type
+ * that searches its scales itself, in an inline NAME_encode_at(k, in, importance, row). */
+#define QUANT_ENCODE_AT(NAME, FUNCTION, TARGET)                                                    \
+    TARGET static void FUNCTION(const struct quant_search *search, int64_t k, const float *in,     \
+                                const float *importance, void *row)                                \
     {                                                                                              \
-        NAME##_encode_by(k, in, NULL, row);                                                        \
+        (void)search;                                                                              \
+        NAME##_encode_at(k, in, importance, row);                                                  \
     }
 
 /* One row per file; quant/types.c puts them into the table. */

@@ -2,6 +2,7 @@
 #include "test/support_graph.h"
 #include "test/support.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +49,12 @@ static void fill_random(struct support_leaf *leaf, uint64_t *seed)
 {
     const struct quant_type *type = leaf->tensor.type;
     int64_t rows = engine_tensor_rows(&leaf->tensor), k = leaf->tensor.ne[0];
-    if (!type->encode) return; /* integers remain zero */
+    if (!type->kernel[CPU_SCALAR].encode) return; /* integers remain zero */
     float *x = malloc((size_t)k * sizeof *x);
     assert_non_null(x);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < k; i++) x[i] = support_random_float(seed);
-        type->encode(k, x, leaf->tensor.data + r * leaf->tensor.nb[1]);
+        support_row_encode(type, k, x, NULL, leaf->tensor.data + r * leaf->tensor.nb[1]);
     }
     free(x);
 }

@@ -22,19 +22,26 @@ static float largest_of(const struct quant_type *type, const uint8_t *block)
     return largest;
 }
 
-/* Returns whether the type's encoder searches a grid, which is slow under sanitizers. */
-static bool encodes_slowly(const struct quant_type *type)
+bool support_row_encodes_slowly(const struct quant_type *type)
 {
     return strncmp(type->name, "IQ1", 3) == 0 || strncmp(type->name, "IQ2", 3) == 0 ||
            strncmp(type->name, "IQ3", 3) == 0;
+}
+
+void support_row_encode(const struct quant_type *type, int64_t k, const float *x,
+                        const float *importance, void *row)
+{
+    struct quant_kernels scalar;
+    quant_kernels_init(&scalar, CPU_SCALAR);
+    quant_encode(&scalar, type->id, k, x, importance, row);
 }
 
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
 {
     uint8_t *block = row;
     uint32_t state = 1;
-    if (type->encode && !encodes_slowly(type)) {
-        type->encode(k, x, row);
+    if (type->kernel[CPU_SCALAR].encode && !support_row_encodes_slowly(type)) {
+        support_row_encode(type, k, x, NULL, row);
         return;
     }
     for (int64_t i = 0; i < k; i++) {

@@ -272,8 +272,6 @@ typedef void gemv_few_fn(int64_t k, const struct quant_rows *rows, int n_columns
 typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
-typedef void encode_fn(int64_t k, const float *in, void *row);
-typedef void encode_by_fn(int64_t k, const float *in, const float *importance, void *row);
 
 /* A distance between rows, often more than a row. */
 static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int64_t k)
@@ -364,23 +362,8 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);
 }
 
-static int encode_mismatches(struct bed *bed, const struct quant_type *type, encode_fn *encode,
-                             int64_t k)
-{
-    static float x[MAX_K];
-    static uint8_t expected[MAX_K * sizeof(float)];
-    const size_t bytes = (size_t)quant_row_size(type, k);
-    support_floats_fill(&bed->rng,
-                        (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
-                        k, x);
-    type->encode(k, x, expected);
-    uint8_t *out = canary_place(&bed->out, bytes);
-    encode(k, x, out);
-    return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
-}
-
-static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
-                                encode_by_fn *encode_by, int64_t k)
+static int encode_mismatches(struct bed *bed, const struct quant_type *type,
+                             const struct quant_kernels *kernels, bool weighted, int64_t k)
 {
     static float x[MAX_K], importance[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
@@ -389,10 +372,10 @@ static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
                         (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
                         k, x);
     for (int64_t i = 0; i < k; i++) importance[i] = (float)support_random_below(&bed->rng, 1000);
-    const float *by = support_random_below(&bed->rng, 2) ? importance : NULL;
-    type->encode_by(k, x, by, expected);
+    const float *by = weighted ? importance : NULL;
+    quant_encode(&bed->scalar, type->id, k, x, by, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
-    encode_by(k, x, by, out);
+    quant_encode(kernels, type->id, k, x, by, out);
     return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
 }
 
@@ -501,12 +484,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                        gemv_few_mismatches(bed, type, kernels->level, kernel, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
-            if (kernel->encode != type->encode)
+            if (kernel->encode && (n <= 4 || !support_row_encodes_slowly(type)))
                 report("encode", type->name, kernels->level, k, 1,
-                       encode_mismatches(bed, type, kernel->encode, k));
-            if (kernel->encode_by != type->encode_by && n <= 4)
-                report("encode_by", type->name, kernels->level, k, 1,
-                       encode_by_mismatches(bed, type, kernel->encode_by, k));
+                       encode_mismatches(bed, type, kernels, n <= 4 && repeat % 2, k));
             if (kernel->unpack && n <= last)
                 report("unpack", type->name, kernels->level, k, 16,
                        unpack_mismatches(bed, type, kernel->panel, kernel->unpack, k));
@@ -536,7 +516,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
             const float expected = quant_f16_to_f32(half[i]);
             assert_memory_equal(&wide[i], &expected, sizeof expected);
         }
-        kernel->encode(65536, wide, back);
+        quant_encode(&kernels, QUANT_F16, 65536, wide, NULL, back);
         for (int i = 0; i < 65536; i++)
             assert_int_equal(back[i], isnan(wide[i]) ? half[i] | 0x200 : half[i]);
         for (int around = -1; around <= 1; around++) {
@@ -546,8 +526,8 @@ static void every_half_is_converted_as_scalar_does(void **state)
                 memcpy(&bits, &wide[i], sizeof bits);
                 wide[i] = support_floats_of_bits(bits + 0x1000 + (uint32_t)around);
             }
-            f16->encode(65536, wide, want);
-            kernel->encode(65536, wide, back);
+            support_row_encode(f16, 65536, wide, NULL, want);
+            quant_encode(&kernels, QUANT_F16, 65536, wide, NULL, back);
             assert_memory_equal(back, want, sizeof want);
         }
     }

@@ -51,9 +51,8 @@ struct quant_form32 {
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
     bool has_min;
     int offset, max_code;
-    /* Writes the block of x[32]; importance[32] weights the errors, NULL: equal weights. If `write`
-     * is NULL, `grid` controls the search for scales, or `with_min` in types with a minimum. */
-    void (*write)(const float x[32], const float *importance, uint8_t *at);
+    /* How scales are searched, except in types whose encoder does that itself: `with_min` in types
+     * with a minimum, `grid` in others. */
     const struct quant_fit_grid *grid;
     const struct quant_fit_min_form *with_min;
 };
@@ -137,7 +136,7 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
 
 enum { QUANT_BLOCKS_AT_ONCE = QUANT_FIT_AT_ONCE / 32 };
 
-/* Writes n blocks, at most QUANT_BLOCKS_AT_ONCE, of a type without `write`. */
+/* Writes n blocks, at most QUANT_BLOCKS_AT_ONCE. */
 QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 form, int n,
                                 const float *in, const float *importance, uint8_t *at)
 {
@@ -162,15 +161,10 @@ QUANT_INLINE void quant_encode32(const struct quant_fit *to, struct quant_form32
                                  const float *in, const float *importance, void *row)
 {
     uint8_t *at = row;
-    const int64_t step = form.write ? 1 : QUANT_BLOCKS_AT_ONCE;
-    for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes) {
-        const float *weights = importance ? importance + 32 * b : NULL;
-        if (form.write)
-            form.write(in + 32 * b, weights, at);
-        else
-            quant_write32(to, form, (int)(k / 32 - b < step ? k / 32 - b : step), in + 32 * b,
-                          weights, at);
-    }
+    const int64_t step = QUANT_BLOCKS_AT_ONCE;
+    for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes)
+        quant_write32(to, form, (int)(k / 32 - b < step ? k / 32 - b : step), in + 32 * b,
+                      importance ? importance + 32 * b : NULL, at);
 }
 
 QUANT_INLINE float quant_dot32(struct quant_form32 form, int64_t k, const void *row,

@@ -20,12 +20,6 @@
     {                                                                                              \
         quant_decode32(NAME##_form, first, n, row, out);                                           \
     }                                                                                              \
-    QUANT_INLINE void NAME##_encode_at(const struct quant_fit *to, int64_t k, const float *in,     \
-                                       const float *importance, void *row)                         \
-    {                                                                                              \
-        quant_encode32(to, NAME##_form, k, in, importance, row);                                   \
-    }                                                                                              \
-    QUANT_FIT_ENCODE(NAME)                                                                         \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_dot32(NAME##_form, k, row, a);                                                \
@@ -35,6 +29,23 @@
                               const void *const row[QUANT_PANEL_ROWS], void *panel)                \
     {                                                                                              \
         quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
+    }
+
+/* Defines NAME_encode by the search of the form. */
+#define QUANT_BLOCK32_ENCODE(NAME)                                                                 \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
+    {                                                                                              \
+        quant_encode32(search->fit, NAME##_form, k, in, importance, row);                          \
+    }
+/* Defines NAME_encode_at from NAME_write(in, importance, block). */
+#define QUANT_BLOCK32_ENCODE_EACH(NAME)                                                            \
+    QUANT_INLINE void NAME##_encode_at(int64_t k, const float *in, const float *importance,        \
+                                       void *row)                                                  \
+    {                                                                                              \
+        uint8_t *at = row;                                                                         \
+        for (int64_t b = 0; b < k / 32; b++, at += NAME##_form.block_bytes)                        \
+            NAME##_write(in + 32 * b, importance ? importance + 32 * b : NULL, at);                \
     }
 
 #if defined(__x86_64__)
@@ -77,14 +88,12 @@
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2,                                                        \
-                  .rows_per_step = QUANT_GEMV_ROWS,                                                \
-                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
+                  .rows_per_step = QUANT_GEMV_ROWS},                                               \
     [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
                     .gemv = NAME##_gemv_avx512,                                                    \
                     .gemv_few = NAME##_gemv_few_avx512,                                            \
                     .few_columns = (FEW),                                                          \
-                    .rows_per_step = QUANT_GEMV_ROWS,                                              \
-                    QUANT_FIT_MEMBERS(NAME, avx512)},
+                    .rows_per_step = QUANT_GEMV_ROWS},
 
 #else
 #define QUANT_BLOCK32_KERNELS(NAME) QUANT_BLOCK32_SCALAR(NAME)
@@ -93,10 +102,11 @@
 
 /* Members of struct quant_type. FEW: few_columns with AVX-512. */
 #define QUANT_BLOCK32_MEMBERS(NAME, FEW)                                                           \
-    .block_len = 32, .act = &quant_act_q8_32, .encode = NAME##_encode,                             \
-    .encode_by = NAME##_encode_by, .dot = NAME##_dot,                                              \
-    .kernel = {                                                                                    \
-        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        QUANT_BLOCK32_VECTORS(NAME, FEW)}
+    .block_len = 32, .act = &quant_act_q8_32, .dot = NAME##_dot,                                   \
+    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
+                               .encode = NAME##_encode,                                            \
+                               .unpack = NAME##_unpack,                                            \
+                               .gemv = NAME##_gemv},                                               \
+               QUANT_BLOCK32_VECTORS(NAME, FEW)}
 
 #endif

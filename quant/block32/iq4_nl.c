@@ -28,6 +28,7 @@ static const struct quant_form32 iq4_nl_form = {
     .grid = &quant_fit_iq4,
 };
 
+QUANT_BLOCK32_ENCODE(iq4_nl)
 QUANT_BLOCK32_KERNELS(iq4_nl)
 
 const struct quant_type quant_type_iq4_nl = {

@@ -281,9 +281,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_long_gemv_avx512(struct quant_long_for
 #define QUANT_LONG_VECTORS(NAME)                                                                   \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2,                                                        \
-                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
-    [CPU_AVX512] = {.gemv = NAME##_gemv_avx512, QUANT_FIT_MEMBERS(NAME, avx512)},
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.gemv = NAME##_gemv_avx512},
 #else
 #define QUANT_LONG_X86(NAME)
 #define QUANT_LONG_VECTORS(NAME)
@@ -309,8 +308,10 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_long_gemv_avx512(struct quant_long_for
 /* Members of struct quant_type. */
 #define QUANT_LONG_MEMBERS(NAME)                                                                   \
     .act = &quant_act_q8_32, .dot = NAME##_dot,                                                    \
-    .kernel = {                                                                                    \
-        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        QUANT_LONG_VECTORS(NAME)}
+    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
+                               .encode = NAME##_encode,                                            \
+                               .unpack = NAME##_unpack,                                            \
+                               .gemv = NAME##_gemv},                                               \
+               QUANT_LONG_VECTORS(NAME)}
 
 #endif

@@ -57,9 +57,10 @@ static const struct quant_form32 mxfp4_form = {
     .e8m0 = true,
     .offset = OFFSET,
     .max_code = MAX_CODE,
-    .write = mxfp4_write,
 };
 
+QUANT_BLOCK32_ENCODE_EACH(mxfp4)
+QUANT_ENCODE_AT(mxfp4, mxfp4_encode, )
 QUANT_BLOCK32_KERNELS(mxfp4)
 
 const struct quant_type quant_type_mxfp4 = {

@@ -41,10 +41,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i q1_0_codes_avx512(const uint8_t *block, i
 
 QUANT_LONG_KERNELS(q1_0)
 
-QUANT_INLINE void q1_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+QUANT_INLINE void q1_0_encode_at(int64_t k, const float *in, const float *importance, void *row)
 {
-    (void)to; /* no search: the best scale of signs is the weighted mean magnitude */
     uint8_t *out = row;
     for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
         const float *x = in + b * LEN;
@@ -67,7 +65,7 @@ QUANT_INLINE void q1_0_encode_at(const struct quant_fit *to, int64_t k, const fl
     }
 }
 
-QUANT_FIT_ENCODE(q1_0)
+QUANT_ENCODE_AT(q1_0, q1_0_encode, )
 
 const struct quant_type quant_type_q1_0 = {
     .name = "Q1_0",
@@ -75,7 +73,5 @@ const struct quant_type quant_type_q1_0 = {
     .block_len = LEN,
     .block_bytes = BYTES,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = q1_0_encode,
-    .encode_by = q1_0_encode_by,
     QUANT_LONG_MEMBERS(q1_0),
 };

@@ -58,13 +58,11 @@ QUANT_INLINE void q2_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
             (uint8_t)(code[i] | code[i + 1] << 2 | code[i + 2] << 4 | code[i + 3] << 6);
 }
 
-QUANT_INLINE void q2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+static void q2_0_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
-    quant_fit_encode(to, &q2_0_grid, LEN, BYTES, q2_0_pack, k, in, importance, row);
+    quant_fit_encode(search->fit, &q2_0_grid, LEN, BYTES, q2_0_pack, k, in, importance, row);
 }
-
-QUANT_FIT_ENCODE(q2_0)
 
 const struct quant_type quant_type_q2_0 = {
     .name = "Q2_0",
@@ -72,7 +70,5 @@ const struct quant_type quant_type_q2_0 = {
     .block_len = LEN,
     .block_bytes = BYTES,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = q2_0_encode,
-    .encode_by = q2_0_encode_by,
     QUANT_LONG_MEMBERS(q2_0),
 };

@@ -28,6 +28,7 @@ static const struct quant_form32 q4_0_form = {
     .grid = &grid,
 };
 
+QUANT_BLOCK32_ENCODE(q4_0)
 QUANT_BLOCK32_KERNELS(q4_0)
 
 const struct quant_type quant_type_q4_0 = {

@@ -28,6 +28,7 @@ static const struct quant_form32 q4_1_form = {
     .with_min = &with_min,
 };
 
+QUANT_BLOCK32_ENCODE(q4_1)
 QUANT_BLOCK32_KERNELS(q4_1)
 
 const struct quant_type quant_type_q4_1 = {

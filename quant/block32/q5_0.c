@@ -31,6 +31,7 @@ static const struct quant_form32 q5_0_form = {
     .grid = &grid,
 };
 
+QUANT_BLOCK32_ENCODE(q5_0)
 QUANT_BLOCK32_KERNELS(q5_0)
 
 const struct quant_type quant_type_q5_0 = {

@@ -31,6 +31,7 @@ static const struct quant_form32 q5_1_form = {
     .with_min = &with_min,
 };
 
+QUANT_BLOCK32_ENCODE(q5_1)
 QUANT_BLOCK32_KERNELS(q5_1)
 
 const struct quant_type quant_type_q5_1 = {

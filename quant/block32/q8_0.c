@@ -31,9 +31,10 @@ static const struct quant_form32 q8_0_form = {
     .bytes = true,
     .offset = OFFSET,
     .max_code = MAX_CODE,
-    .write = q8_0_write,
 };
 
+QUANT_BLOCK32_ENCODE_EACH(q8_0)
+QUANT_ENCODE_AT(q8_0, q8_0_encode, )
 QUANT_BLOCK32_KERNELS(q8_0)
 
 const struct quant_type quant_type_q8_0 = {

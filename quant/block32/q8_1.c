@@ -34,9 +34,10 @@ static const struct quant_form32 q8_1_form = {
     .bytes = true,
     .offset = OFFSET,
     .max_code = MAX_CODE,
-    .write = q8_1_write,
 };
 
+QUANT_BLOCK32_ENCODE_EACH(q8_1)
+QUANT_ENCODE_AT(q8_1, q8_1_encode, )
 QUANT_BLOCK32_KERNELS(q8_1)
 
 const struct quant_type quant_type_q8_1 = {

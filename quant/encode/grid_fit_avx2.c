@@ -45,3 +45,5 @@ CPU_TARGET_AVX2 static float search(const struct quant_grid *grid, const struct 
 }
 
 const struct quant_grid_level quant_grid_avx2 = GRID_LEVEL;
+
+const struct quant_search quant_search_avx2 = {&quant_fit_avx2, &quant_grid_avx2};

@@ -83,3 +83,5 @@ CPU_TARGET_AVX512 static float search(const struct quant_grid *grid,
 }
 
 const struct quant_grid_level quant_grid_avx512 = GRID_LEVEL;
+
+const struct quant_search quant_search_avx512 = {&quant_fit_avx512, &quant_grid_avx512};

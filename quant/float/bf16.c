@@ -22,8 +22,11 @@ static void decode(int64_t first, int64_t n, const void *row, float *out)
     for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(element(row, first + i));
 }
 
-static void encode(int64_t k, const float *in, void *row)
+static void encode(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     for (int64_t i = 0; i < k; i++) {
         uint16_t b = quant_float_to_bfloat(in[i]);
         memcpy((char *)row + (size_t)i * sizeof b, &b, sizeof b);
@@ -261,11 +264,10 @@ const struct quant_type quant_type_bf16 = {
     .block_len = 1,
     .block_bytes = 2,
     .act = &quant_act_bf16,
-    .encode = encode,
     .dot = dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},

@@ -17,8 +17,11 @@ static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
     for (int64_t i = 0; i < n; i++) out[i] = quant_half_to_float(element(row, first + i));
 }
 
-static void encode(int64_t k, const float *in, void *row)
+static void encode(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     for (int64_t i = 0; i < k; i++) {
         uint16_t h = quant_float_to_half(in[i]);
         memcpy((char *)row + (size_t)i * sizeof h, &h, sizeof h);
@@ -56,13 +59,14 @@ CPU_TARGET_AVX2 static void decode_avx2(int64_t first, int64_t n, const void *ro
     decode_scalar(i, n - i, w, out + i);
 }
 
-CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
+CPU_TARGET_AVX2 static void encode_avx2(const struct quant_search *search, int64_t k,
+                                        const float *in, const float *importance, void *row)
 {
     int64_t i = 0;
     for (; i + 8 <= k; i += 8)
         _mm_storeu_si128((__m128i *)((uint8_t *)row + 2 * i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-    encode(k - i, in + i, (uint8_t *)row + 2 * i);
+    encode(search, k - i, in + i, importance, (uint8_t *)row + 2 * i);
 }
 
 CPU_TARGET_AVX512 static void decode_avx512(int64_t first, int64_t n, const void *row, float *out)
@@ -74,8 +78,11 @@ CPU_TARGET_AVX512 static void decode_avx512(int64_t first, int64_t n, const void
     }
 }
 
-CPU_TARGET_AVX512 static void encode_avx512(int64_t k, const float *in, void *row)
+CPU_TARGET_AVX512 static void encode_avx512(const struct quant_search *search, int64_t k,
+                                            const float *in, const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     for (int64_t i = 0; i < k; i += 16) {
         __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
         __m512 x = _mm512_maskz_loadu_ps(live, in + i);
@@ -99,11 +106,10 @@ const struct quant_type quant_type_f16 = {
     .block_len = 1,
     .block_bytes = 2,
     .act = &quant_act_f32,
-    .encode = encode,
     .dot = dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .encode = encode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = decode_avx2,
                           .encode = encode_avx2,

@@ -9,8 +9,11 @@ static void decode(int64_t first, int64_t n, const void *row, float *out)
     memcpy(out, (const char *)row + (size_t)first * sizeof *out, (size_t)n * sizeof *out);
 }
 
-static void encode(int64_t k, const float *in, void *row)
+static void encode(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     memcpy(row, in, (size_t)k * sizeof *in);
 }
 
@@ -55,11 +58,10 @@ const struct quant_type quant_type_f32 = {
     .block_len = 1,
     .block_bytes = 4,
     .act = &quant_act_f32,
-    .encode = encode,
     .dot = dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.gemv = gemv_avx512,

@@ -77,10 +77,8 @@ QUANT_INLINE void encode_sub(const float *in, const float *importance, uint8_t *
     for (int i = 0; i < 8; i++) q[i] = (uint8_t)(code[i] | code[8 + i] << 4);
 }
 
-QUANT_INLINE void nvfp4_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                  const float *importance, void *row)
+QUANT_INLINE void nvfp4_encode_at(int64_t k, const float *in, const float *importance, void *row)
 {
-    (void)to; /* encode_sub searches the scale */
     uint8_t *block = row;
     for (int64_t b = 0; b < k / LEN; b++, block += BYTES)
         for (int s = 0; s < LEN / SUB_LEN; s++) {
@@ -89,7 +87,7 @@ QUANT_INLINE void nvfp4_encode_at(const struct quant_fit *to, int64_t k, const f
         }
 }
 
-QUANT_FIT_ENCODE(nvfp4)
+QUANT_ENCODE_AT(nvfp4, nvfp4_encode, )
 
 static float dot(int64_t k, const void *row, const struct quant_act *a)
 {
@@ -233,15 +231,13 @@ const struct quant_type quant_type_nvfp4 = {
     .block_len = LEN,
     .block_bytes = BYTES,
     .act = &quant_act_f32,
-    .encode = nvfp4_encode,
-    .encode_by = nvfp4_encode_by,
     .dot = dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .encode = nvfp4_encode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, QUANT_FIT_MEMBERS(nvfp4, avx2)},
-            [CPU_AVX512] = {.gemv = gemv_avx512, QUANT_FIT_MEMBERS(nvfp4, avx512)},
+            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2},
+            [CPU_AVX512] = {.gemv = gemv_avx512},
 #endif
         },
 };

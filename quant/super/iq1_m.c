@@ -113,7 +113,5 @@ const struct quant_type quant_type_iq1_m = {
     .name = "IQ1_M",
     .id = QUANT_IQ1_M,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq1_m_encode,
-    .encode_by = iq1_m_encode_by,
-    SUPER_CODES_MEMBERS(iq1_m, SUPER_GRID_AVX2(iq1_m)),
+    SUPER_CODES_MEMBERS(iq1_m, SUPER_CODES_AVX2(iq1_m)),
 };

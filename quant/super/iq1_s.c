@@ -94,7 +94,5 @@ const struct quant_type quant_type_iq1_s = {
     .name = "IQ1_S",
     .id = QUANT_IQ1_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq1_s_encode,
-    .encode_by = iq1_s_encode_by,
-    SUPER_CODES_MEMBERS(iq1_s, SUPER_GRID_AVX2(iq1_s)),
+    SUPER_CODES_MEMBERS(iq1_s, SUPER_CODES_AVX2(iq1_s)),
 };

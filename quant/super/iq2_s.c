@@ -109,7 +109,5 @@ const struct quant_type quant_type_iq2_s = {
     .name = "IQ2_S",
     .id = QUANT_IQ2_S,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq2_s_encode,
-    .encode_by = iq2_s_encode_by,
-    SUPER_CODES_MEMBERS(iq2_s, SUPER_GRID_AVX2(iq2_s) SUPER_CODES_LEVEL(AVX512BF16, iq2_s)),
+    SUPER_CODES_MEMBERS(iq2_s, SUPER_CODES_AVX2(iq2_s) SUPER_CODES_LEVEL(AVX512BF16, iq2_s)),
 };

@@ -99,7 +99,5 @@ const struct quant_type quant_type_iq2_xs = {
     .name = "IQ2_XS",
     .id = QUANT_IQ2_XS,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq2_xs_encode,
-    .encode_by = iq2_xs_encode_by,
-    SUPER_CODES_MEMBERS(iq2_xs, SUPER_GRID_AVX2(iq2_xs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xs)),
+    SUPER_CODES_MEMBERS(iq2_xs, SUPER_CODES_AVX2(iq2_xs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xs)),
 };

@@ -106,7 +106,5 @@ const struct quant_type quant_type_iq2_xxs = {
     .name = "IQ2_XXS",
     .id = QUANT_IQ2_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq2_xxs_encode,
-    .encode_by = iq2_xxs_encode_by,
-    SUPER_CODES_MEMBERS(iq2_xxs, SUPER_GRID_AVX2(iq2_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xxs)),
+    SUPER_CODES_MEMBERS(iq2_xxs, SUPER_CODES_AVX2(iq2_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xxs)),
 };

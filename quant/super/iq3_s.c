@@ -108,7 +108,5 @@ const struct quant_type quant_type_iq3_s = {
     .name = "IQ3_S",
     .id = QUANT_IQ3_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq3_s_encode,
-    .encode_by = iq3_s_encode_by,
-    SUPER_CODES_MEMBERS(iq3_s, SUPER_GRID_AVX2(iq3_s) SUPER_CODES_LEVEL(AVX512BF16, iq3_s)),
+    SUPER_CODES_MEMBERS(iq3_s, SUPER_CODES_AVX2(iq3_s) SUPER_CODES_LEVEL(AVX512BF16, iq3_s)),
 };

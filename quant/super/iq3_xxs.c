@@ -100,7 +100,5 @@ const struct quant_type quant_type_iq3_xxs = {
     .name = "IQ3_XXS",
     .id = QUANT_IQ3_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = iq3_xxs_encode,
-    .encode_by = iq3_xxs_encode_by,
-    SUPER_CODES_MEMBERS(iq3_xxs, SUPER_GRID_AVX2(iq3_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq3_xxs)),
+    SUPER_CODES_MEMBERS(iq3_xxs, SUPER_CODES_AVX2(iq3_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq3_xxs)),
 };

@@ -36,14 +36,14 @@ QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *
 
 SUPER_KERNELS(iq4_xs)
 
-QUANT_INLINE void iq4_xs_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                   const float *importance, void *row)
+static void iq4_xs_encode(const struct quant_search *search, int64_t k, const float *in,
+                          const float *importance, void *row)
 {
     struct iq4_xs_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        to->super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b, super_importance(importance, b),
-                  &fit);
+        search->fit->super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b,
+                           super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 8; s++) {
@@ -57,8 +57,6 @@ QUANT_INLINE void iq4_xs_encode_at(const struct quant_fit *to, int64_t k, const 
         }
     }
 }
-
-QUANT_FIT_ENCODE(iq4_xs)
 
 #if defined(__x86_64__)
 /* Splits 16 bytes into 32 codes in the order of their elements: the low nibbles, then the high
@@ -240,20 +238,18 @@ const struct quant_type quant_type_iq4_xs = {
     .block_bytes = sizeof(struct iq4_xs_block),
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
-    .encode = iq4_xs_encode,
-    .encode_by = iq4_xs_encode_by,
     .dot = iq4_xs_dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = iq4_xs_decode, .unpack = iq4_xs_unpack, .gemv = iq4_xs_gemv},
+            [CPU_SCALAR] = {.decode = iq4_xs_decode,
+                            .encode = iq4_xs_encode,
+                            .unpack = iq4_xs_unpack,
+                            .gemv = iq4_xs_gemv},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = iq4_xs_decode_avx2,
                           .unpack = iq4_xs_unpack_avx2,
-                          .gemv = iq4_xs_gemv_avx2,
-                          QUANT_FIT_MEMBERS(iq4_xs, avx2)},
-            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512,
-                            .rows_per_step = SUPER_STREAMS,
-                            QUANT_FIT_MEMBERS(iq4_xs, avx512)},
+                          .gemv = iq4_xs_gemv_avx2},
+            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512, .rows_per_step = SUPER_STREAMS},
 #endif
         },
 };

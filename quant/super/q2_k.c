@@ -35,14 +35,14 @@ SUPER_KERNELS(q2_k)
 static const struct quant_fit_min_form q2_k_fit = {QUANT_FIT_BOUNDED, .max_code = 3,
                                                    .max_scale = 15};
 
-QUANT_INLINE void q2_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+static void q2_k_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
     struct q2_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        to->super_with_min(&q2_k_fit, 16, in + SUPER_LEN * b, super_importance(importance, b),
-                           &fit);
+        search->fit->super_with_min(&q2_k_fit, 16, in + SUPER_LEN * b,
+                                    super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         out->dmin = fit.dmin;
@@ -51,8 +51,6 @@ QUANT_INLINE void q2_k_encode_at(const struct quant_fit *to, int64_t k, const fl
             out->q[i / 128 * 32 + i % 32] |= (uint8_t)(fit.q[i] << i / 32 % 4 * 2);
     }
 }
-
-QUANT_FIT_ENCODE(q2_k)
 
 #if defined(__x86_64__)
 /* Stores d and minima of rows r .. r + 7; byte j of a lane of four[i] is scale 4i + j. */
@@ -221,22 +219,21 @@ const struct quant_type quant_type_q2_k = {
     .block_bytes = sizeof(struct q2_k_block),
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
-    .encode = q2_k_encode,
-    .encode_by = q2_k_encode_by,
     .dot = q2_k_dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = q2_k_decode, .unpack = q2_k_unpack, .gemv = q2_k_gemv},
+            [CPU_SCALAR] = {.decode = q2_k_decode,
+                            .encode = q2_k_encode,
+                            .unpack = q2_k_unpack,
+                            .gemv = q2_k_gemv},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = q2_k_decode_avx2,
                           .unpack = q2_k_unpack_avx2,
                           .panel = &q2_k_folded,
-                          .gemv = q2_k_gemv_avx2,
-                          QUANT_FIT_MEMBERS(q2_k, avx2)},
+                          .gemv = q2_k_gemv_avx2},
             [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
-                            SUPER_GEMV_MEMBERS(q2_k),
-                            QUANT_FIT_MEMBERS(q2_k, avx512)},
+                            SUPER_GEMV_MEMBERS(q2_k)},
 #endif
         },
 };

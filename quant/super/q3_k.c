@@ -39,15 +39,16 @@ QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q3_k)
 
-QUANT_INLINE void q3_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+static void q3_k_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
     const struct quant_fit_grid grid = {
         .low = -4, .high = 3, .n_trials = 7, .first = -0.9f, .step = 0.3f};
     struct q3_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        to->super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b), &fit);
+        search->fit->super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b),
+                           &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) {
@@ -61,8 +62,6 @@ QUANT_INLINE void q3_k_encode_at(const struct quant_fit *to, int64_t k, const fl
         }
     }
 }
-
-QUANT_FIT_ENCODE(q3_k)
 
 #if defined(__x86_64__)
 /* Returns d of eight rows; byte j of a lane of four[i] is scale 4i + j minus 32. */
@@ -277,21 +276,20 @@ const struct quant_type quant_type_q3_k = {
     .block_bytes = sizeof(struct q3_k_block),
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
-    .encode = q3_k_encode,
-    .encode_by = q3_k_encode_by,
     .dot = q3_k_dot,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = q3_k_decode, .unpack = q3_k_unpack, .gemv = q3_k_gemv},
+            [CPU_SCALAR] = {.decode = q3_k_decode,
+                            .encode = q3_k_encode,
+                            .unpack = q3_k_unpack,
+                            .gemv = q3_k_gemv},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = q3_k_decode_avx2,
                           .unpack = q3_k_unpack_avx2,
-                          .gemv = q3_k_gemv_avx2,
-                          QUANT_FIT_MEMBERS(q3_k, avx2)},
+                          .gemv = q3_k_gemv_avx2},
             [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
                             .panel = &q3_k_folded,
-                            SUPER_GEMV_MEMBERS(q3_k),
-                            QUANT_FIT_MEMBERS(q3_k, avx512)},
+                            SUPER_GEMV_MEMBERS(q3_k)},
 #endif
         },
 };

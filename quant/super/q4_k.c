@@ -36,14 +36,14 @@ SUPER_KERNELS(q4_k)
 static const struct quant_fit_min_form q4_k_fit = {QUANT_FIT_BOUNDED, .max_code = 15,
                                                    .max_scale = 63};
 
-QUANT_INLINE void q4_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+static void q4_k_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
     struct q4_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        to->super_with_min(&q4_k_fit, 32, in + SUPER_LEN * b, super_importance(importance, b),
-                           &fit);
+        search->fit->super_with_min(&q4_k_fit, 32, in + SUPER_LEN * b,
+                                    super_importance(importance, b), &fit);
         out->d = fit.d;
         out->dmin = fit.dmin;
         k_scales_pack(fit.scale, fit.min, out->scale);
@@ -53,8 +53,6 @@ QUANT_INLINE void q4_k_encode_at(const struct quant_fit *to, int64_t k, const fl
         }
     }
 }
-
-QUANT_FIT_ENCODE(q4_k)
 
 #if defined(__x86_64__)
 CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t first, int64_t n_blocks,

@@ -37,15 +37,16 @@ QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q6_k)
 
-QUANT_INLINE void q6_k_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                 const float *importance, void *row)
+static void q6_k_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
     const struct quant_fit_grid grid = {
         .low = -32, .high = 31, .n_trials = 7, .first = -0.9f, .step = 0.3f};
     struct q6_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        to->super(&grid, 16, -128, in + SUPER_LEN * b, super_importance(importance, b), &fit);
+        search->fit->super(&grid, 16, -128, in + SUPER_LEN * b, super_importance(importance, b),
+                           &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
@@ -56,8 +57,6 @@ QUANT_INLINE void q6_k_encode_at(const struct quant_fit *to, int64_t k, const fl
         }
     }
 }
-
-QUANT_FIT_ENCODE(q6_k)
 
 #if defined(__x86_64__)
 /* Stores scales and d of rows r .. r + 7. */

@@ -30,8 +30,11 @@ QUANT_INLINE void q8_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q8_k)
 
-static void q8_k_encode(int64_t k, const float *in, void *row)
+static void q8_k_encode(const struct quant_search *search, int64_t k, const float *in,
+                        const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     struct q8_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, in += SUPER_LEN, out++) {
         uint32_t largest = 0;
@@ -56,10 +59,12 @@ const struct quant_type quant_type_q8_k = {
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 128, .max_code = 255},
     .dot = q8_k_dot,
-    .encode = q8_k_encode,
     .kernel =
         {
-            [CPU_SCALAR] = {.decode = q8_k_decode, .unpack = q8_k_unpack, .gemv = q8_k_gemv},
+            [CPU_SCALAR] = {.decode = q8_k_decode,
+                            .encode = q8_k_encode,
+                            .unpack = q8_k_unpack,
+                            .gemv = q8_k_gemv},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = q8_k_decode_avx2},
 #endif

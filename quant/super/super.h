@@ -112,13 +112,14 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     return importance ? importance + SUPER_LEN * b : NULL;
 }
 
-/* Defines the encoders of a type with a grid from NAME_form and NAME_pack, which packs the result
- * of the search into a block. */
-#define SUPER_GRID_ENCODE_BY(NAME, FUNCTION, LEVEL)                                                \
-    static void FUNCTION(int64_t k, const float *in, const float *importance, void *row)           \
+/* Defines the encoder of a type with a grid from NAME_form and NAME_pack, which packs the result of
+ * the search into a block. */
+#define SUPER_GRID_ENCODE(NAME)                                                                    \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
     {                                                                                              \
         struct quant_grid grid;                                                                    \
-        quant_grid_prepare(&grid, &NAME##_form, LEVEL);                                            \
+        quant_grid_prepare(&grid, &NAME##_form, search->grid);                                     \
         struct NAME##_block *out = row;                                                            \
         for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {                                       \
             struct quant_grid_fit fit;                                                             \
@@ -126,17 +127,6 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
             NAME##_pack(&fit, out);                                                                \
         }                                                                                          \
     }
-#if defined(__x86_64__)
-#define SUPER_GRID_ENCODE_X86(NAME)                                                                \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, &quant_grid_avx2)                            \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx512, &quant_grid_avx512)
-#else
-#define SUPER_GRID_ENCODE_X86(NAME)
-#endif
-#define SUPER_GRID_ENCODE(NAME)                                                                    \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, &quant_grid_scalar)                               \
-    SUPER_GRID_ENCODE_X86(NAME)                                                                    \
-    QUANT_ENCODE_ALONE(NAME)
 
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \

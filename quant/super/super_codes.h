@@ -363,29 +363,22 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     }
 
 #define SUPER_CODES_AVX2(NAME)                                                                     \
-    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
-                  .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2,                                                        \
-                  QUANT_FIT_MEMBERS(NAME, avx2)},
-#define SUPER_GRID_AVX2(NAME)                                                                      \
-    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
-                  .encode_by = NAME##_encode_by_avx2,                                              \
-                  .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2},                                                       \
-    [CPU_AVX512] = {.encode_by = NAME##_encode_by_avx512},
-#define SUPER_CODES_LEVEL(LEVEL, NAME, ...) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512, __VA_ARGS__},
+    [CPU_AVX2] = {                                                                                 \
+        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+#define SUPER_CODES_LEVEL(LEVEL, NAME) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512},
 #else
 #define SUPER_CODES_AVX2(NAME)
-#define SUPER_GRID_AVX2(NAME)
-#define SUPER_CODES_LEVEL(LEVEL, NAME, ...)
+#define SUPER_CODES_LEVEL(LEVEL, NAME)
 #endif
 
 /* Members of struct quant_type; VECTORS: the levels above scalar. */
 #define SUPER_CODES_MEMBERS(NAME, VECTORS)                                                         \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
-    .kernel = {                                                                                    \
-        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        VECTORS}
+    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
+                               .encode = NAME##_encode,                                            \
+                               .unpack = NAME##_unpack,                                            \
+                               .gemv = NAME##_gemv},                                               \
+               VECTORS}
 
 #endif

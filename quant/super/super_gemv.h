@@ -209,20 +209,18 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
 #define SUPER_VECTORS(NAME)                                                                        \
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2,                                                        \
-                  QUANT_FIT_MEMBERS(NAME, avx2)},                                                  \
-    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
-                    SUPER_GEMV_MEMBERS(NAME),                                                      \
-                    QUANT_FIT_MEMBERS(NAME, avx512)},
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512, SUPER_GEMV_MEMBERS(NAME)},
 #else
 #define SUPER_VECTORS(NAME)
 #endif
 
 #define SUPER_MEMBERS(NAME)                                                                        \
-    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .encode = NAME##_encode,                     \
-    .encode_by = NAME##_encode_by, .dot = NAME##_dot,                                              \
-    .kernel = {                                                                                    \
-        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        SUPER_VECTORS(NAME)}
+    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .dot = NAME##_dot,                           \
+    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
+                               .encode = NAME##_encode,                                            \
+                               .unpack = NAME##_unpack,                                            \
+                               .gemv = NAME##_gemv},                                               \
+               SUPER_VECTORS(NAME)}
 
 #endif

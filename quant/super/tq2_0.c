@@ -36,14 +36,12 @@ QUANT_INLINE void tq2_0_pack(const uint8_t *code, uint16_t d, uint8_t *block)
     out->d = d;
 }
 
-QUANT_INLINE void tq2_0_encode_at(const struct quant_fit *to, int64_t k, const float *in,
-                                  const float *importance, void *row)
+static void tq2_0_encode(const struct quant_search *search, int64_t k, const float *in,
+                         const float *importance, void *row)
 {
-    quant_fit_encode(to, &quant_fit_ternary, SUPER_LEN, sizeof(struct tq2_0_block), tq2_0_pack, k,
-                     in, importance, row);
+    quant_fit_encode(search->fit, &quant_fit_ternary, SUPER_LEN, sizeof(struct tq2_0_block),
+                     tq2_0_pack, k, in, importance, row);
 }
-
-QUANT_FIT_ENCODE(tq2_0)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t tq2_0_head(const void *block)
@@ -83,8 +81,5 @@ const struct quant_type quant_type_tq2_0 = {
     .name = "TQ2_0",
     .id = QUANT_TQ2_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    .encode = tq2_0_encode,
-    .encode_by = tq2_0_encode_by,
-    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(
-                                   AVX512, tq2_0, QUANT_FIT_MEMBERS(tq2_0, avx512))),
+    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(AVX512, tq2_0)),
 };
