@@ -217,5 +217,5 @@ bool engine_type_computes(const struct engine_tensor *t)
 
 bool engine_type_stores(const struct engine_tensor *t)
 {
-    return engine_type_computes(t) && t->type->kernel[CPU_SCALAR].encode != NULL;
+    return engine_type_computes(t) && t->type->scalar.encode != NULL;
 }

@@ -5,8 +5,10 @@
  * threads, allocates nothing, and reads no files. Called by gguf/ (names and sizes) and engine/
  * (everything).
  *
- * One file per type (q4_0.c, q4_k.c, ...) has the block struct, a drawing of its bits, decode,
- * encode, scalar dot, and the SIMD kernels after the scalar functions; it exports one const row.
+ * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
+ * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
+ * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. quant/arm/ has
+ * none yet.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -210,7 +212,7 @@ struct quant_rows {
 
 struct quant_search; /* private to quant/: how a level searches the scales of an encoder */
 
-/* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
+/* Kernels of one type at one level; NULL inherits from the parent. `row` points to the start
  * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
     /* Decodes elements first .. first + n - 1 of a row, both multiples of block_len. Exact: each
@@ -227,12 +229,13 @@ struct quant_kernel {
     /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
      * aligned). Blocks are those of the activation form (32 or 256 elements), also if the type's
      * block is longer. Row pointers may be repeated at the edge of a matrix. NULL for types without
-     * a panel. The panel's form is *panel: that of the type, or a folded one (codes are multiplied
-     * by their sub-scales) if the products fit a byte and folding is faster at the level. Both
-     * forms give the same integer sums. */
+     * a panel. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
-    const struct quant_panel_form *panel; /* NULL: that of the type; never NULL in a filled table */
+    /* The form of the panel, set with unpack. That of `scalar` has sub-scales; that of a level may
+     * be folded (codes are multiplied by their sub-scales) if the products fit a byte and folding
+     * is faster. Both forms give the same integer sums. */
+    const struct quant_panel_form *panel;
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
@@ -256,13 +259,11 @@ struct quant_type {
     uint32_t block_bytes;
     uint32_t header_bytes;            /* at the start of each row, before its blocks */
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
-    struct quant_panel_form panel;
 
     /* The scalar specification; NULL if act is NULL. */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
-    struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete, except unpack in */
-                                                 /* types without a panel */
+    struct quant_kernel scalar; /* complete, except unpack in types without a panel */
 };
 
 /* The row of a GGUF type id, or of a name (any case); NULL for unknown ids. */
@@ -294,7 +295,9 @@ struct quant_kernels {
     void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 
-/* Fills the table for cpu_level_cap(level). */
+/* Fills the table for cpu_level_cap(level), without the policies of a processor. */
+void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level);
+/* Fills it and adapts it to the policies of cpu_family(). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
 /* Encodes k elements by the table's kernel of a type that has one; see struct quant_kernel. */

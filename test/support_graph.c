@@ -49,7 +49,7 @@ static void fill_random(struct support_leaf *leaf, uint64_t *seed)
 {
     const struct quant_type *type = leaf->tensor.type;
     int64_t rows = engine_tensor_rows(&leaf->tensor), k = leaf->tensor.ne[0];
-    if (!type->kernel[CPU_SCALAR].encode) return; /* integers remain zero */
+    if (!type->scalar.encode) return; /* integers remain zero */
     float *x = malloc((size_t)k * sizeof *x);
     assert_non_null(x);
     for (int64_t r = 0; r < rows; r++) {
@@ -145,7 +145,7 @@ double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t
         return value;
     }
     float values[256];
-    t->type->kernel[CPU_SCALAR].decode(0, block, at, values);
+    t->type->scalar.decode(0, block, at, values);
     return values[i0 % block];
 }
 

@@ -14,7 +14,7 @@ static uint32_t next(uint32_t *state)
 static float largest_of(const struct quant_type *type, const uint8_t *block)
 {
     float x[MAX_LEN], largest = 0.0f;
-    type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
+    type->scalar.decode(0, type->block_len, block, x);
     for (uint32_t i = 0; i < type->block_len; i++) {
         if (!isfinite(x[i])) return INFINITY;
         largest = fmaxf(largest, fabsf(x[i]));
@@ -40,7 +40,7 @@ void support_row_make(const struct quant_type *type, int64_t k, const float *x, 
 {
     uint8_t *block = row;
     uint32_t state = 1;
-    if (type->kernel[CPU_SCALAR].encode && !support_row_encodes_slowly(type)) {
+    if (type->scalar.encode && !support_row_encodes_slowly(type)) {
         support_row_encode(type, k, x, NULL, row);
         return;
     }

@@ -99,7 +99,7 @@ static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **pla
         float *row = *plain + r * d;
         for (int64_t i = 0; i < d; i++) row[i] = product_random(seed);
         support_row_encode(type, d, row, NULL, cache + (uint64_t)r * row_bytes);
-        type->kernel[CPU_SCALAR].decode(0, d, cache + (uint64_t)r * row_bytes, row);
+        type->scalar.decode(0, d, cache + (uint64_t)r * row_bytes, row);
     }
     return cache;
 }

@@ -46,7 +46,7 @@ static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint
     bool finite = false;
     while (!finite) {
         fill_bytes(rng, type->block_bytes, block);
-        type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
+        type->scalar.decode(0, type->block_len, block, x);
         finite = true;
         for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
     }
@@ -291,16 +291,15 @@ static struct cpu_prefetch any_prefetch(struct bed *bed)
                                  .streams = processor & 4};
 }
 
-/* The kernel with the number of rows per step of any processor: that of the type's row or 1. The
- * policy does not determine it, because a kernel must be right with any policy. */
+/* The kernel with the number of rows per step of any processor: its own or 1. The policy does not
+ * determine it, because a kernel must be right with any policy. */
 static struct quant_kernel of_any_processor(struct bed *bed, const struct quant_type *type,
                                             enum cpu_level level, struct quant_kernel kernel)
 {
-    enum cpu_level path[CPU_LEVEL_COUNT];
-    const int n = cpu_path(level, path);
-    for (int i = 0; i < n; i++)
-        if (type->kernel[path[i]].gemv == kernel.gemv)
-            kernel.rows_per_step = type->kernel[path[i]].rows_per_step;
+    struct quant_kernels own;
+    quant_kernels_fill(&own, level);
+    if (own.type[type->id].gemv == kernel.gemv)
+        kernel.rows_per_step = own.type[type->id].rows_per_step;
     if (kernel.rows_per_step == 0 || support_random_below(&bed->rng, 2)) kernel.rows_per_step = 1;
     return kernel;
 }
@@ -352,7 +351,7 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
 {
     static float expected[MAX_K];
     uint8_t *w = place_rows(bed, type, k, 1, 0);
-    type->kernel[CPU_SCALAR].decode(0, k, w, expected);
+    type->scalar.decode(0, k, w, expected);
     /* Decodes a row from a random block to its end. */
     const int64_t n_blocks = k / type->block_len;
     const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len,
@@ -410,9 +409,9 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
     for (int i = 0; i < 256; i++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
             uint8_t *q = &panel->q[i / 4][r][i % 4];
-            const int sub = i / type->panel.sub_len;
+            const int sub = i / type->scalar.panel->sub_len;
             int32_t scale = panel->scale[sub / 2][r][sub % 2];
-            int32_t code = scale * (*q - type->panel.offset) + form->offset;
+            int32_t code = scale * (*q - type->scalar.panel->offset) + form->offset;
             assert_in_range(code, 0, form->max_code);
             *q = (uint8_t)code;
         }
@@ -437,7 +436,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                                              : support_random_below(&bed->rng, (uint32_t)n_rows));
     char *expected = aligned_alloc(64, (size_t)n * size);
     assert_non_null(expected);
-    type->kernel[CPU_SCALAR].unpack(0, n, row, expected);
+    type->scalar.unpack(0, n, row, expected);
     for (int64_t b = 0; form->folded && b < n; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
     char *out = canary_place(&bed->out, (size_t)n_blocks * size);
@@ -670,14 +669,14 @@ static void mutant_unpack(int64_t first, int64_t n_blocks, const void *const row
                           void *panel)
 {
     struct quant_panel32 *p = panel;
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].unpack(first, n_blocks, row, panel);
+    quant_type_by_id(QUANT_Q4_1)->scalar.unpack(first, n_blocks, row, panel);
     p[n_blocks - 1].q[7][15][3] ^= 1;
 }
 
 /* Writes one element too many. */
 static void mutant_decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].decode(first, n, row, out);
+    quant_type_by_id(QUANT_Q4_1)->scalar.decode(first, n, row, out);
     out[n] = 0.0f;
 }
 
@@ -700,7 +699,7 @@ static struct caught try_mutants(bool plain, int tries)
         n.dropped += gemv_mismatches(&bed, type, CPU_SCALAR, &dropped, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, CPU_SCALAR, &order, 32 * 18, 7) != 0;
         n.column += gemv_few_mismatches(&bed, type, CPU_SCALAR, &few, 32 * 18, 7) != 0;
-        n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
+        n.unpacked += unpack_mismatches(&bed, type, type->scalar.panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }
     printf(

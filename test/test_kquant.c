@@ -66,7 +66,7 @@ static int fill(void **state)
 
 static void decode(const struct quant_type *type, int64_t k, const void *row)
 {
-    type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
+    type->scalar.decode(0, k, row, decoded);
 }
 
 /* FNV-1a over the words of n elements; every NaN counts as the same. */

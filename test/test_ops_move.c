@@ -102,7 +102,7 @@ static double want_cast(const struct support_rig *rig, const struct engine_tenso
         x[k] = (float)support_at(rig->in[0], first + k, i[1], i[2], i[3]);
     if (result->type == rig->in[0]->type) return x[i[0] - first];
     support_row_encode(type, block, x, NULL, row);
-    type->kernel[CPU_SCALAR].decode(0, block, row, x);
+    type->scalar.decode(0, block, row, x);
     return x[i[0] - first];
 }
 
@@ -183,7 +183,7 @@ static double want_set_rows(const struct support_rig *rig, const struct engine_t
     char row[1024];
     for (int64_t k = 0; k < block; k++) x[k] = (float)support_at(rig->in[0], first + k, from, 0, 0);
     support_row_encode(type, block, x, NULL, row);
-    type->kernel[CPU_SCALAR].decode(0, block, row, x);
+    type->scalar.decode(0, block, row, x);
     return x[i[0] - first];
 }
 

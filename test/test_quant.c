@@ -46,7 +46,7 @@ static void the_table_is_the_formats(void **state)
         assert_int_equal(type->block_bytes, expected_types[id].bytes);
         assert_ptr_equal(quant_type_by_name(type->name), type);
         assert_int_equal(type->dot != NULL, type->act != NULL);
-        if (type->kernel[CPU_SCALAR].encode) assert_non_null(type->act);
+        if (type->scalar.encode) assert_non_null(type->act);
     }
     assert_null(quant_type_by_id(QUANT_ID_COUNT));
     assert_null(quant_type_by_id(UINT32_MAX));
@@ -110,7 +110,7 @@ static void decoding_follows_the_drawings(void **state)
             uint8_t block[34];
             float out[32];
             for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)support_random(&rng);
-            type->kernel[CPU_SCALAR].decode(0, 32, block, out);
+            type->scalar.decode(0, 32, block, out);
             for (int i = 0; i < 32; i++) {
                 float drawn = drawn_element(ids[t], block, i);
                 if (isnan(drawn))
@@ -131,7 +131,7 @@ static double round_trip_error(const struct quant_type *type, const float *x, in
     static float back[MAX_K];
     double error = 0, power = 0;
     support_row_encode(type, k, x, NULL, row);
-    type->kernel[CPU_SCALAR].decode(0, k, row, back);
+    type->scalar.decode(0, k, row, back);
     for (int64_t i = 0; i < k; i++) {
         error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
         power += (double)x[i] * x[i];
@@ -162,7 +162,7 @@ static void encoding_stays_within_its_bound(void **state)
     }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->kernel[CPU_SCALAR].encode) continue;
+        if (!type || !type->scalar.encode) continue;
         double errors[3] = {round_trip_error(type, gauss, MAX_K),
                             round_trip_error(type, uniform, MAX_K),
                             round_trip_error(type, zero, MAX_K)};
@@ -185,7 +185,7 @@ static void rows_encoded_together_are_each_what_they_are_alone(void **state)
     uint64_t rng = 3;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->kernel[CPU_SCALAR].encode) continue;
+        if (!type || !type->scalar.encode) continue;
         const int64_t k = 3 * type->block_len;
         const size_t row_bytes = (size_t)quant_row_size(type, k);
         for (int i = 0; i < ROWS * k; i++) {
@@ -222,7 +222,7 @@ static void four_bit_grids_come_back_exactly_whatever_weight_dominates(void **st
             by[trial % 32] = 1.0f;
             const struct quant_type *type = quant_type_by_id(ids[t]);
             support_row_encode(type, 32, x, by, row);
-            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
+            type->scalar.decode(0, 32, row, back);
             assert_memory_equal(x, back, sizeof x);
         }
 }
@@ -273,7 +273,7 @@ static void what_is_not_finite_shows_in_its_block(void **state)
             for (int i = 0; i < 64; i++) x[i] = (float)(i % 7);
             x[40] = bad[j];
             support_row_encode(type, 64, x, NULL, row);
-            type->kernel[CPU_SCALAR].decode(0, 64, row, back);
+            type->scalar.decode(0, 64, row, back);
             for (int i = 0; i < 64; i++) assert_int_equal(isnan(back[i]) != 0, i >= 32);
         }
     }
@@ -292,7 +292,7 @@ static void extremes_of_small_blocks_come_back(void **state)
             uint8_t row[34];
             for (int i = 0; i < 32; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
             support_row_encode(type, 32, x, NULL, row);
-            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
+            type->scalar.decode(0, 32, row, back);
             for (int i = 0; i < 32; i++) {
                 assert_true(isfinite(back[i]));
                 if (sizes[j] > 1e-6f) assert_int_equal(signbit(back[i]), signbit(x[i]));
@@ -422,7 +422,7 @@ static void dots_stay_within_their_bound(void **state)
                 c.x[i] = support_random_gauss(&rng) * (float)(1 + i / 32 % 5);
             }
             support_row_make(type, k, w, row);
-            type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
+            type->scalar.decode(0, k, row, decoded);
             column_fill(&c, type->act, k);
             double exact = 0;
             for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);

@@ -13,7 +13,7 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
     const enum engine_kv_q16 what = dst->params.set_kv_q16.what;
     if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_is(slots, QUANT_I32))
         return engine_shape_fail(dst, err, "rows must be F32 and slots I32");
-    if (!as || !as->kernel[CPU_SCALAR].encode || x->ne[0] % as->block_len)
+    if (!as || !as->scalar.encode || x->ne[0] % as->block_len)
         return engine_shape_fail(dst, err, "rows cannot be rounded to this type");
     if (!engine_tensor_is(cache, QUANT_I8) || cache->ne[0] != engine_kv_q16_bytes(what, x->ne[0]) ||
         !engine_tensor_row_contiguous(cache))

@@ -23,7 +23,7 @@ static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum eng
                         uint32_t slots, struct base_error *err)
 {
     uint64_t row, bytes;
-    if (!type->kernel[CPU_SCALAR].encode || size % type->block_len)
+    if (!type->scalar.encode || size % type->block_len)
         return base_fail(err, BASE_USAGE,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);

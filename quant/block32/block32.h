@@ -1,9 +1,9 @@
 /* quant/block32/block32.h: private to quant/: scale search and scalar kernels, shared by the types
- * with blocks of 32 (vector kernels: quant/block32/block32_x86.h).
+ * with blocks of 32.
  *
- * A type is described by a struct quant_form32: the positions of its bits and the values of its
- * codes. The kernels that quant/block32/block32_kernels.h generates inline the functions here with
- * a constant form, so each kernel is one loop without branches on the form. */
+ * The header of a type (q4_0.h) describes it by a struct quant_form32: the positions of its bits
+ * and the values of its codes. Kernels, here and in the folders of instruction sets, are inlined
+ * with a constant form, so each is one loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -198,5 +198,51 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
         }
     }
 }
+
+/* ---- Members of a type's file ---- */
+
+/* Defines the scalar kernels of a type from NAME_form. */
+#define QUANT_BLOCK32_KERNELS(NAME)                                                                \
+    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
+    {                                                                                              \
+        quant_decode32(NAME##_form, first, n, row, out);                                           \
+    }                                                                                              \
+    static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
+    {                                                                                              \
+        return quant_dot32(NAME##_form, k, row, a);                                                \
+    }                                                                                              \
+    QUANT_GEMV_BY_DOT(NAME)                                                                        \
+    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
+                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
+    {                                                                                              \
+        quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
+    }
+
+/* Defines NAME_encode by the search of the form. */
+#define QUANT_BLOCK32_ENCODE(NAME)                                                                 \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
+    {                                                                                              \
+        quant_encode32(search->fit, NAME##_form, k, in, importance, row);                          \
+    }
+/* Defines NAME_encode_at from NAME_write(in, importance, block). */
+#define QUANT_BLOCK32_ENCODE_EACH(NAME)                                                            \
+    QUANT_INLINE void NAME##_encode_at(int64_t k, const float *in, const float *importance,        \
+                                       void *row)                                                  \
+    {                                                                                              \
+        uint8_t *at = row;                                                                         \
+        for (int64_t b = 0; b < k / 32; b++, at += NAME##_form.block_bytes)                        \
+            NAME##_write(in + 32 * b, importance ? importance + 32 * b : NULL, at);                \
+    }
+
+/* Members of struct quant_type. */
+#define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
+    .block_len = 32, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_32,          \
+    .dot = NAME##_dot,                                                                             \
+    .scalar = {.decode = NAME##_decode,                                                            \
+               .encode = NAME##_encode,                                                            \
+               .unpack = NAME##_unpack,                                                            \
+               .panel = &NAME##_panel,                                                             \
+               .gemv = NAME##_gemv}
 
 #endif

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
          "| int8 |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->act || !type->kernel[CPU_SCALAR].encode) continue;
+        if (!type || !type->act || !type->scalar.encode) continue;
         if (all || quant_type_by_name(argv[2]) == type) bench_type(e, type, (size_t)megabytes);
     }
     engine_free(e);

@@ -1,11 +1,9 @@
-/* quant/super/super_gemv.h: private to quant/: the loop over rows of the AVX-512 gemv of
- * super-blocks, and the macros that define the gemv of a type and the members of its row. */
-#ifndef QUANT_SUPER_SUPER_GEMV_H
-#define QUANT_SUPER_SUPER_GEMV_H
+/* quant/x86/super_gemv.h: private to quant/: the loop over rows of the AVX-512 gemv of
+ * super-blocks, and the macros that define the gemv of a type and the members of its rows. */
+#ifndef QUANT_X86_SUPER_GEMV_H
+#define QUANT_X86_SUPER_GEMV_H
 
-#include "quant/super/super_x86.h"
-
-#if defined(__x86_64__)
+#include "quant/x86/super_x86.h"
 
 /* A part of the matrix: n super-blocks (at most SUPER_PART) of each row. If these are whole rows
  * whose length is not a multiple of a step, up to four rows form a group, so that a step may span
@@ -100,13 +98,13 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
 /* Adds the products of a part of each stream with n columns. As with AVX2, the values of a step are
  * added after the products of the next step have been started, because the additions are a
  * dependent chain. */
-SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type *type,
+SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct super_layout *layout,
                                   super_step_products *products, const struct quant_rows *rows,
                                   const struct super_part *part, const struct super_column *column,
                                   float *const *out)
 {
-    const size_t bytes = type->block_bytes;
-    const bool has_min = type->panel.has_min;
+    const size_t bytes = layout->block_bytes;
+    const bool has_min = layout->panel.has_min;
     const uint8_t *at = part->w;
     struct super_sum sum[SUPER_STREAMS][SUPER_COLUMNS];
     struct super_step last[SUPER_STREAMS][SUPER_COLUMNS];
@@ -151,10 +149,11 @@ SUPER_AVX512 void super_gemv_part(int n, int n_streams, const struct quant_type 
 
 /* Multiplies all rows by n_columns columns, in steps of rows_per_step rows; both are constants
  * after inlining. The rows of a step are read as streams if they are strided. */
-SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struct quant_type *type,
-                                   super_column_fill *prepare, super_step_products *products,
-                                   int64_t k, const struct quant_rows *rows,
-                                   const struct quant_act *a, float *const *out)
+SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step,
+                                   const struct super_layout *layout, super_column_fill *prepare,
+                                   super_step_products *products, int64_t k,
+                                   const struct quant_rows *rows, const struct quant_act *a,
+                                   float *const *out)
 {
     struct super_column column[SUPER_COLUMNS * SUPER_PART / SUPER_STEP];
     const int n_streams = rows->order == QUANT_ROWS_STRIDED ? rows_per_step : 1;
@@ -163,13 +162,14 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
         EACH (c, n_columns) memset(out[c] + s * rows->stride, 0, (size_t)n_rows * sizeof(float));
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
-        const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
-        struct super_part part = super_part_of(type->block_bytes, n, from, rows->row_bytes, n_rows);
+        const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * layout->block_bytes;
+        struct super_part part =
+            super_part_of(layout->block_bytes, n, from, rows->row_bytes, n_rows);
         EACH (c, n_columns) super_columns_fill(n_columns, prepare, &part, a + c, b, column + c);
         if (n_streams > 1)
-            super_gemv_part(n_columns, rows_per_step, type, products, rows, &part, column, out);
+            super_gemv_part(n_columns, rows_per_step, layout, products, rows, &part, column, out);
         else
-            super_gemv_part(n_columns, 1, type, products, rows, &part, column, out);
+            super_gemv_part(n_columns, 1, layout, products, rows, &part, column, out);
     }
 }
 
@@ -179,13 +179,12 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
         const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
-        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
+        super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
     {                                                                                              \
-        super_gemv_steps(1, SUPER_STREAMS, &quant_type_##NAME, PREPARE, PRODUCTS, k, rows, a,      \
-                         &out);                                                                    \
+        super_gemv_steps(1, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, &out);   \
     }
 
 /* Defines gemv_few of a type whose PRODUCTS shares codes between two columns. */
@@ -195,32 +194,17 @@ SUPER_AVX512 void super_gemv_steps(int n_columns, int rows_per_step, const struc
                                                          float *const *out)                        \
     {                                                                                              \
         (void)n_columns;                                                                           \
-        super_gemv_steps(2, SUPER_STREAMS, &quant_type_##NAME, PREPARE, PRODUCTS, k, rows, a,      \
-                         out);                                                                     \
+        super_gemv_steps(2, SUPER_STREAMS, &NAME##_layout, PREPARE, PRODUCTS, k, rows, a, out);    \
     }
 
-#endif
-
-/* Members of struct quant_type. */
-#if defined(__x86_64__)
+/* Members of the rows of levels. */
 #define SUPER_GEMV_MEMBERS(NAME)                                                                   \
     .gemv = NAME##_gemv_avx512, .gemv_few = NAME##_gemv_few_avx512, .few_columns = 2,              \
     .rows_per_step = SUPER_STREAMS
-#define SUPER_VECTORS(NAME)                                                                        \
-    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
-                  .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2},                                                       \
-    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512, SUPER_GEMV_MEMBERS(NAME)},
-#else
-#define SUPER_VECTORS(NAME)
-#endif
-
-#define SUPER_MEMBERS(NAME)                                                                        \
-    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .dot = NAME##_dot,                           \
-    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
-                               .encode = NAME##_encode,                                            \
-                               .unpack = NAME##_unpack,                                            \
-                               .gemv = NAME##_gemv},                                               \
-               SUPER_VECTORS(NAME)}
+#define SUPER_MEMBERS_AVX2(NAME)                                                                   \
+    .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_layout.panel,     \
+    .gemv = NAME##_gemv_avx2
+#define SUPER_MEMBERS_AVX512(NAME)                                                                 \
+    .unpack = NAME##_unpack_avx512, .panel = &NAME##_layout.panel, SUPER_GEMV_MEMBERS(NAME)
 
 #endif

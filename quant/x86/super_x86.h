@@ -1,17 +1,16 @@
-/* quant/super/super_x86.h: private to quant/: code that the x86 kernels of the super-block types
+/* quant/x86/super_x86.h: private to quant/: code that the x86 kernels of the super-block types
  * share.
  *
  * Unpacking uses 256-bit vectors, and with AVX-512 512-bit vectors for the codes (except IQ4_XS,
  * where they are not faster). super_rows_load reads 8 or 16 rows and transposes them, so that a
  * lane is a row and the code after it is the scalar code of one row. gemv multiplies rows one by
  * one, in one loop for AVX2 and one for AVX-512. */
-#ifndef QUANT_SUPER_SUPER_X86_H
-#define QUANT_SUPER_SUPER_X86_H
+#ifndef QUANT_X86_SUPER_X86_H
+#define QUANT_X86_SUPER_X86_H
 
 #include "quant/stream.h"
 #include "quant/super/super.h"
 
-#if defined(__x86_64__)
 #include <immintrin.h>
 
 #define SUPER_AVX2 QUANT_INLINE CPU_TARGET_AVX2
@@ -237,35 +236,35 @@ struct super_kernel {
     float factor; /* a power of two that d is multiplied by */
 };
 
-SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads *heads,
+SUPER_AVX2 void super_heads_of_group(const struct super_layout *layout, super_heads *heads,
                                      const uint8_t *at, int n, const struct super_sums *sums,
                                      struct super_group *group)
 {
     const void *block[SUPER_GROUP];
     for (int j = 0; j < SUPER_GROUP; j++)
-        block[j] = at + (size_t)(j < n ? j : n - 1) * type->block_bytes;
+        block[j] = at + (size_t)(j < n ? j : n - 1) * layout->block_bytes;
     heads(block, sums, group);
 }
 
 /* Fills the group and adds the terms of another between its products, because the additions are a
  * dependent chain. */
-SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
-                                 const uint8_t *at, const int8_t *q, const struct super_sums *sums,
-                                 bool to_l1, struct super_group *group,
-                                 const struct super_terms *terms)
+SUPER_AVX2 void super_group_fill(const struct super_layout *layout,
+                                 const struct super_kernel *kernel, const uint8_t *at,
+                                 const int8_t *q, const struct super_sums *sums, bool to_l1,
+                                 struct super_group *group, const struct super_terms *terms)
 {
     if (kernel->heads && group->n == SUPER_GROUP)
-        super_heads_of_group(type, kernel->heads, at, SUPER_GROUP, sums, group);
+        super_heads_of_group(layout, kernel->heads, at, SUPER_GROUP, sums, group);
     else if (kernel->heads)
-        super_heads_of_group(type, kernel->heads, at, group->n, sums, group);
+        super_heads_of_group(layout, kernel->heads, at, group->n, sums, group);
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
         quant_prefetch_single((const char *)at + (to_l1 ? QUANT_SINGLE_DISTANCE : SUPER_DISTANCE),
-                              type->block_bytes, to_l1);
+                              layout->block_bytes, to_l1);
         group->isum[j] = kernel->isum(&(struct super_input){at, q, j, sums, group});
         acc += terms->of[j];
-        at += type->block_bytes;
+        at += layout->block_bytes;
         q += SUPER_LEN;
     }
     *terms->out = super_terms_add(terms, group->n, acc);
@@ -290,11 +289,11 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
  * software prefetch continues it across pages. A group is converted to terms after the products of
  * the next group, and the terms are added during the products of the group after that, because both
  * are long chains of dependent operations. */
-SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
+SUPER_AVX2 void super_gemv(const struct super_layout *layout, const struct super_kernel *kernel,
                            int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                            float *out)
 {
-    const bool has_min = type->panel.has_min;
+    const bool has_min = layout->panel.has_min;
     struct super_sums sums[SUPER_SUMS];
     struct super_group group[2];
     memset(sums, 0, sizeof sums);   /* for types without prepare */
@@ -309,11 +308,11 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
         super_sums_fill(kernel->prepare, a, b, n, sums);
         for (int64_t r = 0; r < rows->n; r++) {
             const uint8_t *at = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes +
-                                (size_t)b * type->block_bytes;
+                                (size_t)b * layout->block_bytes;
             for (int64_t i = 0; i < n; i += SUPER_GROUP) {
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
-                super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
+                super_group_fill(layout, kernel, at + (size_t)i * layout->block_bytes,
                                  a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
                                  rows->prefetch.to_l1, new, &terms);
                 if (old->n > 0) super_group_terms(old, has_min, kernel->factor, &terms);
@@ -598,5 +597,12 @@ SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *ste
     return _mm_fmadd_ps(_mm256_castps256_ps128(scale), _mm256_castps256_ps128(sums), t);
 }
 
-#endif
+/* Defines NAME_decode_avx2, the scalar code compiled for AVX2. */
+#define SUPER_DECODE_AVX2(NAME)                                                                    \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
+                                                   float *out)                                     \
+    {                                                                                              \
+        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
+    }
+
 #endif

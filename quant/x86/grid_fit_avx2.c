@@ -1,4 +1,4 @@
-/* quant/encode/grid_fit_avx2.c: the search of quant/encode/grid_fit.h with AVX2; the same bits as
+/* quant/x86/grid_fit_avx2.c: the search of quant/encode/grid_fit.h with AVX2; the same bits as
  * grid_fit.c. */
 #define FIT_TARGET CPU_TARGET_AVX2
 #define FIT_BYTES  32

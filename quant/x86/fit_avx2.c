@@ -1,4 +1,4 @@
-/* quant/encode/fit_avx2.c: the searches of quant/encode/fit.h with AVX2; the same bits as fit.c. */
+/* quant/x86/fit_avx2.c: the searches of quant/encode/fit.h with AVX2; the same bits as fit.c. */
 #define FIT_TARGET CPU_TARGET_AVX2
 #define FIT_BYTES  32
 #include "quant/encode/fit_lanes.inc"

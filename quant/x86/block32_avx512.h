@@ -1,4 +1,4 @@
-/* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512,
+/* quant/x86/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512,
  * on interleaved rows (quant/row_groups.h).
  *
  * A step multiplies blocks b and b + 1 of each of eight rows. Register j of its products, j = 0 to
@@ -13,12 +13,10 @@
  * The values v of these sixteen blocks are computed at once; then lanes 0 and 2 are added to the
  * accumulator, then lanes 1 and 3. A load of 64 bytes usually crosses a cache line, but reads both
  * blocks of a row with their scales. */
-#ifndef QUANT_BLOCK32_BLOCK32_AVX512_H
-#define QUANT_BLOCK32_BLOCK32_AVX512_H
+#ifndef QUANT_X86_BLOCK32_AVX512_H
+#define QUANT_X86_BLOCK32_AVX512_H
 
-#include "quant/block32/block32_x86.h"
-
-#if defined(__x86_64__)
+#include "quant/x86/block32_x86.h"
 
 /* A step's blocks of eight rows: two of each row; or one, when lanes 1 and 3 are unused. */
 struct quant_step_rows {
@@ -38,7 +36,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_
 }
 
 /* Sixteen blocks of a column in the order of a single-row step's registers
- * (quant/block32/block32_single_row.h). In types with bytes, q[j] has blocks 2j and 2j + 1. In the
+ * (quant/x86/block32_single_row.h). In types with bytes, q[j] has blocks 2j and 2j + 1. In the
  * others, q[2j] has elements 0 to 15 and q[2j + 1] elements 16 to 31 of blocks 2j, 2j + 1, 2j + 8
  * and 2j + 9. */
 struct quant_row_column {
@@ -401,5 +399,4 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
     quant_rows_avx512(product, group, row, sum);
 }
 
-#endif
 #endif

@@ -1,4 +1,4 @@
-/* quant/encode/grid_fit_avx512.c: the search of quant/encode/grid_fit.h with AVX-512; the same bits
+/* quant/x86/grid_fit_avx512.c: the search of quant/encode/grid_fit.h with AVX-512; the same bits
  * as grid_fit.c. */
 #define FIT_TARGET CPU_TARGET_AVX512
 #define FIT_BYTES  64

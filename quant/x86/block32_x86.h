@@ -1,12 +1,11 @@
-/* quant/block32/block32_x86.h: private to quant/: x86 kernels of the types with blocks of 32:
+/* quant/x86/block32_x86.h: private to quant/: x86 kernels of the types with blocks of 32:
  * decode and gemv with AVX2, unpack with AVX2 and AVX-512. Scalar: quant/block32/block32.h. */
-#ifndef QUANT_BLOCK32_BLOCK32_X86_H
-#define QUANT_BLOCK32_BLOCK32_X86_H
+#ifndef QUANT_X86_BLOCK32_X86_H
+#define QUANT_X86_BLOCK32_X86_H
 
 #include "quant/block32/block32.h"
 #include "quant/row_groups.h"
 
-#if defined(__x86_64__)
 #include <immintrin.h>
 
 /* ---- Loads ---- */
@@ -139,7 +138,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
  * A step multiplies one block of each of eight rows (quant/row_groups.h): one addition then updates
  * the canonical sums of eight rows, one per lane, and the column is loaded once for all of them.
  * With AVX-512 this is used only for blocks of an odd number of bytes, which permutations of 16-bit
- * words cannot separate; the others are in quant/block32/block32_avx512.h. */
+ * words cannot separate; the others are in quant/x86/block32_avx512.h. */
 
 enum { QUANT_GEMV_ROWS = 8 };
 
@@ -556,5 +555,4 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 fo
     }
 }
 
-#endif
 #endif

@@ -1,4 +1,4 @@
-/* quant/super/super_codes.h: private to quant/: the x86 kernels of super-block types without minima
+/* quant/x86/super_codes.h: private to quant/: the x86 kernels of super-block types without minima
  * whose codes are small signed numbers: the I-quants with grids and the ternary types.
  *
  * A type file has three functions in addition to its scalar expand:
@@ -13,38 +13,11 @@
  * defines a gemv with AVX-512 from
  *
  *     bytes(block, to)    the whole super-block: unsigned codes, and sign bits */
-#ifndef QUANT_SUPER_SUPER_CODES_H
-#define QUANT_SUPER_SUPER_CODES_H
+#ifndef QUANT_X86_SUPER_CODES_H
+#define QUANT_X86_SUPER_CODES_H
 
-#include "quant/super/grid_tables.h"
-#include "quant/super/super_gemv.h"
-
-/* In a type with magnitudes from a grid: those of elements 8i .. 8i + 7, a byte each. */
-typedef uint64_t super_grid_entry(const void *block, int i);
-
-/* Bit j: element 32s + j is negative. */
-typedef uint32_t super_grid_signs(const void *block, int s);
-
-/* All codes of a super-block with signs, plus `offset`. */
-QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *signs, int offset,
-                                    const void *block, uint8_t q[SUPER_LEN])
-{
-    for (int i = 0; i < SUPER_LEN; i++) {
-        const int magnitude = (int)(entry(block, i / 8) >> i % 8 * 8 & 0xff);
-        const bool negative = signs(block, i / 32) >> i % 32 & 1;
-        q[i] = (uint8_t)(offset + (negative ? -magnitude : magnitude));
-    }
-}
-
-/* Expands four times seven sign bits to four bytes. */
-static inline uint32_t super_signs7(uint32_t bits)
-{
-    return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
-           (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
-           (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
-}
-
-#if defined(__x86_64__)
+#include "quant/super/super_grid.h"
+#include "quant/x86/super_gemv.h"
 
 typedef uint16_t super_codes_head(const void *block);
 typedef __m256i super_codes_scales(const void *block);
@@ -124,23 +97,23 @@ SUPER_AVX2 void super_codes_scales_store(__m256i scales, int sub_len, int r,
     EACH (p, 128 / sub_len) memcpy(out->scale[p][r], &pair[p], sizeof pair[p]);
 }
 
-SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
+SUPER_AVX2 void super_codes_unpack(const struct super_layout *layout, float factor,
                                    super_codes_head *head, super_codes_scales *scales,
                                    super_codes_of *codes, int64_t first, int64_t n_blocks,
                                    const void *const row[QUANT_PANEL_ROWS],
                                    struct quant_panel256 *out)
 {
-    const __m256i offset = _mm256_set1_epi8((char)type->panel.offset);
+    const __m256i offset = _mm256_set1_epi8((char)layout->panel.offset);
     for (int64_t b = first; b < first + n_blocks; b++, out++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
             uint8_t code[8][SUPER_LEN];
             const void *from[8];
             for (int i = 0; i < 8; i++) {
-                const void *block = (const char *)row[r + i] + (size_t)b * type->block_bytes;
+                const void *block = (const char *)row[r + i] + (size_t)b * layout->block_bytes;
                 from[i] = code[i];
                 out->d[r + i] = _cvtsh_ss(head(block)) * factor;
                 out->m[r + i] = 0.0f;
-                super_codes_scales_store(scales(block), type->panel.sub_len, r + i, out);
+                super_codes_scales_store(scales(block), layout->panel.sub_len, r + i, out);
                 EACH (s, 8)
                     _mm256_storeu_si256((__m256i *)(code[i] + 32 * s),
                                         _mm256_add_epi8(codes(block, s), offset));
@@ -330,12 +303,12 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
         const struct super_kernel kernel = {.isum = NAME##_isum, .factor = (FACTOR)};              \
-        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
+        super_gemv(&NAME##_layout, &kernel, k, rows, a, out);                                      \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
-        super_codes_unpack(&quant_type_##NAME, (FACTOR), HEAD, NAME##_scales, NAME##_codes, first, \
+        super_codes_unpack(&NAME##_layout, (FACTOR), HEAD, NAME##_scales, NAME##_codes, first,     \
                            n_blocks, row, panel);                                                  \
     }
 
@@ -358,27 +331,12 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
                                                    const struct quant_act *a, float *out)          \
     {                                                                                              \
-        super_gemv_steps(1, 1, &quant_type_##NAME, NAME##_prepare, NAME##_products, k, rows, a,    \
-                         &out);                                                                    \
+        super_gemv_steps(1, 1, &NAME##_layout, NAME##_prepare, NAME##_products, k, rows, a, &out); \
     }
 
+/* Members of the row of AVX2. */
 #define SUPER_CODES_AVX2(NAME)                                                                     \
-    [CPU_AVX2] = {                                                                                 \
-        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
-#define SUPER_CODES_LEVEL(LEVEL, NAME) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512},
-#else
-#define SUPER_CODES_AVX2(NAME)
-#define SUPER_CODES_LEVEL(LEVEL, NAME)
-#endif
-
-/* Members of struct quant_type; VECTORS: the levels above scalar. */
-#define SUPER_CODES_MEMBERS(NAME, VECTORS)                                                         \
-    .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
-    .dot = NAME##_dot,                                                                             \
-    .kernel = {[CPU_SCALAR] = {.decode = NAME##_decode,                                            \
-                               .encode = NAME##_encode,                                            \
-                               .unpack = NAME##_unpack,                                            \
-                               .gemv = NAME##_gemv},                                               \
-               VECTORS}
+    .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_layout.panel,     \
+    .gemv = NAME##_gemv_avx2
 
 #endif

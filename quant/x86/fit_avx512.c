@@ -1,4 +1,4 @@
-/* quant/encode/fit_avx512.c: the searches of quant/encode/fit.h with AVX-512; the same bits as
+/* quant/x86/fit_avx512.c: the searches of quant/encode/fit.h with AVX-512; the same bits as
  * fit.c. */
 #define FIT_TARGET CPU_TARGET_AVX512
 #define FIT_BYTES  64

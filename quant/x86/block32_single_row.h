@@ -1,9 +1,9 @@
-/* quant/block32/block32_single_row.h: private to quant/: gemv of types with blocks of 32, with
+/* quant/x86/block32_single_row.h: private to quant/: gemv of types with blocks of 32, with
  * AVX-512, row by row.
  *
  * On processors that read a single stream fastest, eight adjacent rows are read in the order of the
  * file, sixteen blocks per step. The values v of the eight rows are stored until all are computed;
- * then they are added as in a step on interleaved rows (quant/block32/block32_avx512.h), which also
+ * then they are added as in a step on interleaved rows (quant/x86/block32_avx512.h), which also
  * multiplies the blocks after the last sixteen.
  *
  * A step on a single row is one on interleaved rows in which "row" j is the pair of blocks 2j and
@@ -11,12 +11,10 @@
  *
  *     lane      3              2             1            0
  *     block     15 13 11 9     14 12 10 8    7 5 3 1      6 4 2 0 */
-#ifndef QUANT_BLOCK32_BLOCK32_SINGLE_ROW_H
-#define QUANT_BLOCK32_BLOCK32_SINGLE_ROW_H
+#ifndef QUANT_X86_BLOCK32_SINGLE_ROW_H
+#define QUANT_X86_BLOCK32_SINGLE_ROW_H
 
-#include "quant/block32/block32_avx512.h"
-
-#if defined(__x86_64__)
+#include "quant/x86/block32_avx512.h"
 
 /* Blocks per step, and the maximum of blocks per row and part: v of eight rows take 16 KB. */
 enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_MAX_BLOCKS = 512 };
@@ -215,5 +213,4 @@ quant_gemv32_few_avx512(struct quant_form32 form, quant_gemv32_fn *gemv, int64_t
     quant_gemv_groups(QUANT_GEMV_ROWS, 4, false, quant_eight_rows_avx512, &product, rows, out);
 }
 
-#endif
 #endif
