@@ -2,7 +2,7 @@
  * that end it, and for a stack their sum. finish_json.c has the frames of JSON values. Some
  * conditions (marks of several kinds at once) have only an estimate, so the automata check a
  * completion before it is returned. See constraint.h. */
-#include "sample/constrain/finish.h"
+#include "sample/constrain/finish_json.h"
 #include <stdlib.h>
 #include <string.h>
 
