@@ -135,16 +135,6 @@ static void chains_over_large_vocabularies_equal_the_naive_one(void **state)
     run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, support_random_options);
 }
 
-struct sums { /* per block */
-    float sum, second;
-    uint32_t n;
-};
-
-static struct sample_block_sums into(struct sums *s)
-{
-    return (struct sample_block_sums){&s->sum, &s->second, &s->n};
-}
-
 /* The kernels of AVX2 and AVX-512, or scalar if the machine lacks one. */
 static const struct sample_block_kernels *const *kernels_that_run(void)
 {
@@ -165,48 +155,46 @@ static void block_kernels_agree(void **state)
     sample_random_seed(&r, 9);
     for (int trial = 0; trial < 10000; trial++) {
         const struct sample_block_kernels *best = kernels[trial % 2];
-        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK], top, bound[2];
         support_fill_logits(&r, (enum support_shape)(trial % SUPPORT_SHAPE_COUNT), SAMPLE_BLOCK,
                             raw);
-        any->keep(w[0], raw, raw[7]);
-        best->keep(w[1], raw, raw[7]);
-        assert_memory_equal(w[0], w[1], sizeof w[0]);
-        any->keep(x, raw, -FLT_MAX);
+        raw[3] = trial % 5 ? raw[3] : INFINITY;
         const uint64_t ids = trial % 3 ? (uint64_t)sample_random_u32(&r) << 31 | 1 : UINT64_MAX;
-        const float top = any->bound(x, UINT64_MAX), scale = SUPPORT_PICK(&r, scales);
-        assert_true(any->bound(raw, ids) == best->bound(raw, ids));
-        assert_true(any->count(raw, raw[5]) == best->count(raw, raw[5]));
-        const float least = trial % 4 ? x[9] > -INFINITY ? x[9] : 0.5f : -FLT_MAX;
-        any->weigh(x, top, scale, least, w[0]);
-        best->weigh(x, top, scale, least, w[1]);
+        sample_block_read(x, raw, SAMPLE_BLOCK, ids);
+        any->bounds(x, NULL, 1, &top);
+        any->bounds(raw, &ids, 1, &bound[0]);
+        best->bounds(raw, &ids, 1, &bound[1]);
+        assert_true(bound[0] == top && bound[1] == top);
+        assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
+        if (!(top > -INFINITY)) continue;
+        const float scale = SUPPORT_PICK(&r, scales);
+        any->weigh(x, top, scale, w[0]);
+        best->weigh(x, top, scale, w[1]);
         assert_memory_equal(w[0], w[1], sizeof w[0]);
-        struct sums a[SAMPLE_BLOCK_SUMS] = {0}, b[SAMPLE_BLOCK_SUMS] = {0};
-        for (int kind = 0; kind < SAMPLE_BLOCK_SUMS; kind++) {
-            any->sum[kind](x, &top, 1, scale, least, into(a + kind));
-            best->sum[kind](x, &top, 1, scale, least, into(b + kind));
+        struct sample_block_sums a[SAMPLE_BLOCK_KINDS], b[SAMPLE_BLOCK_KINDS];
+        for (int kind = 0; kind < SAMPLE_BLOCK_KINDS; kind++) {
+            a[kind] = any->sum[kind](x, top, scale);
+            b[kind] = best->sum[kind](x, top, scale);
         }
         assert_memory_equal(a, b, sizeof a);
-        const struct sums weights = a[SAMPLE_WEIGHTS], entropy = a[SAMPLE_ENTROPY];
-        struct sums moments;
-        any->sum[SAMPLE_MOMENTS](x, &top, 1, 1.0f, least, into(&moments));
-        assert_true(weights.sum == entropy.sum);
-        assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
+        assert_true(a[SAMPLE_WEIGHTS].sum == a[SAMPLE_ENTROPY].sum);
+        const struct sample_block_sums moments = any->sum[SAMPLE_MOMENTS](x, top, 1.0f);
         double total = 0.0, sum = 0.0;
         uint32_t count = 0;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
             const float d = (x[i] - top) * scale;
-            const bool is = x[i] >= least;
-            const double want = is && d > -87.0f ? exp((double)d) : 0.0;
-            assert_true(x[i] <= top && fabs((double)w[0][i] - want) <= 1e-6 * want);
-            assert_true(!(ids >> i & 1) || !(raw[i] > any->bound(raw, ids)));
-            assert_true((any->reach(x, least) >> i & 1) == is);
+            const bool is = ids >> i & 1 && raw[i] > -INFINITY;
+            const double want = d > -87.0f ? exp((double)d) : 0.0;
+            assert_true(x[i] == (is ? fminf(raw[i], FLT_MAX) : -INFINITY) && x[i] <= top);
+            assert_true(fabs((double)w[0][i] - want) <= 1e-6 * want);
+            assert_true((any->reach(x, -FLT_MAX) >> i & 1) == is);
             total += want;
             sum += is ? (double)x[i] - (double)top : 0.0;
             count += is;
         }
-        assert_true(fabs((double)weights.sum - total) <= 1e-6 * total);
+        assert_true(fabs((double)a[SAMPLE_WEIGHTS].sum - total) <= 1e-6 * total);
         assert_true(sum < -1e38 || fabs((double)moments.sum - sum) <= -1e-6 * sum);
-        assert_true(entropy.n == count && moments.n == count);
+        assert_true(a[SAMPLE_ENTROPY].n == count && moments.n == count);
     }
 }
 
@@ -220,23 +208,22 @@ static void shape_kernels_agree(void **state)
     sample_random_seed(&r, 11);
     for (int trial = 0; trial < 3000; trial++) {
         const struct sample_block_kernels *best = kernels[trial % 2];
-        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK], top;
         support_fill_logits(&r, (enum support_shape)(trial % SUPPORT_SHAPE_COUNT), SAMPLE_BLOCK,
                             raw);
-        any->keep(x, raw, -FLT_MAX);
-        const struct sample_block_shape shape = {
-            any->bound(x, UINT64_MAX), support_float_between(&r, 0, 3),
-            trial % 3 ? -FLT_MAX : -1.0f, support_float_between(&r, 0, 1),
-            support_float_between(&r, 0, 1)};
+        sample_block_read(x, raw, SAMPLE_BLOCK, UINT64_MAX);
+        any->bounds(x, NULL, 1, &top);
+        const struct sample_block_shape shape = {top, support_float_between(&r, 0, 3),
+                                                 support_float_between(&r, 0, 1),
+                                                 support_float_between(&r, 0, 1)};
         const float sum = any->shape(x, &shape, w[0]);
         assert_true(sum == best->shape(x, &shape, w[1]));
         assert_memory_equal(w[0], w[1], sizeof w[0]);
         double total = 0.0;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            const double p =
-                exp((double)((x[i] - shape.top) * shape.scale)) * (double)shape.inverse;
+            const double p = exp((double)((x[i] - top) * shape.scale)) * (double)shape.inverse;
             const double d = fabs(p - (double)shape.target) / 0.3;
-            const double want = x[i] >= shape.min_logit ? exp(-10 * d * d / (1 + d)) : 0.0;
+            const double want = x[i] > -INFINITY ? exp(-10 * d * d / (1 + d)) : 0.0;
             assert_true(fabs((double)w[0][i] - want) <= 2e-5 * want);
             total += (double)w[0][i];
         }
@@ -260,6 +247,24 @@ static void refuse(const struct sample_options *o, const char *item)
     assert_null(sample_new(o, 100, 64, &err));
     assert_int_equal(err.code, BASE_USAGE);
     assert_string_equal(err.item, item);
+}
+
+/* Both rules keep more candidates than a list may have; the second one alone would keep all. */
+static void what_a_rule_removes_stays_removed(void **state)
+{
+    (void)state;
+    enum { N = 4000, KEPT = 1500 };
+    float logits[N];
+    struct sample_options o = sample_options_default();
+    struct base_error err = BASE_ERROR_INIT;
+    for (int i = 0; i < N; i++) logits[i] = (float)(i * 7 % N < KEPT); /* 1 for the best ones */
+    o.samplers = "top_k;min_p;temperature";
+    o.top_k = KEPT;
+    o.min_p = 0.01f;
+    o.temp = 100;
+    struct sampler *s = make(&o, N);
+    for (int i = 0; i < 300; i++) assert_true(logits[sample_next(s, logits, &err)] > 0.5f);
+    sample_free(s);
 }
 
 /* A certain distribution has temperature 0 if the range includes it: at a temperature near 0 all
@@ -575,6 +580,7 @@ int main(void)
         cmocka_unit_test(every_chain_equals_the_naive_one),
         cmocka_unit_test(chains_over_large_vocabularies_equal_the_naive_one),
         cmocka_unit_test(long_lists_equal_the_naive_ones),
+        cmocka_unit_test(what_a_rule_removes_stays_removed),
         cmocka_unit_test(block_kernels_agree),
         cmocka_unit_test(shape_kernels_agree),
         cmocka_unit_test(certainty_is_greedy),
