@@ -1,7 +1,7 @@
 /* sample/constrain/schema_read.c: reads the keywords of a JSON schema into formulas. A keyword
  * without a row here is an error that names it. See sample/constrain/schema.h. */
-#include "sample/constrain/schema_combine.h"
 #include "sample/constrain/constrain_stack.h"
+#include "sample/constrain/schema_combine.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
