@@ -297,27 +297,27 @@ static bool join_named(struct constrain_state *s, uint32_t n)
     return true;
 }
 
-bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
-                          bool *accepted, struct base_error *err)
+bool constrain_state_take(struct constrain_state *s, struct constrain_next token, bool *accepted,
+                          struct base_error *err)
 {
     const uint32_t sweep_at = s->sweep_at;
     size_t used = 0;
     uint32_t n = 0;
     s->err = err;
     s->failed = false;
-    constrain_state_step_token(s, id);
+    constrain_state_step_token(s, token.id);
     for (; n < s->n_out && !s->failed; n++) {
         if (!constrain_grow(&s->named, &s->named_room, n, sizeof *s->named, err)) return false;
         s->named[n] = s->out[n];
     }
     if (s->failed) return false;
     s->sweep_at = UINT32_MAX; /* no sweep: it would remove the frames of named[] */
-    const bool ok = constrain_state_feed(s, bytes, size, &used, err);
+    const bool ok = constrain_state_feed(s, token.bytes, token.size, &used, err);
     s->sweep_at = sweep_at;
     if (!ok) return false;
-    *accepted = n > 0 || (used == size && size > 0);
+    *accepted = n > 0 || (used == token.size && used > 0);
     if (n == 0) return true;
-    if (used < size || size == 0) s->n_top = 0;
+    if (used < token.size || used == 0) s->n_top = 0;
     if (!join_named(s, n)) return false;
     if (s->n_frame > s->sweep_at) sweep(s);
     return true;

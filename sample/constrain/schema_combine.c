@@ -2,7 +2,6 @@
  * sample/constrain/schema_combine.h. */
 #include "sample/constrain/schema_combine.h"
 #include <stdlib.h>
-#include <string.h>
 
 bool constrain_reader_add(struct constrain_reader *r, uint32_t lit)
 {
@@ -13,9 +12,7 @@ bool constrain_reader_add(struct constrain_reader *r, uint32_t lit)
 
 bool constrain_reader_is(const struct constrain_reader *r, uint32_t json, const char *name)
 {
-    const struct constrain_json_node *n = constrain_reader_at(r, json);
-    return n->name_size == strlen(name) &&
-           memcmp(r->s->json.text.data + n->name, name, n->name_size) == 0;
+    return constrain_json_is_named(&r->s->json, json, name);
 }
 
 bool constrain_reader_schema(struct constrain_reader *r, uint32_t json, uint32_t *lit)
