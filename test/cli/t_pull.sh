@@ -17,7 +17,7 @@ mkdir "$work/hub"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
     -keyout "$work/hub/key.pem" -out "$work/hub/cert.pem" 2>/dev/null &&
     cat "$work/hub/key.pem" >>"$work/hub/cert.pem" || rm -f "$work/hub/cert.pem"
-python3 test/cli/hub.py "$work/hub" 2>/dev/null &
+"$test_python" -S test/cli/hub.py "$work/hub" 2>/dev/null &
 hub=$!
 trap 'kill $hub; rm -rf "$work"' EXIT
 n=0
