@@ -88,7 +88,7 @@ status 0
 out_like '^\| prompt   \|      4 \|     0 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
 out_like '^\| generate \|      2 \|     0 \|       - \|     - \|         - \| not there    \|$'
 as 1e12
-bench --compare "$work/old.json"
+bench -n 0 -r 1 --compare "$work/old.json"
 out_like '\| slower       \|$'
 for format in csv $([ -n "$quick" ] || echo json jsonl); do
     bench --format $format
@@ -98,15 +98,15 @@ for format in csv $([ -n "$quick" ] || echo json jsonl); do
     rows 2
     [ "$(sed 1d "$work/out" | cut -d, -f23-26 | grep -c '^[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*$')" -eq 2 ] ||
         bad "no ratios with $format: $(cat "$work/out")"
-    bench --compare "$work/old.$format" --format json
+    bench -r 1 --compare "$work/old.$format" --format json
     python3 -c 'import json, sys
 for r in json.load(open(sys.argv[1]))["results"]:
     assert r["ratio_low"] <= r["ratio"] <= r["ratio_high"] and r["before"] > 0' "$work/out" || bad "$(cat "$work/out")"
 done
-bench --compare "$work/old.csv" -t 2 # one value on each side is what was changed
+bench -n 0 -r 1 --compare "$work/old.csv" -t 2 # one value on each side is what was changed
 status 0
 out_like '^threads: 1 -> 2$'
-infer bench -m "$work/b.gguf" -p 4 -n 2 -r 2 -t 1 --compare "$work/old.csv"
+infer bench -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
 out_like '^file: a.gguf -> b.gguf$'
 usage 'old.csv: has none of these tests' bench -p 5 -n 0 --compare "$work/old.csv"
 usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.md
@@ -125,7 +125,7 @@ status 0
 out_like '^prompt 4 tokens: tokens/s over depth$'
 out_like '^  2 threads$'
 out_like '^ +16 \|█'
-bench -t 1,2 --plot
+infer bench -p 0 -n 2 -r 1 -t 1,2 --plot
 out_like '^generate 2 tokens: tokens/s over threads$'
 infer bench -p 4 -n 0 -r 1 -t 1 --plot
 out_like '^shares of the limit, tokens/s$'
