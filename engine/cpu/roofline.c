@@ -41,7 +41,7 @@ static int32_t multiply_scalar(int32_t seed)
 static const struct engine_roofline_loops loops_scalar = {
     .read = {read_scalar, read_scalar}, .multiply = multiply_scalar, .lanes = 1};
 
-static const struct engine_roofline_loops *loops_of(const struct engine *e)
+static const struct engine_roofline_loops *loops_of(const struct engine_cpu *e)
 {
     const struct engine_roofline_loops *loops =
         cpu_row(e->quant.level, engine_isa_here()->roofline);
