@@ -69,13 +69,9 @@ static bool is_finite(const float *row, uint64_t n)
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
 {
-    const struct quant_kernel *kernel = &j->q->cpu->quant.type[j->to->id];
     const uint64_t matrix = (j->first + r) / j->per_matrix;
-    if (kernel->encode_by)
-        kernel->encode_by((int64_t)j->len, row,
-                          j->importance ? j->importance + matrix * j->len : NULL, out);
-    else
-        kernel->encode((int64_t)j->len, row, out);
+    quant_encode(&j->q->cpu->quant, j->to->id, (int64_t)j->len, row,
+                 j->importance ? j->importance + matrix * j->len : NULL, out);
 }
 
 static void convert_rows(const struct engine_worker *w, void *user)

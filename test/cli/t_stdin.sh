@@ -72,7 +72,9 @@ $("$INFER" tokenize -p 'piped
 x' </dev/null)"
     is "$(said "printf piped | '$INFER' tokenize | cat")" "$("$INFER" tokenize -p piped </dev/null)"
     is "$(said "'$INFER' tokenize -p x </dev/null | cat")" "$("$INFER" tokenize -p x </dev/null)"
-    for form in tokenize 'tokenize -p x' 'batch --lines -n 1' 'chat --template chatml -n 1' 'score --continuation a'; do
+    set -- 'tokenize -p x' 'chat --template chatml -n 1'
+    [ -n "$quick" ] || set -- "$@" tokenize 'batch --lines -n 1' 'score --continuation a'
+    for form; do
         said "sleep 3 | '$INFER' $form >/dev/null" | grep -q 'infer: waiting for standard input; </dev/null if there is none$' ||
             bad "$form: $(cat "$work/terminal")"
     done
