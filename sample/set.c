@@ -99,19 +99,8 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
     update_max(set, b);
 }
 
-void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
-                       sample_change_fn *change, const void *state)
-{
-    sample_set_apply_temp(set);
-    for (uint32_t i = 0; set->is_list && i < set->n; i++)
-        set->list[i].logit = change(state, set->list[i].id, set->list[i].logit);
-    for (uint32_t i = 0; !set->is_list && i < n; i++) {
-        const float logit = sample_set_logit(set, ids[i]);
-        if (logit > -INFINITY) sample_set_change(set, ids[i], change(state, ids[i], logit));
-    }
-}
-
-void sample_set_apply_temp(struct sample_set *set)
+/* Divides the logits by the temperature, for rules that change logits. */
+static void apply_temp(struct sample_set *set)
 {
     if (set->temp == 1.0) return;
     for (uint32_t i = 0; set->is_list && i < set->n; i++)
@@ -124,6 +113,18 @@ void sample_set_apply_temp(struct sample_set *set)
         update_max(set, b);
     }
     set->temp = 1.0;
+}
+
+void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
+                       sample_change_fn *change, const void *state)
+{
+    apply_temp(set);
+    for (uint32_t i = 0; set->is_list && i < set->n; i++)
+        set->list[i].logit = change(state, set->list[i].id, set->list[i].logit);
+    for (uint32_t i = 0; !set->is_list && i < n; i++) {
+        const float logit = sample_set_logit(set, ids[i]);
+        if (logit > -INFINITY) sample_set_change(set, ids[i], change(state, ids[i], logit));
+    }
 }
 
 /* ---- Order ---- */

@@ -76,9 +76,6 @@ typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
 
-/* Divides the logits by the present temperature, for rules that change logits. */
-void sample_set_apply_temp(struct sample_set *set);
-
 /* Returns the best candidate; its id is -1 if the set is empty. */
 struct sample_candidate sample_set_best(struct sample_set *set);
 
