@@ -3,6 +3,7 @@
 #include "test/support.h"
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
