@@ -214,7 +214,9 @@ bool cli_hub_name_read(struct cli_hub_name *n, const char *text, const char *con
     if (!rest && has_host && hubs) return fail_host(text, err);
     if (!read_parts(n, rest ? rest : text, rest != NULL))
         return base_fail_at(err, BASE_USAGE, text, -1,
-                            "is neither USER/REPO[@REVISION][:QUANT] nor an address (https://..)");
+                            "is neither USER/REPO[@REVISION][:QUANT] nor an address (https://..)%s",
+                            strchr(text, '/') ? ""
+                                              : "; names of other libraries are not on the hub");
     return cli_buffer_check(&n->repository, err) && cli_buffer_check(&n->revision, err) &&
            cli_buffer_check(&n->quant, err);
 }

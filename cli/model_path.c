@@ -137,6 +137,11 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
         return base_fail(err, BASE_MODEL,
                          "the name of the model is empty: a variable is not set, or the command "
                          "that was to print it failed");
+    if (given && strpbrk(given, "*?[") && access(given, F_OK) != 0)
+        return base_fail_at(
+            err, BASE_MODEL, given, -1,
+            "a pattern of names: without quotes the shell replaces it, if such files "
+            "exist");
     if (is_path && !is_file(given) && find_pulled(given, path, err))
         return cli_buffer_check(path, err);
     if (err->code) return false;
