@@ -35,7 +35,7 @@ printf '%s\n' 12345678901234567890 0.1 1e2 '{"a" : [-0, 1.50, "\u0041\"}"]}' 0.1
 sed 's/^{"line":[0-9]*,"id":\(.*\),"\(text\|status\)".*/\1/' "$work/out" >"$work/got"
 cmp -s "$work/got" "$work/ids" || bad "other ids: $(cat "$work/got")"
 
-begin a_remark_about_the_schema_comes_once
+begin a_note_about_the_schema_is_printed_once
 printf '%s\n' '{"prompt":"a"}' '{"prompt":"a","seed":1,"json_indent":1}' >"$lines"
 batch -n 20 --temp 0 --json-schema '{"type":"array","items":{"type":"integer","maximum":900},"uniqueItems":true,"minItems":1}'
 status 0
@@ -81,7 +81,7 @@ infer batch
 cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
 input=''
 
-begin guesses_change_no_byte # when a single text is generated
+begin drafts_change_no_byte # when a single text is generated
 cat >"$lines" <<'END'
 {"prompt":"one two three four one two three four one two","predict":40,"temp":0,"ignore_eos":true}
 {"prompt":"one two three","choices":["one two three four one","five"]}
@@ -104,7 +104,7 @@ batch --draft "$MODEL"
 status 2
 err_like 'auto.*ngram.*off'
 
-begin no_lines_no_answers
+begin an_empty_input_has_an_empty_output
 : >"$lines"
 batch
 status 0
@@ -190,7 +190,7 @@ out_like '"line":30,.*"--tools: is not a list of tools"'
 out_like '"line":31,.*"--tools: contradicts --raw; give one of them"'
 out_like '"line":32,"text":" Paris."'
 
-begin a_line_names_no_file # input lines must not read files
+begin a_line_cannot_name_a_file # input lines must not read files
 printf 'root ::= "yes"' >"$work/grammar"
 printf '{"prompt":"x","grammar":"%s","predict":2}\n{"prompt":"x","json_schema":"%s"}\n' "$work/grammar" "$work/grammar" >"$lines"
 for closed in '' --no-sandbox; do
@@ -293,20 +293,20 @@ else
     skip 'no python3'
 fi
 
-begin a_line_that_is_cut_says_so
+begin a_line_whose_answer_is_cut_has_a_status
 printf '{"prompt":"x","regex":"[a-z]{30}","predict":2,"temp":0}\n' >"$lines"
 batch
 status 1
 out_like '"stop":"limit".*,"status":6,"error":"--predict ended the text after 2 tokens'
 
-begin a_prompt_that_is_too_long
+begin a_prompt_that_is_too_long_has_status_5
 printf '{"prompt":"%s"}\n{"prompt":"x","predict":0}\n' "$(yes word | head -n 60 | tr '\n' ' ')" >"$lines"
 batch -c 32
 status 1
 out_like '"line":1,"status":5,"error":"the text has [0-9]+ tokens and the context holds 32'
 out_like '"line":2,"text":"","stop":"limit"'
 
-begin lines_are_each_what_run_gives
+begin each_line_gives_what_run_gives
 if has_python; then
     # A name, a tab, the options of `run`, a tab, the members of the line.
     cat >"$work/pairs" <<'END'
@@ -360,7 +360,7 @@ else
     skip 'no python3'
 fi
 
-begin in_order_or_as_they_come
+begin answers_are_in_order_unless_unordered_is_given
 {
     printf '{"id":"long","prompt":"Once upon a time","predict":60,"ignore_eos":true}\n'
     for i in 1 2 3 4 5 6; do printf '{"id":%s,"prompt":"One","predict":1}\n' $i; done
@@ -391,7 +391,7 @@ code=$? last='batch, a pipe that stays open'
 exec 9<&-
 status 0
 
-begin plain_lines
+begin plain_lines_give_plain_answers
 printf 'France\r\nItaly\n' >"$lines"
 batch --each 'The capital of {} is' -n 2 --temp 0
 status 0
@@ -424,7 +424,7 @@ usage '--each: has no \{\}' batch --each 'text'
 usage '--unordered: plain answers do not say which line' batch --each '{}' --unordered
 usage '--logprobs: plain answers hold no probabilities' batch --each '{}' --logprobs 1
 
-begin resume_goes_on_where_it_ended
+begin resume_continues_where_the_output_ended
 for i in 1 2 3 4 5 6 7 8; do printf '{"id":%s,"prompt":"Number %s is","predict":3,"seed":%s}\n' $i $i $i; done >"$lines"
 batch
 cp "$work/out" "$work/whole"
@@ -525,7 +525,7 @@ same "$work/mine.input" 'a text of mine\n'
 usage 'standard output holds no answers' batch --resume -
 [ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
 
-begin lines_in_the_form_of_openai
+begin lines_of_the_openai_batch_form_are_read_and_written
 cat >"$lines" <<'END'
 {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"any","messages":[{"role":"user","content":"What is 2+2?"}],"temperature":0,"seed":7}}
 {"custom_id": 2.0e0,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0e0,"logit_bias":{"7":-1e2},"logprobs":1}}
@@ -600,7 +600,7 @@ batch --csv --each '{a} {c} {"d": 1}' --choices x
 status 0
 err 'infer: --each: {c} is no column of the table and stays as it is\n'
 
-begin resume_after_a_kill
+begin resume_continues_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
     printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
 done >"$lines"
@@ -620,7 +620,7 @@ batch -np 2 --resume "$work/part"
 status 0
 cmp -s "$work/part" "$work/whole" || bad "$(cat "$work/part")"
 
-begin parts_of_the_lines
+begin part_selects_a_share_of_the_lines
 for i in 1 2 3 4 5 6 7; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 batch
 cp "$work/out" "$work/whole"
@@ -652,7 +652,7 @@ code=$? last='a rank past the end'
 status 2
 err_line 'OMPI_COMM_WORLD_RANK: part 4 of 3 does not exist'
 
-begin launchers_share_out_the_lines
+begin launchers_divide_the_lines
 if mpirun --version >"$work/said" 2>&1; then
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe \
         sh -c '"$0" batch -t 1 -f "$1" -m "$3" >"$2.$OMPI_COMM_WORLD_RANK"' "$INFER" "$lines" "$work/rank" "$MODEL" \
@@ -677,7 +677,7 @@ else
     skip 'no GNU parallel here'
 fi
 
-begin ends_of_the_output
+begin a_closed_or_full_output_is_an_error
 for i in 1 2 3; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 {
     "$INFER" batch -np 1 <"$lines" 2>"$work/err"
@@ -715,7 +715,7 @@ else
     skip 'env cannot restore SIGINT here'
 fi
 
-begin wrong_calls
+begin wrong_options_are_usage_errors
 usage 'none: cannot read' batch -f "$work/none"
 usage '--prompt: is an option of `infer run`' batch --prompt x
 usage '--regex: contradicts --choices' batch --regex a --choices a
