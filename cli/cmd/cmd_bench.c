@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include "engine/roofline.h"
+#include "engine/cpu/roofline.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,8 +241,8 @@ static bool measure_limits(const struct subject *u, struct base_error *err)
 {
     struct limits *l = u->limits;
     for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
-        const double bandwidth = engine_roofline_bandwidth(u->model.engine, err);
-        const double int8 = engine_roofline_int8(u->model.engine);
+        const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
+        const double int8 = engine_roofline_int8(u->model.engine->cpu);
         if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
         if (int8 > l->int8) l->int8 = int8;
         if (!base_goes_on(err) || bandwidth == 0) return false;

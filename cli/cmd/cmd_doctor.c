@@ -8,8 +8,8 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
-#include "engine/matmul/blas.h"
-#include "engine/roofline.h"
+#include "engine/cpu/matmul/blas.h"
+#include "engine/cpu/roofline.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -96,8 +96,8 @@ static bool look(struct doctor *d, struct base_error *err)
     d->has_blas = blas != NULL;
     d->sandbox = cli_sandbox_facts();
     engine_blas_close(blas);
-    d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
-    d->int8 = engine_roofline_int8(d->engine);
+    d->bandwidth = engine_roofline_bandwidth(d->engine->cpu, &ignored);
+    d->int8 = engine_roofline_int8(d->engine->cpu);
     return base_goes_on(err);
 }
 

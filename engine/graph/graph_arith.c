@@ -1,6 +1,6 @@
 /* engine/graph/graph_arith.c: the elementwise ops: add, sub, mul, div, scale, clamp, softcap,
  * unary, glu: rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_arith.c. */
+ * specification: engine/cpu/op/op_arith.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 
@@ -51,14 +51,6 @@ struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a
                                  struct engine_tensor *b)
 {
     return binary(g, &engine_op_div, a, b);
-}
-
-struct engine_tensor *engine_add1(struct engine_graph *g, struct engine_tensor *a,
-                                  struct engine_tensor *scalar)
-{
-    if (scalar && engine_tensor_elements(scalar) != 1)
-        return engine_graph_fail(g, "add1: %s is not one element", scalar->name);
-    return binary(g, &engine_op_add, a, scalar);
 }
 
 /* ---- One operand ---- */
