@@ -64,7 +64,7 @@ static void token_bytes(void *context, int32_t id, struct base_buffer *out)
         text_token_bytes(s->tokenizer, id, is_mark(s, id), out);
 }
 
-/* The same for the first token of a text. */
+/* Appends the bytes of a token at the beginning of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct spelling *s = context;

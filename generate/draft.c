@@ -1,14 +1,18 @@
 /* generate/draft.c: draft tokens for speculative decoding. See generate/draft.h.
  *
- * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
- * where p_i is the probability that draft token i is right if those before it are. The k with the
- * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`; a
- * measurement changes them by a limited step, so that a pause of the machine has little effect. For
- * tokens that are looked up in the text, p depends on the length of the match. It is also measured
- * without a draft, by the token that a look-up would have drafted. Drafts of a smaller model or an
- * MTP layer take time themselves. The first one is one token, if right tokens could repay their
- * cost at all. If drafts do not repay it, drafting pauses, longer each time, also from text to
- * text. The MTP layer drafts where a look-up is not expected to gain anything. */
+ * A step evaluates one token and k draft tokens. The k with the most tokens per second is chosen:
+ *
+ *     tokens   1 + p1 + p1 p2 + ... + p1 p2 .. pk
+ *     seconds  cost(k + 1) + the time of drafting
+ *     p_i      the probability that draft token i is right if those before it are
+ *
+ * - cost is measured for the batch sizes in `sizes`. A measurement changes it by a limited step,
+ *   so that a pause of the machine has little effect.
+ * - Tokens that are looked up in the text take no time, and p depends on the length of the match.
+ *   It is measured without a draft, too, by the token that a look-up would have drafted.
+ * - Drafts of a smaller model or an MTP layer take time. The first one is a single token, if right
+ *   tokens could repay it at all. If drafts do not repay it, drafting pauses, longer each time,
+ *   also from text to text. The MTP layer drafts where a look-up is not expected to gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"

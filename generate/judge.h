@@ -20,7 +20,8 @@ double generate_moments_mean(const struct generate_moments *m); /* NaN if there 
 /* Returns the standard error of the mean, from the sample variance; 0 for fewer than two values. */
 double generate_moments_error(const struct generate_moments *m);
 
-/* The same for n values of which a share `share` are 1 and the others 0. */
+/* Returns the standard error of the mean of n values, of which a share `share` are 1 and the others
+ * 0. */
 double generate_share_error(double share, uint64_t n);
 /* Computes Wilson's 95 % confidence interval of a share; n > 0. */
 void generate_share_interval(double share, uint64_t n, double *low, double *high);

@@ -33,7 +33,7 @@ struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` *
 typedef void sample_block_keep_fn(float *to, const float *from, float threshold);
 /* Returns the largest of x[64] among the ids whose bit is set; -infinity if none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
-/* The same for n blocks x[n][64] and allowed[n] (NULL: all). */
+/* Writes the bound of each of n blocks x[n][64] with the bits allowed[n] (NULL: all). */
 typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
                                     float *bound);
 /* _count returns how many of x[64] are >= `threshold`; _reach returns a word whose bit i is set if

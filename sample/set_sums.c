@@ -42,7 +42,7 @@ static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
     return b;
 }
 
-/* The same in double, for squares that overflow float. */
+/* Adds the sums of a block in double, because squares may overflow float. */
 static void add_moments(struct sample_set *set, uint32_t b, double top,
                         struct sample_group_sums *to)
 {

@@ -20,11 +20,12 @@ enum {
 _Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
                "counts that masks are cached by");
 
-/* A node in a trie where a token leaves the top frame, with the state q of the automaton there. */
+/* A node of a trie at which a token ends the top frame, and the state q of the automaton there: the
+ * rest of the token is read by the frames below. */
 struct leave {
     uint32_t node, q;
-    bool plain, closes; /* plain: the node is in the trie of plain tokens; closes: the token has
-                         * read a closing quote (otherwise it leaves by calls and returns) */
+    bool plain;  /* in the trie of plain tokens; false: in the trie of the others */
+    bool closes; /* by a closing quote; false: by calls and returns */
 };
 struct entry {
     uint64_t key[2];

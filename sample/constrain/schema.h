@@ -215,7 +215,7 @@ void constrain_schema_free(struct constrain_schema *s); /* accepts NULL */
 bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
                            const char *what);
 
-/* The same for a keyword that the user may make lenient; the message explains how. */
+/* Fails for a keyword that the user may make lenient; the message explains how. */
 bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
                              struct base_error *err, const char *what);
 
@@ -293,9 +293,9 @@ bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t
 enum { CONSTRAIN_MAX_UNIQUE = 64 };
 uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
                                  uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
-/* The same for a schema whose `type` has few values (null, true and false, integers between a
- * minimum and a maximum), as new nodes. *n is 0 for other types, too many values, or a schema
- * without `type`. */
+/* Adds the values of a schema whose `type` has few (null, true and false, integers between a
+ * minimum and a maximum) as new nodes. *n is their number, 0 for other types, too many values, or a
+ * schema without `type`. */
 bool constrain_schema_few(struct constrain_json *j, uint32_t json,
                           uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n,
                           struct base_error *err);

@@ -187,8 +187,10 @@ struct best {
 
 /* A text is encoded in parts; no token crosses their borders. Scores are summed over all parts, so
  * rounding may decide between divisions whose sums are close. The ids of a part without close sums
- * are reused: its 128 additions, each with an error of at most 2^-22 below MAX_SUM + 128 MAX_SCORE,
- * do not change the order of sums that differ by 1 / MARGIN. */
+ * are reused, because another sum before the part gives the same order of its divisions:
+ *
+ *     |sum| < MAX_SUM + 128 MAX_SCORE < 2^31, so an addition of a double rounds by less than 2^-22
+ *     128 additions of each of two sums round by less than 2 * 128 * 2^-22 = 2^-14 < 1 / MARGIN */
 struct lattice {
     struct best *best; /* [room] */
     size_t room;
