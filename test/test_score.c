@@ -3,8 +3,8 @@
 #include "test/support.h"
 
 #include "base/interrupt.h"
-#include "generate/judge.h"
 #include "generate/score.h"
+#include "generate/statistics.h"
 #include "test/support_generate.h"
 #include "test/support_random.h"
 #include <math.h>
@@ -80,34 +80,34 @@ static void positions_are_summed_up(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
-    struct generate_judge j;
+    struct generate_statistics j;
     static const struct generate_row_score score[2] = {
         {.nll = 1, .base_nll = 1, .kl = 0.5, .shift = 0.3, .same_top = true},
         {.nll = 3, .base_nll = 2, .kl = 0.25, .shift = -0.4}};
-    assert_true(generate_judge_begin(&j, 2, &err));
-    for (int i = 0; i < 2; i++) generate_judge_add(&j, &score[i]);
-    generate_judge_end(&j);
+    assert_true(generate_statistics_begin(&j, 2, &err));
+    for (int i = 0; i < 2; i++) generate_statistics_add(&j, &score[i]);
+    generate_statistics_end(&j);
     NEAR(j.kl_value[0], 0.25);
     NEAR(j.shift_value[0], -0.4);
-    const struct generate_estimate ppl = generate_judge_perplexity(&j);
+    const struct generate_estimate ppl = generate_statistics_perplexity(&j);
     NEAR(ppl.value, exp(2));
     NEAR(ppl.error, exp(2)); /* variance (1 + 9) / 2 - 4 = 1, of one degree of freedom */
-    const struct generate_estimate base = generate_judge_base_perplexity(&j);
+    const struct generate_estimate base = generate_statistics_base_perplexity(&j);
     NEAR(base.value, exp(1.5));
     NEAR(base.error, 0.5 * exp(1.5));
-    NEAR(generate_judge_correlation(&j), 1.0); /* covariance (1 + 6) / 2 - 3 = 0.5 */
-    const struct generate_estimate ratio = generate_judge_log_ratio(&j);
+    NEAR(generate_statistics_correlation(&j), 1.0); /* covariance (1 + 6) / 2 - 3 = 0.5 */
+    const struct generate_estimate ratio = generate_statistics_log_ratio(&j);
     NEAR(ratio.value, 0.5);
     NEAR(ratio.error, 0.5); /* sqrt(1 + 0.25 - 2 * 0.5) */
-    const struct generate_estimate difference = generate_judge_difference(&j);
+    const struct generate_estimate difference = generate_statistics_difference(&j);
     NEAR(difference.value, exp(2) - exp(1.5));
     NEAR(difference.error, exp(2) - 0.5 * exp(1.5)); /* fully correlated */
-    const struct generate_estimate rms = generate_judge_rms_shift(&j);
+    const struct generate_estimate rms = generate_statistics_rms_shift(&j);
     NEAR(rms.value, sqrt(0.125));
     NEAR(rms.error, 0.035 / (2 * sqrt(0.125)));
-    NEAR(generate_judge_same_top(&j).value, 0.5);
-    NEAR(generate_judge_same_top(&j).error, 0.5);
-    generate_judge_free(&j);
+    NEAR(generate_statistics_same_top(&j).value, 0.5);
+    NEAR(generate_statistics_same_top(&j).error, 0.5);
+    generate_statistics_free(&j);
 }
 
 /* ---- Probabilities of texts ---- */

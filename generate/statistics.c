@@ -1,5 +1,5 @@
-/* generate/judge.c: statistics of predictions. See generate/judge.h. */
-#include "generate/judge.h"
+/* generate/statistics.c: statistics of predictions. See generate/statistics.h. */
+#include "generate/statistics.h"
 #include "base/size.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,10 +100,11 @@ struct generate_row_score generate_row_compare(const float *logits, struct gener
 
 /* ---- All positions ---- */
 
-bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err)
+bool generate_statistics_begin(struct generate_statistics *j, uint64_t positions,
+                               struct base_error *err)
 {
     uint64_t bytes;
-    *j = (struct generate_judge){.room = positions};
+    *j = (struct generate_statistics){.room = positions};
     if (base_mul(positions, sizeof *j->kl_value, &bytes)) {
         j->kl_value = malloc(bytes + 1);
         j->shift_value = malloc(bytes + 1);
@@ -113,14 +114,14 @@ bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct b
                      (unsigned long long)positions);
 }
 
-void generate_judge_free(struct generate_judge *j)
+void generate_statistics_free(struct generate_statistics *j)
 {
     free(j->kl_value);
     free(j->shift_value);
-    *j = (struct generate_judge){0};
+    *j = (struct generate_statistics){0};
 }
 
-void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score)
+void generate_statistics_add(struct generate_statistics *j, const struct generate_row_score *score)
 {
     const uint64_t i = j->nll.count;
     j->kl_value[i] = score->kl;
@@ -140,7 +141,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void generate_judge_end(struct generate_judge *j)
+void generate_statistics_end(struct generate_statistics *j)
 {
     qsort(j->kl_value, j->nll.count, sizeof *j->kl_value, by_value);
     qsort(j->shift_value, j->nll.count, sizeof *j->shift_value, by_value);
@@ -152,18 +153,18 @@ static struct generate_estimate perplexity_of(const struct generate_moments *nll
     return (struct generate_estimate){ppl, ppl * generate_moments_error(nll)};
 }
 
-struct generate_estimate generate_judge_perplexity(const struct generate_judge *j)
+struct generate_estimate generate_statistics_perplexity(const struct generate_statistics *j)
 {
     return perplexity_of(&j->nll);
 }
 
-struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j)
+struct generate_estimate generate_statistics_base_perplexity(const struct generate_statistics *j)
 {
     return perplexity_of(&j->base_nll);
 }
 
 /* Returns the covariance of the means of both nll. */
-static double covariance(const struct generate_judge *j)
+static double covariance(const struct generate_statistics *j)
 {
     const double n = (double)j->nll.count;
     if (j->nll.count < 2) return 0;
@@ -177,7 +178,7 @@ static double difference_error(double a, double b, double covariance)
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j)
+struct generate_estimate generate_statistics_log_ratio(const struct generate_statistics *j)
 {
     return (struct generate_estimate){
         generate_moments_mean(&j->nll) - generate_moments_mean(&j->base_nll),
@@ -185,27 +186,27 @@ struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j
                          covariance(j))};
 }
 
-struct generate_estimate generate_judge_difference(const struct generate_judge *j)
+struct generate_estimate generate_statistics_difference(const struct generate_statistics *j)
 {
-    const struct generate_estimate a = generate_judge_perplexity(j);
-    const struct generate_estimate b = generate_judge_base_perplexity(j);
+    const struct generate_estimate a = generate_statistics_perplexity(j);
+    const struct generate_estimate b = generate_statistics_base_perplexity(j);
     return (struct generate_estimate){
         a.value - b.value, difference_error(a.error, b.error, a.value * b.value * covariance(j))};
 }
 
-double generate_judge_correlation(const struct generate_judge *j)
+double generate_statistics_correlation(const struct generate_statistics *j)
 {
     return covariance(j) / (generate_moments_error(&j->nll) * generate_moments_error(&j->base_nll));
 }
 
-struct generate_estimate generate_judge_rms_shift(const struct generate_judge *j)
+struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *j)
 {
     const double rms = sqrt(generate_moments_mean(&j->shift_square));
     return (struct generate_estimate){
         rms, rms > 0 ? generate_moments_error(&j->shift_square) / (2 * rms) : 0};
 }
 
-struct generate_estimate generate_judge_same_top(const struct generate_judge *j)
+struct generate_estimate generate_statistics_same_top(const struct generate_statistics *j)
 {
     const double share = (double)j->n_same / (double)j->nll.count;
     return (struct generate_estimate){share, generate_share_error(share, j->nll.count)};
