@@ -66,27 +66,27 @@ struct generate_statistics {
 
 /* Allocates room for `positions` comparisons. Fails with BASE_NO_MEMORY. The caller frees it, after
  * a failure too. */
-bool generate_statistics_begin(struct generate_statistics *j, uint64_t positions,
+bool generate_statistics_begin(struct generate_statistics *s, uint64_t positions,
                                struct base_error *err);
-void generate_statistics_free(struct generate_statistics *j); /* may be all zeros */
+void generate_statistics_free(struct generate_statistics *s); /* may be all zeros */
 /* Adds a position; at most `positions` calls. */
-void generate_statistics_add(struct generate_statistics *j, const struct generate_row_score *score);
+void generate_statistics_add(struct generate_statistics *s, const struct generate_row_score *score);
 void generate_statistics_end(
-    struct generate_statistics *j); /* sorts, so that quantiles can be read */
+    struct generate_statistics *s); /* sorts, so that quantiles can be read */
 
 struct generate_estimate {
     double value, error; /* error: its standard error */
 };
-struct generate_estimate generate_statistics_perplexity(const struct generate_statistics *j);
-struct generate_estimate generate_statistics_base_perplexity(const struct generate_statistics *j);
+struct generate_estimate generate_statistics_perplexity(const struct generate_statistics *s);
+struct generate_estimate generate_statistics_base_perplexity(const struct generate_statistics *s);
 /* Return the logarithm of the ratio of the two perplexities, and their difference; the errors take
  * into account that both are correlated. */
-struct generate_estimate generate_statistics_log_ratio(const struct generate_statistics *j);
-struct generate_estimate generate_statistics_difference(const struct generate_statistics *j);
+struct generate_estimate generate_statistics_log_ratio(const struct generate_statistics *s);
+struct generate_estimate generate_statistics_difference(const struct generate_statistics *s);
 double generate_statistics_correlation(
-    const struct generate_statistics *j); /* of both nll; NaN: undefined */
-struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *j);
+    const struct generate_statistics *s); /* of both nll; NaN: undefined */
+struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *s);
 struct generate_estimate
-generate_statistics_same_top(const struct generate_statistics *j); /* a share */
+generate_statistics_same_top(const struct generate_statistics *s); /* a share */
 
 #endif
