@@ -180,7 +180,7 @@ static size_t round_down(size_t n_new, size_t n)
 /* ---- Looking up ---- */
 
 /* Adds a result to a moving average over about `span` results. */
-static void hit(double *share, bool right, double span)
+static void record_outcome(double *share, bool right, double span)
 {
     *share += ((right ? 1 : 0) - *share) / span;
 }
@@ -189,7 +189,7 @@ static void hit(double *share, bool right, double span)
 static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
 {
     if (d->expected >= 0 && d->ngram.n + 1 == n)
-        hit(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
+        record_outcome(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
     while (d->ngram.n < n) generate_ngram_add(&d->ngram, ids[d->ngram.n]);
 }
 
@@ -255,8 +255,8 @@ static bool has_tokens(const struct generate_draft *d, const int32_t *ids, size_
     return true;
 }
 
-static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
-                      int32_t *guess, struct base_error *err)
+static bool draft_by_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
+                           int32_t *guess, struct base_error *err)
 {
     struct model_session *s = d->options.session;
     double start = 0;
@@ -342,7 +342,7 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
     d->evaluates = true;
     if (d->options.session && !has_tokens(d, ids, n)) return true;
     *n_guess = pick_for_model(d, n_new, most);
-    if (d->options.session) return ask_model(d, ids, n, *n_guess, guess, err);
+    if (d->options.session) return draft_by_model(d, ids, n, *n_guess, guess, err);
     return *n_guess == 0 || draft_by_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }
 
@@ -367,10 +367,10 @@ void generate_draft_record(struct generate_draft *d, size_t n_new, size_t n_gues
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
         if (d->evaluates) { /* the first results change the average most */
-            hit(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
+            record_outcome(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
             d->n_known++;
         } else {
-            hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
+            record_outcome(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
         }
     }
     if (d->evaluates && n_right == n_guess) d->next_rest = MIN_REST;
