@@ -6,7 +6,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
-n_reply=${quick:+24} n_reply=${n_reply:-40}
+n_reply=${quick:+8} n_reply=${n_reply:-40} # tokens of an answer; a call needs 24
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -268,7 +268,8 @@ text = json.dumps(open(work + "/talk.jinja").read())
 with open(pairs) as pairs, open(work + "/lines", "w") as lines:
     for pair in pairs:
         members = pair.rstrip("\n").split("\t")[1].replace(":T", ":" + text).replace(":N", ':[{"function":{"name":"f"}}]')
-        lines.write('{"prompt":"Hi","chat":true,"predict":' + predict + ',"temp":0,' + members + "}\n")
+        n = "24" if "tool-choice" in pair else predict
+        lines.write('{"prompt":"Hi","chat":true,"predict":' + n + ',"temp":0,' + members + "}\n")
 END
     batch -np 3 "$@"
     status 0
@@ -277,8 +278,9 @@ END
     while IFS='	' read -r options members; do
         n=$((n + 1))
         options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
+        case $options in *tool-choice*) predict=24 ;; *) predict=$n_reply ;; esac
         # shellcheck disable=SC2086
-        "$INFER" run --chat -p Hi -n "$n_reply" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        "$INFER" run --chat -p Hi -n $predict --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
         code=$? last=$options
         status 0
         member message >"$work/alone"
