@@ -28,9 +28,9 @@ rows 4
     bad "not two rows of each file: $(cat "$work/out")"
 INFER_THREADS=1,2 bench --format csv
 rows 2 # the option overrides the variable
-usage '--threads: .1,x. is not one to 16 whole numbers' bench -t 1,x
-usage '--cache-type-k: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
-usage '--cache-type-v: .f16,. is no list' bench -ctv f16,
+usage '^infer: -t: .1,x. is not one to 16 whole numbers' bench -t 1,x
+usage '^infer: -ctk: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
+usage '^infer: -ctv: .f16,. is no list' bench -ctv f16,
 infer bench -m "$work/a.gguf" -m "$work/none.gguf"
 status 3
 err_line 'none.gguf'

@@ -115,7 +115,7 @@ printf 'x' >"$models/m-Q4_K_M.gguf"
 infer pull u/plain
 refused 1 'm-Q4_K_M.gguf: is there already, and is another file: remove it \(infer models --remove\)' \
     m-Q4_K_M.gguf m-Q4_K_M.gguf.origin
-infer pull u/plain --as mine.gguf
+infer pull u/plain --as mine # the suffix may be left out
 status 0
 out "$models/mine.gguf\n"
 infer models --remove mine
@@ -483,7 +483,7 @@ for name in ..%2f..%2fup.gguf .hidden.gguf a%00b.gguf a%1bb.gguf a%5cb.gguf '%e2
     pull "$other/x/$name"
     refused 2 'is not the name of a model file: give one that ends in .gguf \(--as NAME\)'
 done
-for name in ../x.gguf /tmp/x.gguf -x.gguf x x.bin ''; do
+for name in ../x.gguf /tmp/x.gguf -x.gguf ../x ''; do
     pull u/plain --as "$name"
     refused 2 'is not the name of a model file'
 done

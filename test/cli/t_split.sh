@@ -118,6 +118,8 @@ status 0
 cmp -s "$m" "$work/b.gguf" || bad 'other bytes'
 cp "$last_part" "$work/foreign.gguf"
 usage 'foreign.gguf: is not a part of the model' merge "$work"/glob-0*.gguf "$work/foreign.gguf" "$work/x.gguf"
+usage 'glob-00002-of-0000..gguf: is given twice' merge "$work"/glob-0*.gguf "$work"/glob-00002-of-*.gguf "$work/x.gguf"
+usage 'glob-00001-of-0000..gguf: is given twice' merge "$work"/glob-00001-of-*.gguf "$work"/glob-00001-of-*.gguf "$work/x.gguf"
 usage 'is the input too' merge "$work"/glob-0*.gguf
 infer merge "$work"/glob-0*.gguf "$work/none.gguf" "$work/x.gguf"
 status 3

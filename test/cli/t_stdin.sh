@@ -16,6 +16,10 @@ is "$(printf 'piped' | prompt -f "$work/given")" "$(printf 'piped\ngiven')"
 is "$(prompt -p text <"$work/list")" "$(printf 'first\nsecond\nthird\ntext')"
 is "$(prompt -f - <"$work/list")" "$(cat "$work/list")"
 is "$(prompt -p text </dev/null)" text
+is "$(prompt -f "$work/given" words)" "$(printf 'given\nwords')"
+is "$(printf 'piped\n' | prompt -p text -f "$work/given")" "$(printf 'piped\ngiven\ntext')"
+is "$(prompt -f - words <"$work/list")" "$(printf 'first\nsecond\nthird\nwords')"
+is "$("$INFER" tokenize -f "$work/given" words)" "$(printf 'given\nwords' | "$INFER" tokenize)"
 is "$(prompt -p text <&-)" text
 
 begin the_input_of_a_shell_loop_is_not_read

@@ -194,6 +194,10 @@ infer inspect --plan -c $((n + 100)) --json
 [ "$(sed 's/.*"total":\([0-9]*\).*/\1/' "$work/out")" -gt 200000000 ] || bad "not the largest context: $n"
 infer inspect --fit 400G --json
 out_like '"context":8192,' # never more than that of its training
+for command in 'inspect' 'run -m'; do # what fits by one call fits by the others
+    infer $command "$MODEL" --plan --json -c "$n"
+    [ "$(sed 's/.*"total":\([0-9]*\).*/\1/' "$work/out")" -le 200000000 ] || bad "$command: $(cat "$work/out")"
+done
 infer inspect --fit 20M
 status 1
 err_line 'fit: [0-9.]+ MB are needed even for a context of one token'
