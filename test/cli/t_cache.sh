@@ -242,7 +242,7 @@ code=$?
 status 0
 err_line 'there is no folder for it: set HOME, or name one$'
 
-begin a_folder_within_none_is_a_mistake
+begin a_cache_folder_in_a_missing_folder_is_a_usage_error
 for command in run batch chat; do
     usage "^infer: --cache: $work/typo: No such file or directory" $command $m --cache "$work/typo/dir"
     usage "^infer: --cache: typo: No such" $command $m --cache typo/dir/
