@@ -133,7 +133,8 @@ double sample_set_deviation(struct sample_set *set);
  * probability. */
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
 
-/* The same for adaptive-p's distribution; *p is the probability before adaptive-p. */
+/* Returns the candidate at u in [0, 1) of adaptive-p's distribution; *p (if not NULL) is its
+ * probability before adaptive-p. */
 struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
                                                double *p);
 

@@ -713,7 +713,7 @@ static struct caught try_mutants(bool plain, int tries)
 
 /* Plain rows detect every mutant in every run. In 12,000 runs, 43 % of adversarial rows (zeros,
  * NaN, one dominant block) detected a dropped block, and 41 % another order. */
-static void mutants_are_caught(void **state)
+static void wrong_kernels_are_detected(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -759,7 +759,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_half_is_converted_as_scalar_does),
         cmocka_unit_test(every_kernel_of_activations_equals_scalar),
         cmocka_unit_test(bf16_dots_agree_beside_the_smallest_normal),
-        cmocka_unit_test(mutants_are_caught),
+        cmocka_unit_test(wrong_kernels_are_detected),
     };
     bool bench = false;
     uint64_t mib = 128;

@@ -132,7 +132,7 @@ static void check_texts(const struct named *g, const struct constrain_token_trie
 
 /* A name reads only its token, as a whole, besides readings by bytes; a negated name reads any
  * token except that one and those that end a text. */
-static void named_tokens_equal_letters_of_their_own(void **state)
+static void named_tokens_act_as_additional_letters(void **state)
 {
     static const char *const sources[] = {
         "root ::= \"a\" <X> \"b\"",
@@ -210,7 +210,7 @@ static struct generate_options options(uint64_t max_tokens, const struct constra
 }
 
 /* If a grammar names tokens only these are chosen, also to finish within the limit. */
-static void named_tokens_are_chosen(void **state)
+static void named_tokens_can_be_generated(void **state)
 {
     static const char grammar[] = "root ::= <|im_start|> [a-c]{2} !<[4]> <|im_start|> | [0-9]{90}";
     enum { ALL = 5 }; /* tokens of each text */
@@ -278,9 +278,9 @@ static void wrong_names_of_tokens_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_tokens_equal_letters_of_their_own),
+        cmocka_unit_test(named_tokens_act_as_additional_letters),
         cmocka_unit_test(deep_texts_of_named_tokens_are_read),
-        cmocka_unit_test(named_tokens_are_chosen),
+        cmocka_unit_test(named_tokens_can_be_generated),
         cmocka_unit_test(wrong_names_of_tokens_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
