@@ -41,7 +41,7 @@ static int32_t multiply_scalar(int32_t seed)
 static const struct engine_roofline_loops loops_scalar = {
     .read = {read_scalar, read_scalar}, .multiply = multiply_scalar, .lanes = 1};
 
-static const struct engine_roofline_loops *loops_of(const struct engine *e)
+static const struct engine_roofline_loops *loops_of(const struct engine_cpu *e)
 {
     const struct engine_roofline_loops *loops =
         cpu_row(e->quant.level, engine_isa_here()->roofline);
@@ -83,7 +83,7 @@ static void read_all(const struct engine_worker *w, void *user)
     job->seen[w->ith] ^= seen;
 }
 
-double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
+double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err)
 {
     const size_t half =
         (size_t)base_memory_half(BUFFER_BYTES) / ENGINE_HUGE_PAGE * ENGINE_HUGE_PAGE;
@@ -126,7 +126,7 @@ static void multiply_all(const struct engine_worker *w, void *user)
     job->seen[w->ith] ^= seen;
 }
 
-double engine_roofline_int8(struct engine *e)
+double engine_roofline_int8(struct engine_cpu *e)
 {
     const int threads = engine_pool_threads(e->pool);
     struct multiply_job job = {loops_of(e), (int64_t)threads * CLAIMS_PER_THREAD, NULL, 0};
