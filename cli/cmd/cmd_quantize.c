@@ -282,13 +282,28 @@ static bool name_output(struct quantize *q, struct base_error *err)
     return false;
 }
 
+/* Returns the mix that llama-quantize knows by this number, or the text itself. */
+static const char *type_of_number(const char *text)
+{
+    const struct cli_quantize_mix *mix;
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    for (size_t i = 0; *text && !*end && (mix = cli_quantize_mix_at(i)); i++)
+        if (!mix->copies && mix->file_type == n) return mix->name;
+    return text;
+}
+
 /* Finds TYPE, which is the last argument or, before a name, the one before it, and the output. */
 static bool read_arguments(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
     const size_t last = v->n_arguments - 1;
     const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
-    q->type = v->argument[at];
+    q->type = type_of_number(v->argument[at]);
+    if (at < last && strspn(v->argument[last], "0123456789") == strlen(v->argument[last]))
+        return base_fail(err, BASE_USAGE,
+                         "quantize: '%s' is a number: of threads -t %s, and as a name ./%s",
+                         v->argument[last], v->argument[last], v->argument[last]);
     if (last == 2 && is_type(v->argument[1]) && is_type(v->argument[2]))
         return base_fail(err, BASE_USAGE,
                          "quantize: '%s' and '%s' are both types; write ./%s for "
@@ -311,6 +326,11 @@ static bool open_input(struct quantize *q, struct base_error *err)
     q->in = gguf_open(q->path.data, err);
     if (!q->in) base_error_set_file(err, q->path.data);
     if (!q->in) return false;
+    if (gguf_kv_find(q->in, "imatrix.chunk_count")) {
+        base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
+        base_error_set_file(err, q->path.data);
+        return false;
+    }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
            choose_types(q, err);

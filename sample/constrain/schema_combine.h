@@ -1,7 +1,7 @@
-/* sample/constrain/schema_read.h: reading the keywords of a JSON schema. Private to sample/: shared
- * by schema_read.c, which has a row for each keyword, and schema_combine.c. */
-#ifndef SAMPLE_CONSTRAIN_SCHEMA_READ_H
-#define SAMPLE_CONSTRAIN_SCHEMA_READ_H
+/* sample/constrain/schema_combine.h: the reader of a JSON schema, schemas in a schema, and the
+ * keywords that combine them. Private to sample/: schema_read.c has a row for each keyword. */
+#ifndef SAMPLE_CONSTRAIN_SCHEMA_COMBINE_H
+#define SAMPLE_CONSTRAIN_SCHEMA_COMBINE_H
 
 #include "sample/constrain/schema.h"
 

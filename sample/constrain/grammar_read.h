@@ -1,7 +1,7 @@
-/* sample/constrain/grammar.h: a parsed GBNF grammar: named rules with one tree each. Private to
- * sample/. */
-#ifndef SAMPLE_CONSTRAIN_GRAMMAR_H
-#define SAMPLE_CONSTRAIN_GRAMMAR_H
+/* sample/constrain/grammar_read.h: a parsed GBNF grammar: named rules with one tree each. Private
+ * to sample/. */
+#ifndef SAMPLE_CONSTRAIN_GRAMMAR_READ_H
+#define SAMPLE_CONSTRAIN_GRAMMAR_READ_H
 
 #include "sample/constrain/automaton.h"
 
@@ -21,11 +21,10 @@ static inline bool constrain_rule_is_token(const struct constrain_rule *rule)
 {
     return rule->name[0] == '<' || rule->name[0] == '!';
 }
-void constrain_grammar_free(struct constrain_grammar *g);
-
 /* Reads a grammar and checks its names. Fails with BASE_USAGE, with line and column. The caller
- * frees `g` after a failure too. */
+ * frees `g` by constrain_grammar_free, after a failure too. */
 bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_t size,
                             struct base_error *err);
+void constrain_grammar_free(struct constrain_grammar *g);
 
 #endif

@@ -1,6 +1,7 @@
-/* sample/constrain/finish.h: the fewest bytes that complete a text. Private to sample/. */
-#ifndef SAMPLE_CONSTRAIN_FINISH_H
-#define SAMPLE_CONSTRAIN_FINISH_H
+/* sample/constrain/finish_json.h: the finisher of a constraint, and the fewest bytes that end a
+ * JSON value. Private to sample/: finish.c has the stacks and the search. */
+#ifndef SAMPLE_CONSTRAIN_FINISH_JSON_H
+#define SAMPLE_CONSTRAIN_FINISH_JSON_H
 
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
