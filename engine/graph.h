@@ -146,15 +146,17 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
 
-/* y + scale * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
- * scale F32 [T]; b[ceil(n / 16)][r][16] of any type with arithmetic: B^T in panels of 16 outputs,
- * those past n do not matter. With experts y[T][U][n], z[T][U][r], b[X][..][r][16] and ids I32
- * [T][U]; without, NULL. For ascending j: y = fmaf(b[j], scale * z[j], y); a row with scale 0 is y,
- * bit for bit. An id out of range gives NaN rows. */
+/* y + s * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
+ * b[ceil(n / 16)][r][16] of any type with arithmetic: B^T in panels of 16 outputs, those past n do
+ * not matter; s = scale[t] * factor, scale F32 [T], where T may be two dimensions of y and z. With
+ * experts y[T][U][n], z[T][U][r], b[X][..][r][16] and ids I32 [T][U]; without, NULL. For ascending
+ * j: y = fmaf(b[j], s * z[j], y); a row with scale 0 is y, bit for bit. An id out of range gives
+ * NaN rows. */
 enum { ENGINE_LOW_RANK_PANEL = 16 };
 struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_tensor *y,
                                           struct engine_tensor *z, struct engine_tensor *b,
-                                          struct engine_tensor *scale, struct engine_tensor *ids);
+                                          struct engine_tensor *scale, float factor,
+                                          struct engine_tensor *ids);
 
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */

@@ -35,13 +35,29 @@ struct model_session {
     uint64_t head_used[KEPT_HEADS];               /* times of their last use, by `clock` */
     uint32_t head_rows;
     uint64_t clock;
-    uint64_t n_evaluated;     /* tokens, since the session was opened */
-    const float *last_logits; /* points into a graph of the output projection */
+    struct model_adaptation *adaptation; /* [n_seq] */
+    float *out_scale;                    /* [n_batch][adapters]: of the rows with logits */
+    uint64_t n_evaluated;                /* tokens, since the session was opened */
+    const float *last_logits;            /* points into a graph of the output projection */
 };
 
 struct model_session_options model_session_options_default(void)
 {
     return (struct model_session_options){.type_k = QUANT_F16, .type_v = QUANT_F16};
+}
+
+/* Gives each sequence the default scales. */
+static bool init_adaptations(struct model_session *s, uint32_t n_seq, struct base_error *err)
+{
+    const uint32_t n = model_adapter_count(s->m);
+    if (n == 0) return true;
+    s->adaptation = calloc(n_seq, sizeof *s->adaptation);
+    s->out_scale = calloc((size_t)s->n_batch * n, sizeof *s->out_scale);
+    if (!s->adaptation || !s->out_scale)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for adapters");
+    for (uint32_t i = 0; i < n_seq; i++)
+        model_adaptation_make(s->m, NULL, NULL, 0, &s->adaptation[i]);
+    return true;
 }
 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
@@ -83,10 +99,10 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
         model_session_free(s);
         return NULL;
     }
-    if (!model_state_init(&s->state, &m->params, &state, err) ||
+    if (!init_adaptations(s, n_seq, err) || !model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
         (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
-        !model_head_build(&s->head_one, m, 1, err)) {
+        !model_head_build(&s->head_one, m, 1, err) || !model_adapters_check(&m->adapters, err)) {
         model_session_free(s);
         return NULL;
     }
@@ -106,6 +122,8 @@ void model_session_free(struct model_session *s)
     free(s->left);
     free(s->before);
     free(s->mark);
+    free(s->adaptation);
+    free(s->out_scale);
     free(s);
 }
 
@@ -148,9 +166,27 @@ void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
+    const uint32_t same = s->adaptation ? model_seq_adapted(s, from, &s->adaptation[to]) : length;
+    if (length > same) length = same;
     s->last_logits = NULL;
     model_mtp_copy(&s->mtp, from, to);
     return model_state_fork(&s->state, from, to, length);
+}
+
+uint32_t model_seq_adapted(const struct model_session *s, uint32_t seq,
+                           const struct model_adaptation *a)
+{
+    const uint32_t length = model_seq_length(s, seq);
+    if (!s->adaptation) return length;
+    const uint32_t same = model_adaptation_common(s->m, &s->adaptation[seq], a);
+    return same < length ? same : length;
+}
+
+uint32_t model_seq_adapt(struct model_session *s, uint32_t seq, const struct model_adaptation *a)
+{
+    const uint32_t same = model_seq_adapted(s, seq, a);
+    if (s->adaptation) s->adaptation[seq] = *a;
+    return same < model_seq_length(s, seq) ? model_seq_truncate(s, seq, same) : same;
 }
 
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
@@ -264,13 +300,26 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
-/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions and
- * the places of their states. */
+/* Writes the adapters' scales for the token at `at`, number `out` of those with logits. */
+static void fill_scales(const struct model_session *s, struct model_graph *g,
+                        const struct model_place *at, uint32_t out)
+{
+    const struct model_adaptation *a = &s->adaptation[at->seq];
+    const uint32_t n = model_adapter_count(s->m);
+    for (uint32_t i = 0; i < n; i++) {
+        const float scale = at->position >= a->from[i] ? a->scale[i] : 0.0f;
+        ((float *)g->adapters->data)[(size_t)i * g->n_tokens + at->t] = scale;
+        if (out < s->n_batch) s->out_scale[(size_t)out * n + i] = scale;
+    }
+}
+
+/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions, the
+ * places of their states and the scales of adapters. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
     struct model_place at = {0};
-    uint32_t n_out = 0, end = 0;
+    uint32_t n_out = 0, n_wanted = 0, end = 0;
     if (g->rows) memcpy(g->rows->data, s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
@@ -286,6 +335,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->ids)[at.t] = token->id;
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
+        if (g->adapters) fill_scales(s, g, &at, token->wants_logits ? n_wanted++ : UINT32_MAX);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
     }
 }
@@ -310,6 +360,16 @@ static struct model_head *head_of(struct model_session *s, uint32_t rows, struct
     return model_head_build(h, s->m, rows, err) ? h : NULL;
 }
 
+/* Writes the adapters' scales for the head's rows, rows `start` on of those with logits. */
+static void fill_head_scales(const struct model_session *s, struct model_head *h, uint32_t start)
+{
+    const uint32_t n = model_adapter_count(s->m);
+    for (uint32_t r = 0; r < h->n_rows; r++)
+        for (uint32_t i = 0; i < n; i++)
+            ((float *)h->adapters->data)[(size_t)i * h->n_rows + r] =
+                s->out_scale[(size_t)(start + r) * n + i];
+}
+
 /* Passes the logits of g's n_out rows to the sink, a few rows at a time. The last piece overlaps
  * rows that are already done, so that it needs no graph of its own: the same rows have the same
  * bits. */
@@ -325,6 +385,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
         uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
         const float *logits = (const float *)h->logits->data;
         memcpy(h->hidden->data, hidden + start * n_embd, step * n_embd * sizeof *hidden);
+        fill_head_scales(s, h, start);
         if (!engine_graph_run(h->graph, err)) return false;
         if (sink &&
             !sink(user, first + done, start + step - done, logits + (done - start) * n_vocab, err))

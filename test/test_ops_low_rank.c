@@ -56,7 +56,7 @@ static struct engine_tensor *build(struct support_rig *rig, const void *user)
     b = engine_reshape(rig->g, b, 4, (int64_t[]){16, arg->rank, panels, arg->experts});
     for (int64_t i = 0; i < arg->tokens * arg->used; i++)
         ids[i] = (int32_t)id_of(arg, i / arg->used, i % arg->used);
-    return engine_add_low_rank(rig->g, rig->in[0], rig->in[1], b, rig->in[3],
+    return engine_add_low_rank(rig->g, rig->in[0], rig->in[1], b, rig->in[3], 0.75f,
                                arg->used ? support_ids(rig, arg->used, arg->tokens, ids) : NULL);
 }
 
@@ -70,7 +70,8 @@ static double want(const struct support_rig *rig, const struct engine_tensor *re
     (void)result;
     for (int64_t j = 0; j < arg->rank; j++) {
         const int64_t at = j * 16 + i[0] % 16; /* within the panel */
-        sum += support_at(rig->in[3], t, 0, 0, 0) * support_at(rig->in[1], j, i[1], i[2], 0) *
+        sum += 0.75 * support_at(rig->in[3], t, 0, 0, 0) *
+               support_at(rig->in[1], j, i[1], i[2], 0) *
                support_at(b, at % b->ne[0], at / b->ne[0], i[0] / 16, x);
     }
     return sum;
@@ -107,7 +108,7 @@ static void rows_without_scale_keep_their_bits(void **state)
         ((float *)(void *)b->data)[7] = INFINITY;
         scale[0] = 0.0f;
         scale[1] = 1.0f;
-        struct engine_tensor *out = engine_add_low_rank(rig.g, y, z, b, s, NULL);
+        struct engine_tensor *out = engine_add_low_rank(rig.g, y, z, b, s, 1.0f, NULL);
         engine_output(rig.g, out);
         if (!engine_graph_plan(rig.g, true, &err) || !engine_graph_run(rig.g, &err))
             fail_msg("%s", err.text);
@@ -127,7 +128,7 @@ static void ids_out_of_range_give_nan(void **state)
         rig.g, support_source(&rig, QUANT_F32, (int64_t[]){20, 2, 1, 1}, SUPPORT_PLAIN),
         support_source(&rig, QUANT_F32, (int64_t[]){3, 2, 1, 1}, SUPPORT_PLAIN),
         support_source(&rig, QUANT_F32, (int64_t[]){16, 3, 2, 4}, SUPPORT_PLAIN),
-        support_source(&rig, QUANT_F32, (int64_t[]){1, 1, 1, 1}, SUPPORT_PLAIN),
+        support_source(&rig, QUANT_F32, (int64_t[]){1, 1, 1, 1}, SUPPORT_PLAIN), 1.0f,
         support_ids(&rig, 2, 1, (const int32_t[]){4, 3}));
     engine_output(rig.g, out);
     if (!engine_graph_plan(rig.g, true, &err) || !engine_graph_run(rig.g, &err))
@@ -156,7 +157,7 @@ static void refuses_what_does_not_fit(void **state)
                                        bad == 5 ? 2 : 1},
                            SUPPORT_PLAIN),
             support_source(&rig, QUANT_F32, (int64_t[]){bad == 6 ? 1 : 2, 1, 1, 1}, SUPPORT_PLAIN),
-            bad == 7 ? support_ids(&rig, 4, 1, list) : NULL);
+            1.0f, bad == 7 ? support_ids(&rig, 4, 1, list) : NULL);
         assert_null(out);
         assert_false(engine_graph_plan(rig.g, true, &err));
         assert_int_equal(err.code, BASE_MODEL);

@@ -118,14 +118,13 @@ static bool add_low_rank_shape(struct engine_tensor *dst, struct base_error *err
         return engine_shape_fail(dst, err, "y and z must be contiguous rows of F32");
     if (!b->type->act || !engine_tensor_contiguous(b))
         return engine_shape_fail(dst, err, "b must be contiguous, of a type with arithmetic");
-    if (z->ne[1] != y->ne[1] || z->ne[2] != y->ne[2] || y->ne[3] != 1 || z->ne[3] != 1 ||
-        (!ids && y->ne[2] != 1))
+    if (z->ne[1] != y->ne[1] || z->ne[2] != y->ne[2] || y->ne[3] != 1 || z->ne[3] != 1)
         return engine_shape_fail(dst, err, "y and z do not fit");
     if (b->ne[0] != panel || b->ne[1] != z->ne[0] || b->ne[2] != (y->ne[0] + panel - 1) / panel ||
         (!ids && b->ne[3] != 1))
         return engine_shape_fail(dst, err, "b does not fit");
     if (!engine_tensor_is(scale, QUANT_F32) || !engine_tensor_contiguous(scale) ||
-        engine_tensor_elements(scale) != y->ne[ids ? 2 : 1])
+        engine_tensor_elements(scale) != (ids ? y->ne[2] : engine_tensor_rows(y)))
         return engine_shape_fail(dst, err, "there must be one scale for each token");
     if (ids &&
         (!engine_tensor_is(ids, QUANT_I32) || ids->nb[0] != (int64_t)sizeof(int32_t) ||
@@ -156,10 +155,12 @@ const struct engine_op engine_op_add_low_rank = {.name = "add_low_rank",
 
 struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_tensor *y,
                                           struct engine_tensor *z, struct engine_tensor *b,
-                                          struct engine_tensor *scale, struct engine_tensor *ids)
+                                          struct engine_tensor *scale, float factor,
+                                          struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {y, z, b, scale, ids};
-    return engine_graph_node(g, &engine_op_add_low_rank, src, 5, NULL);
+    return engine_graph_node(g, &engine_op_add_low_rank, src, 5,
+                             &(union engine_params){.low_rank = factor});
 }
 
 const struct engine_op engine_op_mul_mat = {

@@ -1,9 +1,9 @@
 /* engine/cpu/op/op_low_rank.c: the op add_low_rank: the second factor of a low-rank update of a
  * product. The first factor is a product as any other (matmul/).
  *
- * Arithmetic: out = y; for ascending j: out = fmaf(b[j], scale * z[j], out). A row with scale 0 is
- * a copy of y. A unit of work is a range of panels of 16 outputs by a range of rows, for which B is
- * decoded once. */
+ * Arithmetic: s = scale * factor; out = y; for ascending j: out = fmaf(b[j], fmaf(z[j], s, 0),
+ * out). A row with scale 0 is a copy of y. A unit of work is a range of panels of 16 outputs by a
+ * range of rows, for which B is decoded once. */
 #include "engine/cpu/op/op_rows.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
@@ -66,13 +66,13 @@ static void low_rank_row(const struct engine_vec *vec, struct engine_tensor *dst
 {
     const struct engine_tensor *y = dst->src[ENGINE_LOW_RANK_Y], *z = dst->src[ENGINE_LOW_RANK_Z];
     const int64_t i1 = row % dst->ne[1], i2 = row / dst->ne[1];
-    const float scale = scale_of(dst, dst->src[ENGINE_LOW_RANK_IDS] ? i2 : i1);
+    const float scale = scale_of(dst, dst->src[ENGINE_LOW_RANK_IDS] ? i2 : row);
     const float *in = (const float *)(const void *)engine_row_data(y, i1, i2, 0) + first;
     float *out = (float *)(void *)(dst->data + i1 * dst->nb[1] + i2 * dst->nb[2]) + first;
     if (in != out) memcpy(out, in, (size_t)n * sizeof *out);
     if (scale == 0.0f) return;
-    vec->scale(z->ne[0], (const float *)(const void *)engine_row_data(z, i1, i2, 0), scale, 0.0f,
-               factor);
+    vec->scale(z->ne[0], (const float *)(const void *)engine_row_data(z, i1, i2, 0),
+               scale * dst->params.low_rank, 0.0f, factor);
     vec->low_rank(n, z->ne[0], factor, b, out);
 }
 
