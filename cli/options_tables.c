@@ -28,6 +28,7 @@
 #define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
+#define ADAPTING   (GENERATING | LOGITS | PERPLEXITY | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
@@ -716,6 +717,12 @@ const struct cli_option cli_option_table[] = {
      .help = "instructions of at most this level; see version", .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
+    {.name = "lora", .alias = {"--lora-scaled"}, .kind = CLI_LIST, .commands = ADAPTING, .group = CLI_GROUP_ENGINE,
+     .value = "FILE|FILE:SCALE", .request = true, .help = "an adapter beside the weights; repeatable",
+     .at = AT(lora)},
+    {.name = "control-vector", .alias = {"--control-vector-scaled"}, .kind = CLI_LIST, .commands = ADAPTING,
+     .group = CLI_GROUP_ENGINE, .value = "FILE|FILE:SCALE:FROM-TO", .help = "added to the output of layers; repeatable",
+     .at = AT(control_vector)},
     {.name = "override-kv", .kind = CLI_LIST, .commands = EVALUATING | TOKENIZE, .group = CLI_GROUP_ENGINE,
      .value = "KEY=TYPE:V", .help = "metadata; int, float, bool, str; repeatable",
      .at = AT(override_kv)},

@@ -127,6 +127,11 @@ void model_session_free(struct model_session *s)
     free(s);
 }
 
+const struct model *model_session_model(const struct model_session *s)
+{
+    return s->m;
+}
+
 uint32_t model_session_n_seq(const struct model_session *s)
 {
     return s->state.n_seq;
@@ -187,6 +192,22 @@ uint32_t model_seq_adapt(struct model_session *s, uint32_t seq, const struct mod
     const uint32_t same = model_seq_adapted(s, seq, a);
     if (s->adaptation) s->adaptation[seq] = *a;
     return same < model_seq_length(s, seq) ? model_seq_truncate(s, seq, same) : same;
+}
+
+uint32_t model_seq_adapt_to(struct model_session *s, uint32_t seq, const float *scales,
+                            const int32_t *ids, size_t n)
+{
+    struct model_adaptation a;
+    model_adaptation_make(s->m, scales, ids, n, &a);
+    return model_seq_adapt(s, seq, &a);
+}
+
+uint32_t model_seq_usual(const struct model_session *s, uint32_t seq)
+{
+    struct model_adaptation usual;
+    if (!s->adaptation) return UINT32_MAX;
+    model_adaptation_make(s->m, NULL, NULL, 0, &usual);
+    return model_adaptation_common(s->m, &usual, &s->adaptation[seq]);
 }
 
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,

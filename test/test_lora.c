@@ -406,9 +406,7 @@ static void write_vector(const char *path, const char *name, uint64_t n)
     gguf_writer_free(w);
 }
 
-/* The logits of the model "talkie", three layers, with `n` times the vector of path for layers
- * first
- * .. last; each layer's output also is the residual before the next. */
+/* The logits of the model with `n` times the control vector of path for layers first .. last. */
 static float *steered(const char *model, const char *path, float strength, int n, uint32_t first,
                       uint32_t last, size_t *size)
 {
@@ -526,6 +524,7 @@ static void names_what_does_not_fit_the_model(void **state)
     assert_string_equal(err.item, "blk.2.attn_q.weight.lora_a");
     write_model("qwen2", QUANT_F32, other);
     write_adapter(&all, other, path);
+    write_model("llama", QUANT_F32, model);
     err = BASE_ERROR_INIT;
     open_wrong(model, path, &err);
     assert_string_equal(err.item, "general.architecture");
