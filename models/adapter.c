@@ -58,21 +58,23 @@ static bool check_factors(struct opener *o, const struct engine_tensor *w, bool 
     return b->type->act || fail_tensor(o, b, "its type is not supported in computations");
 }
 
-/* Writes rows[n][r] of one matrix to panels of PANEL rows: [ceil(n / PANEL)][r][PANEL]. `size`:
- * bytes of an element. */
-static void write_panels(const char *rows, int64_t row_bytes, int64_t n, int64_t r, size_t size,
-                         char *panels)
+/* Writes a row of r elements of `size` bytes to lane i of panels [..][r][PANEL]. */
+static void write_row(const char *row, int64_t r, int64_t i, size_t size, char *panels)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < r; j++)
-            memcpy(panels + ((i / PANEL * r + j) * PANEL + i % PANEL) * (int64_t)size,
-                   rows + i * row_bytes + j * (int64_t)size, size);
+    char *to = panels + (i / PANEL * r * PANEL + i % PANEL) * (int64_t)size;
+    const uint16_t *halves = (const uint16_t *)(const void *)row;
+    const uint32_t *words = (const uint32_t *)(const void *)row;
+    for (int64_t j = 0; size == sizeof *halves && j < r; j++)
+        memcpy(to + j * PANEL * (int64_t)sizeof *halves, halves + j, sizeof *halves);
+    for (int64_t j = 0; size == sizeof *words && j < r; j++)
+        memcpy(to + j * PANEL * (int64_t)sizeof *words, words + j, sizeof *words);
 }
 
-/* The type of B in panels: that of the file if its blocks are single floats, otherwise F32. */
+/* The type of B in panels: the file's if it is F16, BF16 or F32, otherwise F32. */
 static const struct quant_type *panel_type(const struct gguf_tensor *b)
 {
-    return b->type->block_len == 1 ? b->type : quant_type_by_id(QUANT_F32);
+    const size_t size = b->type->block_len == 1 ? b->type->block_bytes : 0;
+    return size == 2 || size == 4 ? b->type : quant_type_by_id(QUANT_F32);
 }
 
 static void fill_panels(const struct gguf_tensor *b, const struct quant_type *type, float *row,
@@ -82,17 +84,12 @@ static void fill_panels(const struct gguf_tensor *b, const struct quant_type *ty
     const int64_t row_bytes = (int64_t)(b->size / (b->ne[1] * b->ne[2]));
     const int64_t matrix = (n + PANEL - 1) / PANEL * PANEL * r * type->block_bytes;
     const char *rows = b->data;
-    for (int64_t x = 0; x < depth; x++, data += matrix, rows += n * row_bytes) {
-        if (type == b->type) {
-            write_panels(rows, row_bytes, n, r, type->block_bytes, data);
-            continue;
+    for (int64_t x = 0; x < depth; x++, data += matrix)
+        for (int64_t i = 0; i < n; i++, rows += row_bytes) {
+            const bool as_it_is = type == b->type;
+            if (!as_it_is) b->type->kernel[CPU_SCALAR].decode(0, r, rows, row);
+            write_row(as_it_is ? rows : (const char *)row, r, i, type->block_bytes, data);
         }
-        for (int64_t i = 0; i < n; i++) {
-            b->type->kernel[CPU_SCALAR].decode(0, r, rows + i * row_bytes, row);
-            write_panels((const char *)row, 0, 1, r, sizeof *row,
-                         data + (i / PANEL * r * PANEL + i % PANEL) * (int64_t)sizeof *row);
-        }
-    }
 }
 
 /* Allocates and fills part->b. */

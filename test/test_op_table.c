@@ -211,7 +211,7 @@ static struct engine_tensor *case_mul_mat(struct support_rig *rig)
 
 static struct engine_tensor *case_add_low_rank(struct support_rig *rig)
 {
-    return engine_add_low_rank(rig->g, rows(rig), f32(rig, 5, 100, 1, 1), f32(rig, 16, 5, 6, 1),
+    return engine_add_low_rank(rig->g, rows(rig), f32(rig, 5, 100, 1, 1), f32(rig, 64, 5, 2, 1),
                                f32(rig, 100, 1, 1, 1), 0.5f, NULL);
 }
 

@@ -40,20 +40,15 @@ static struct engine_tensor *scale_input(struct support_rig *rig, int64_t n)
 static struct engine_tensor *build(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
-    const int64_t panels = (arg->size + 15) / 16, u = arg->used ? arg->used : arg->tokens;
+    const int64_t panels = (arg->size + 63) / 64, u = arg->used ? arg->used : arg->tokens;
     const int64_t n = arg->used ? arg->tokens : 1;
     int32_t ids[IDS_MAX];
     rig->in[0] = support_source(rig, QUANT_F32, (int64_t[]){arg->size, u, n, 1}, arg->form);
     rig->in[1] = support_source(rig, QUANT_F32, (int64_t[]){arg->rank, u, n, 1}, arg->form);
-    /* A type with blocks of 32 has two rows of a panel in each block. */
-    const int64_t wide = quant_type_by_id(arg->type)->block_len;
-    const int64_t ne[] = {wide > 16 ? wide : 16, wide > 16 ? arg->rank * 16 / wide : arg->rank,
-                          panels, arg->experts};
+    const int64_t ne[] = {64, arg->rank, panels, arg->experts};
     struct engine_tensor *b = support_source(rig, arg->type, ne, SUPPORT_PLAIN);
     rig->in[2] = b;
     rig->in[3] = scale_input(rig, arg->tokens);
-    if (wide > 16) b = engine_cast(rig->g, b, QUANT_F32);
-    b = engine_reshape(rig->g, b, 4, (int64_t[]){16, arg->rank, panels, arg->experts});
     for (int64_t i = 0; i < arg->tokens * arg->used; i++)
         ids[i] = (int32_t)id_of(arg, i / arg->used, i % arg->used);
     return engine_add_low_rank(rig->g, rig->in[0], rig->in[1], b, rig->in[3], 0.75f,
@@ -69,10 +64,8 @@ static double want(const struct support_rig *rig, const struct engine_tensor *re
     double sum = support_at(rig->in[0], i[0], i[1], i[2], 0);
     (void)result;
     for (int64_t j = 0; j < arg->rank; j++) {
-        const int64_t at = j * 16 + i[0] % 16; /* within the panel */
         sum += 0.75 * support_at(rig->in[3], t, 0, 0, 0) *
-               support_at(rig->in[1], j, i[1], i[2], 0) *
-               support_at(b, at % b->ne[0], at / b->ne[0], i[0] / 16, x);
+               support_at(rig->in[1], j, i[1], i[2], 0) * support_at(b, i[0] % 64, j, i[0] / 64, x);
     }
     return sum;
 }
@@ -100,7 +93,7 @@ static void rows_without_scale_keep_their_bits(void **state)
         struct engine_tensor *z =
             support_source(&rig, QUANT_F32, (int64_t[]){2, 2, 1, 1}, SUPPORT_PLAIN);
         struct engine_tensor *b =
-            support_source(&rig, QUANT_F32, (int64_t[]){16, 2, 3, 1}, SUPPORT_PLAIN);
+            support_source(&rig, QUANT_F32, (int64_t[]){64, 2, 1, 1}, SUPPORT_PLAIN);
         struct engine_tensor *s =
             support_source(&rig, QUANT_F32, (int64_t[]){2, 1, 1, 1}, SUPPORT_PLAIN);
         float *rows = (float *)(void *)y->data, *scale = (float *)(void *)s->data;
@@ -127,7 +120,7 @@ static void ids_out_of_range_give_nan(void **state)
     struct engine_tensor *out = engine_add_low_rank(
         rig.g, support_source(&rig, QUANT_F32, (int64_t[]){20, 2, 1, 1}, SUPPORT_PLAIN),
         support_source(&rig, QUANT_F32, (int64_t[]){3, 2, 1, 1}, SUPPORT_PLAIN),
-        support_source(&rig, QUANT_F32, (int64_t[]){16, 3, 2, 4}, SUPPORT_PLAIN),
+        support_source(&rig, QUANT_F32, (int64_t[]){64, 3, 1, 4}, SUPPORT_PLAIN),
         support_source(&rig, QUANT_F32, (int64_t[]){1, 1, 1, 1}, SUPPORT_PLAIN), 1.0f,
         support_ids(&rig, 2, 1, (const int32_t[]){4, 3}));
     engine_output(rig.g, out);
@@ -153,7 +146,7 @@ static void refuses_what_does_not_fit(void **state)
             rig.g, support_source(&rig, QUANT_F32, (int64_t[]){20, 2, 1, 1}, form),
             support_source(&rig, QUANT_F32, (int64_t[]){3, bad == 1 ? 3 : 2, 1, 1}, SUPPORT_PLAIN),
             support_source(&rig, QUANT_F32,
-                           (int64_t[]){bad == 2 ? 32 : 16, bad == 3 ? 4 : 3, bad == 4 ? 1 : 2,
+                           (int64_t[]){bad == 2 ? 32 : 64, bad == 3 ? 4 : 3, bad == 4 ? 2 : 1,
                                        bad == 5 ? 2 : 1},
                            SUPPORT_PLAIN),
             support_source(&rig, QUANT_F32, (int64_t[]){bad == 6 ? 1 : 2, 1, 1, 1}, SUPPORT_PLAIN),

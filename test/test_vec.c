@@ -102,7 +102,7 @@ static int64_t x_count(enum shape s, int64_t n)
 {
     return s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX ? 2 * n
            : s == SHAPE_ROTATE_ODD                          ? 3 * n
-           : s == SHAPE_LOW_RANK                            ? (n + 15) / 16 * 16 * RANK
+           : s == SHAPE_LOW_RANK                            ? (n + 63) / 64 * 64 * RANK
                                                             : n;
 }
 
@@ -408,13 +408,13 @@ static void scalar_is_what_the_header_says(void **state)
     assert_true(out[0] == 2 && isnan(out[1]) && out[2] == 2.5f);
     vec.scale(N, x, 1.25f, -3.0f, out);
     for (int i = 0; i < N; ++i) assert_true(out[i] == fmaf(x[i], 1.25f, -3.0f));
-    float b[2 * 2 * 16], acc[20];
-    fill(b, 64, 1, &seed);
+    float b[2 * 2 * 64], acc[80];
+    fill(b, 256, 1, &seed);
     memcpy(acc, y, sizeof acc);
-    vec.low_rank(20, 2, (float[]){0.3f, -7.0f}, b, acc);
-    for (int i = 0; i < 20; ++i) {
-        const float *panel = b + i / 16 * 32 + i % 16;
-        assert_true(acc[i] == fmaf(panel[16], -7.0f, fmaf(panel[0], 0.3f, y[i])));
+    vec.low_rank(80, 2, (float[]){0.3f, -7.0f}, b, acc);
+    for (int i = 0; i < 80; ++i) {
+        const float *panel = b + i / 64 * 128 + i % 64;
+        assert_true(acc[i] == fmaf(panel[64], -7.0f, fmaf(panel[0], 0.3f, y[i])));
     }
     const float a[] = {1, 2, 3, 4}, cos[] = {0.5f, 0.25f}, sin[] = {2, 3};
     vec.rotate(2, 2, 1, cos, sin, a, out);

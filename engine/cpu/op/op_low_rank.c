@@ -2,18 +2,19 @@
  * product. The first factor is a product as any other (matmul/).
  *
  * Arithmetic: s = scale * factor; out = y; for ascending j: out = fmaf(b[j], fmaf(z[j], s, 0),
- * out). A row with scale 0 is a copy of y. A unit of work is a range of panels of 16 outputs by a
+ * out). A row with scale 0 is a copy of y. A unit of work is a range of panels of 64 outputs by a
  * range of rows, for which B is decoded once. */
 #include "engine/cpu/op/op_rows.h"
+#include "engine/graph.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 #include <math.h>
 #include <string.h>
 
 enum {
-    PANEL = 16,
+    PANEL = ENGINE_LOW_RANK_PANEL,
     UNIT_FLOATS = 4096, /* of decoded panels, unless one panel has more */
-    UNIT_PANELS = 16,
+    UNIT_PANELS = 4,
     UNIT_ROWS = 32
 };
 
