@@ -46,7 +46,7 @@ static bool rig_open(struct rig *r, const char *model, const char *const *adapte
                      const struct model_session_options *session, struct base_error *err)
 {
     *r = (struct rig){.file = gguf_open(model, err), .engine = engine_new(engine, err)};
-    r->model = r->file && r->engine ? model_open(r->file, r->engine, err) : NULL;
+    r->model = r->file && r->engine ? model_open(r->file, r->engine, NULL, err) : NULL;
     for (; r->model && r->n_adapters < n; r->n_adapters++) {
         struct gguf_file **file = &r->adapter[r->n_adapters];
         *file = gguf_open(adapter[r->n_adapters], err);
@@ -418,7 +418,7 @@ static float *steered(const char *model, const char *path, float strength, int n
     make_ids(ids);
     struct gguf_file *file = gguf_open(path, &err);
     r = (struct rig){.file = gguf_open(model, &err), .engine = engine_new(&engine, &err)};
-    r.model = model_open(r.file, r.engine, &err);
+    r.model = model_open(r.file, r.engine, NULL, &err);
     for (int i = 0; i < n; i++)
         if (!model_steer(r.model, file, strength, first, last, &err)) fail_msg("%s", err.text);
     gguf_close(file);

@@ -123,6 +123,9 @@ struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine
 struct engine_tensor *model_adapters_begin(struct model_builder *b,
                                            const struct model_adapter_set *set);
 
+/* Makes the scales those of `rows`, with which the graph continues; NULL: of all as before. */
+void model_adapters_select(struct model_builder *b, struct engine_tensor *rows);
+
 /* ---- Other parts ---- */
 
 /* Builds a causal convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The layer's

@@ -40,13 +40,26 @@ struct engine_tensor *model_adapters_begin(struct model_builder *b,
     return scales;
 }
 
+static struct engine_tensor *select(const struct model_builder *b, uint32_t i,
+                                    struct engine_tensor *rows)
+{
+    struct engine_tensor *scale = b->adapter_scale[i];
+    if (!rows || !scale) return scale;
+    scale = engine_reshape(b->g, scale, 2, (int64_t[]){1, scale->ne[0]});
+    return engine_reshape(b->g, engine_get_rows(b->g, scale, rows), 1, rows->ne);
+}
+
+void model_adapters_select(struct model_builder *b, struct engine_tensor *rows)
+{
+    for (uint32_t i = 0; b->adapters && i < b->adapters->count; i++)
+        b->adapter_scale[i] = select(b, i, rows);
+}
+
 /* Returns the scales of adapter i for n tokens: all, or those that continue after the mixer. */
 static struct engine_tensor *scale_of(const struct model_builder *b, uint32_t i, int64_t n)
 {
-    if (n == b->n_tokens || !b->out_rows) return b->adapter_scale[i];
-    struct engine_tensor *column =
-        engine_reshape(b->g, b->adapter_scale[i], 2, (int64_t[]){1, b->n_tokens});
-    return engine_reshape(b->g, engine_get_rows(b->g, column, b->out_rows), 1, &n);
+    const bool all = !b->adapter_scale[i] || n == b->adapter_scale[i]->ne[0];
+    return select(b, i, all ? NULL : b->out_rows);
 }
 
 /* Adds to y[0 .. n - 1], the products of n weights with x, what each adapter adds to them; the

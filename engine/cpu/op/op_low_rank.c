@@ -97,9 +97,9 @@ static void low_rank_unit(const struct engine_task *task, struct engine_tensor *
     }
     const char *data = b->data + expert * b->nb[3] + panel * b->nb[2];
     if (!d->in_place)
-        task->engine->quant.type[b->type->id].decode(0, panels * d->rank * PANEL, data, decoded);
+        task->cpu->quant.type[b->type->id].decode(0, panels * d->rank * PANEL, data, decoded);
     for (int64_t r = row; r < end; r++)
-        low_rank_row(&task->engine->vec, dst, r, first, n,
+        low_rank_row(&task->cpu->vec, dst, r, first, n,
                      d->in_place ? (const float *)(const void *)data : decoded, factor);
 }
 
