@@ -22,7 +22,6 @@ enum {
 struct division {
     int64_t rank, panels, unit_panels, panel_units; /* panel_units: units that cover all panels */
     int64_t rows, unit_rows, row_units;
-    bool in_place; /* B has floats */
 };
 
 static struct division divide(const struct engine_tensor *dst)
@@ -35,7 +34,6 @@ static struct division divide(const struct engine_tensor *dst)
     d.panel_units = (d.panels + d.unit_panels - 1) / d.unit_panels;
     d.unit_rows = by_id ? 1 : UNIT_ROWS; /* rows of different experts have different panels */
     d.row_units = (d.rows + d.unit_rows - 1) / d.unit_rows;
-    d.in_place = b->type->id == QUANT_F32;
     return d;
 }
 
@@ -61,20 +59,42 @@ static float scale_of(const struct engine_tensor *dst, int64_t t)
     return scale;
 }
 
+/* Panels of a unit: as they are in memory, or decoded. */
+struct panels {
+    const float *floats;
+    const uint16_t *halves; /* F16; NULL: floats */
+};
+
+/* F16 panels are decoded only for several rows: for one row a copy would cost more. */
+enum { FEW_ROWS = 4 };
+
+static struct panels panels_of(const struct engine_task *task, const struct quant_type *type,
+                               const char *data, int64_t n, int64_t rows, float *buffer)
+{
+    if (type->id == QUANT_F32) return (struct panels){(const float *)(const void *)data, NULL};
+    if (type->id == QUANT_F16 && rows < FEW_ROWS)
+        return (struct panels){NULL, (const uint16_t *)(const void *)data};
+    task->cpu->quant.type[type->id].decode(0, n, data, buffer);
+    return (struct panels){buffer, NULL};
+}
+
 /* Computes n outputs from `first` on of one row; b: their panels. */
 static void low_rank_row(const struct engine_vec *vec, struct engine_tensor *dst, int64_t row,
-                         int64_t first, int64_t n, const float *b, float *factor)
+                         int64_t first, int64_t n, const struct panels *b, float *factor)
 {
     const struct engine_tensor *y = dst->src[ENGINE_LOW_RANK_Y], *z = dst->src[ENGINE_LOW_RANK_Z];
-    const int64_t i1 = row % dst->ne[1], i2 = row / dst->ne[1];
+    const int64_t i1 = row % dst->ne[1], i2 = row / dst->ne[1], r = z->ne[0];
     const float scale = scale_of(dst, dst->src[ENGINE_LOW_RANK_IDS] ? i2 : row);
     const float *in = (const float *)(const void *)engine_row_data(y, i1, i2, 0) + first;
     float *out = (float *)(void *)(dst->data + i1 * dst->nb[1] + i2 * dst->nb[2]) + first;
     if (in != out) memcpy(out, in, (size_t)n * sizeof *out);
     if (scale == 0.0f) return;
-    vec->scale(z->ne[0], (const float *)(const void *)engine_row_data(z, i1, i2, 0),
+    vec->scale(r, (const float *)(const void *)engine_row_data(z, i1, i2, 0),
                scale * dst->params.low_rank, 0.0f, factor);
-    vec->low_rank(n, z->ne[0], factor, b, out);
+    if (b->halves)
+        vec->low_rank_half(n, r, factor, b->halves, out);
+    else
+        vec->low_rank(n, r, factor, b->floats, out);
 }
 
 static void low_rank_unit(const struct engine_task *task, struct engine_tensor *dst,
@@ -88,19 +108,17 @@ static void low_rank_unit(const struct engine_task *task, struct engine_tensor *
     const int64_t end = engine_min(row + d->unit_rows, d->rows);
     const int64_t expert = expert_of(dst, row % dst->ne[1], row / dst->ne[1]);
     const int64_t floats = d->unit_panels * d->rank * PANEL;
-    float *decoded = engine_scratch_buffer(task, floats, 0),
-          *factor = engine_scratch_buffer(task, floats, 1);
     if (expert < 0) {
         float *out = (float *)(void *)(dst->data + row * dst->nb[1]) + first;
         for (int64_t i = 0; i < n; i++) out[i] = NAN;
         return;
     }
-    const char *data = b->data + expert * b->nb[3] + panel * b->nb[2];
-    if (!d->in_place)
-        task->cpu->quant.type[b->type->id].decode(0, panels * d->rank * PANEL, data, decoded);
+    const struct panels used =
+        panels_of(task, b->type, b->data + expert * b->nb[3] + panel * b->nb[2],
+                  panels * d->rank * PANEL, end - row, engine_scratch_buffer(task, floats, 0));
     for (int64_t r = row; r < end; r++)
-        low_rank_row(&task->cpu->vec, dst, r, first, n,
-                     d->in_place ? (const float *)(const void *)data : decoded, factor);
+        low_rank_row(&task->cpu->vec, dst, r, first, n, &used,
+                     engine_scratch_buffer(task, floats, 1));
 }
 
 static void low_rank_run(const struct engine_task *task, struct engine_tensor *dst)
