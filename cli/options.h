@@ -30,6 +30,7 @@ enum cli_command_id {
     CLI_CACHE,
     CLI_SPLIT,
     CLI_MERGE,
+    CLI_MERGE_LORA,
     CLI_EDIT,
     CLI_DIFF,
     CLI_VERIFY,

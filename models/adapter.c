@@ -12,7 +12,6 @@ struct opener {
     struct model *m;
     struct model_adapter *adapter;
     const struct gguf_file *file;
-    float alpha;
     bool *known; /* [tensors of the file] */
     struct base_error *err;
 };
@@ -141,7 +140,8 @@ static bool open_part(struct opener *o, uint32_t i)
     const int64_t ne[] = {(int64_t)factor[0]->ne[0], (int64_t)factor[0]->ne[1],
                           (int64_t)factor[0]->ne[2]};
     part->exists = true;
-    part->factor = o->alpha != 0.0f ? o->alpha / (float)factor[1]->ne[0] : 1.0f;
+    const float alpha = o->adapter->facts.alpha;
+    part->factor = alpha != 0.0f ? alpha / (float)factor[1]->ne[0] : 1.0f;
     o->adapter->facts.n_matrices++;
     return engine_tensor_init(&part->a, factor[0]->type, 3, ne, (void *)factor[0]->data, w->name,
                               o->err) &&
@@ -231,7 +231,7 @@ static bool read_keys(struct opener *o)
            check_text(o, "adapter.type", "lora", "the kind of adapter is not supported") &&
            check_text(o, "general.architecture", o->m->params.name,
                       "the adapter is of another model") &&
-           gguf_get_f32(o->file, "adapter.lora.alpha", &o->alpha, o->err) &&
+           gguf_get_f32(o->file, "adapter.lora.alpha", &f->alpha, o->err) &&
            gguf_get_str(o->file, "adapter.lora.task_name", &f->task, o->err) &&
            gguf_get_str(o->file, "adapter.lora.prompt_prefix", &f->prefix, o->err) &&
            read_invocation(o);

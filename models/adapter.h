@@ -20,6 +20,7 @@ enum { MODEL_ADAPTERS_MAX = 16 };
 
 struct model_adapter_facts {
     float scale;                  /* the default of new sequences */
+    float alpha;                  /* 0: the file has none */
     uint32_t n_matrices;          /* with a pair of factors */
     uint32_t n_norms;             /* tensors for norms, which have no effect */
     const int32_t *invocation;    /* [n_invocation]: ids that invoke an activated adapter */
