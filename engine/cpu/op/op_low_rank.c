@@ -5,7 +5,7 @@
  * out). A row with scale 0 is a copy of y. A unit of work is a range of panels of 64 outputs by a
  * range of rows, for which B is decoded once. */
 #include "engine/cpu/op/op_rows.h"
-#include "engine/graph.h"
+#include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 #include <math.h>
@@ -68,13 +68,14 @@ struct panels {
 /* F16 panels are decoded only for several rows: for one row a copy would cost more. */
 enum { FEW_ROWS = 4 };
 
-static struct panels panels_of(const struct engine_task *task, const struct quant_type *type,
+static struct panels panels_of(const struct engine_task *task, const struct engine_tensor *b,
                                const char *data, int64_t n, int64_t rows, float *buffer)
 {
-    if (type->id == QUANT_F32) return (struct panels){(const float *)(const void *)data, NULL};
-    if (type->id == QUANT_F16 && rows < FEW_ROWS)
+    if (engine_tensor_is(b, QUANT_F32))
+        return (struct panels){(const float *)(const void *)data, NULL};
+    if (engine_tensor_is(b, QUANT_F16) && rows < FEW_ROWS)
         return (struct panels){NULL, (const uint16_t *)(const void *)data};
-    task->cpu->quant.type[type->id].decode(0, n, data, buffer);
+    task->cpu->quant.type[b->type->id].decode(0, n, data, buffer);
     return (struct panels){buffer, NULL};
 }
 
@@ -114,8 +115,8 @@ static void low_rank_unit(const struct engine_task *task, struct engine_tensor *
         return;
     }
     const struct panels used =
-        panels_of(task, b->type, b->data + expert * b->nb[3] + panel * b->nb[2],
-                  panels * d->rank * PANEL, end - row, engine_scratch_buffer(task, floats, 0));
+        panels_of(task, b, b->data + expert * b->nb[3] + panel * b->nb[2], panels * d->rank * PANEL,
+                  end - row, engine_scratch_buffer(task, floats, 0));
     for (int64_t r = row; r < end; r++)
         low_rank_row(&task->cpu->vec, dst, r, first, n, &used,
                      engine_scratch_buffer(task, floats, 1));
