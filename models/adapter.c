@@ -86,7 +86,7 @@ static void fill_panels(const struct gguf_tensor *b, const struct quant_type *ty
     for (int64_t x = 0; x < depth; x++, data += matrix)
         for (int64_t i = 0; i < n; i++, rows += row_bytes) {
             const bool as_it_is = type == b->type;
-            if (!as_it_is) b->type->kernel[CPU_SCALAR].decode(0, r, rows, row);
+            if (!as_it_is) b->type->scalar.decode(0, r, rows, row);
             write_row(as_it_is ? rows : (const char *)row, r, i, type->block_bytes, data);
         }
 }

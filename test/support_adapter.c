@@ -1,6 +1,7 @@
 /* test/support_adapter.c: adapters for tests. See test/support_adapter.h. */
 #include "test/support_adapter.h"
 #include "test/support_model.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static float *decoded(const struct gguf_tensor *t)
     const uint64_t n = count(t->ne), rows = n / t->ne[0], bytes = t->size / rows;
     float *x = calloc(n, sizeof *x);
     for (uint64_t i = 0; x && i < rows; i++)
-        t->type->kernel[CPU_SCALAR].decode(0, (int64_t)t->ne[0], (const char *)t->data + i * bytes,
-                                           x + i * t->ne[0]);
+        t->type->scalar.decode(0, (int64_t)t->ne[0], (const char *)t->data + i * bytes,
+                               x + i * t->ne[0]);
     return x;
 }
 
@@ -84,7 +85,7 @@ static bool write_factor(struct gguf_writer *w, const struct quant_type *type, c
     bool ok = x && data;
     for (uint64_t i = 0; ok && i < n; i++)
         x[i] = size * ((float)(int32_t)sample_random_u32(random) * 0x1p-31f);
-    if (ok) type->encode((int64_t)n, x, data);
+    if (ok) support_row_encode(type, (int64_t)n, x, NULL, data);
     ok = ok && gguf_writer_data(w, data, bytes, err);
     free(x);
     free(data);

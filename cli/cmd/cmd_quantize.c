@@ -75,13 +75,9 @@ static bool is_finite(const float *row, uint64_t n)
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
 {
-    const struct quant_kernel *kernel = &j->q->cpu->quant.type[j->to->id];
     const uint64_t matrix = (j->first + r) / j->per_matrix;
-    if (kernel->encode_by)
-        kernel->encode_by((int64_t)j->len, row,
-                          j->importance ? j->importance + matrix * j->len : NULL, out);
-    else
-        kernel->encode((int64_t)j->len, row, out);
+    quant_encode(&j->q->cpu->quant, j->to->id, (int64_t)j->len, row,
+                 j->importance ? j->importance + matrix * j->len : NULL, out);
 }
 
 static void convert_rows(const struct engine_worker *w, void *user)
@@ -181,7 +177,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
     struct cli_lora_update update = {0};
     bool ok = t == &q->output || cli_lora_read(&q->lora, t, &update, err);
     if (ok && update.n && !to) to = t->type;
-    if (ok && update.n && !to->encode)
+    if (ok && update.n && !to->scalar.encode)
         ok = base_fail(err, BASE_USAGE, "%.*s: its type %s cannot be written: name another TYPE",
                        (int)t->name.size, t->name.data, to->name);
     ok = ok && convert_with(q, t, to, &update, err);
@@ -331,13 +327,28 @@ static bool read_merge_arguments(struct quantize *q, struct base_error *err)
     return cli_model_path_of(v->argument[0], &q->path, err);
 }
 
+/* Returns the mix that llama-quantize knows by this number, or the text itself. */
+static const char *type_of_number(const char *text)
+{
+    const struct cli_quantize_mix *mix;
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    for (size_t i = 0; *text && !*end && (mix = cli_quantize_mix_at(i)); i++)
+        if (!mix->copies && mix->file_type == n) return mix->name;
+    return text;
+}
+
 /* Finds TYPE, which is the last argument or, before a name, the one before it, and the output. */
 static bool read_arguments(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
     const size_t last = v->n_arguments - 1;
     const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
-    q->type = v->argument[at];
+    q->type = type_of_number(v->argument[at]);
+    if (at < last && strspn(v->argument[last], "0123456789") == strlen(v->argument[last]))
+        return base_fail(err, BASE_USAGE,
+                         "quantize: '%s' is a number: of threads -t %s, and as a name ./%s",
+                         v->argument[last], v->argument[last], v->argument[last]);
     if (last == 2 && is_type(v->argument[1]) && is_type(v->argument[2]))
         return base_fail(err, BASE_USAGE,
                          "quantize: '%s' and '%s' are both types; write ./%s for "
@@ -359,7 +370,13 @@ static bool open_input(struct quantize *q, struct base_error *err)
     const struct cli_values *v = q->values;
     q->in = gguf_open(q->path.data, err);
     if (!q->in) base_error_set_file(err, q->path.data);
-    if (!q->in || (q->merges && !cli_lora_open(&q->lora, v, q->in, err))) return false;
+    if (!q->in) return false;
+    if (gguf_kv_find(q->in, "imatrix.chunk_count")) {
+        base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
+        base_error_set_file(err, q->path.data);
+        return false;
+    }
+    if (q->merges && !cli_lora_open(&q->lora, v, q->in, err)) return false;
     if (cli_lora_unties(&q->lora)) {
         q->output = *gguf_tensor_find(q->in, "token_embd.weight");
         q->output.name = (struct gguf_str){"output.weight", 13};

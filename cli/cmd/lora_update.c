@@ -52,8 +52,8 @@ static float *read_rows(const struct gguf_tensor *t, float scale)
     uint64_t bytes;
     float *x = base_mul(n, sizeof *x, &bytes) ? malloc(bytes) : NULL;
     for (uint64_t i = 0; x && i < rows; i++)
-        t->type->kernel[CPU_SCALAR].decode(
-            0, (int64_t)t->ne[0], (const char *)t->data + i * (t->size / rows), x + i * t->ne[0]);
+        t->type->scalar.decode(0, (int64_t)t->ne[0], (const char *)t->data + i * (t->size / rows),
+                               x + i * t->ne[0]);
     for (uint64_t i = 0; x && i < n; i++) x[i] *= scale;
     return x;
 }
