@@ -187,6 +187,18 @@ equal "$(text 1)" "$active"
 equal "$(text 2)" "$plain"
 equal "$(text 3)" "$base"
 input=
+for prompt in 'one two three' "$long"; do
+    infer score $m -p "$prompt" --continuation two --continuation seven
+    cp "$work/out" "$work/base"
+    infer score $m -p "$prompt" --continuation two --continuation seven --lora "$work/alora.gguf"
+    status 0
+    invoked=no
+    cmp -s "$work/out" "$work/base" || invoked=yes
+    case $prompt in
+    *fifteen*) equal "$invoked" yes ;;
+    *) equal "$invoked" no ;;
+    esac
+done
 infer merge-lora "$work/m.gguf" "$work/x.gguf" --lora "$work/alora.gguf"
 status 2
 err_line 'an activated adapter'
