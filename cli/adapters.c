@@ -2,6 +2,7 @@
 #include "cli/adapters.h"
 #include "cli/system.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

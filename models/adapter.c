@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "base/size.h"
 #include "models/internal.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,7 @@ static bool make_panels(struct opener *o, struct model_adapter_part *part,
     if (!engine_tensor_init(&part->b, type, 4, ne, NULL, "lora_b", o->err)) return false;
     const uint64_t bytes = (uint64_t)engine_tensor_bytes(&part->b);
     float *row = malloc(b->ne[0] * sizeof *row);
-    uint64_t room;
+    uint64_t room = 0;
     if (row && base_align_up(bytes, 64, &room) && base_add(room, 64, &room))
         part->b.data = aligned_alloc(64, room);
     if (part->b.data) {
