@@ -58,10 +58,12 @@ static float *read_rows(const struct gguf_tensor *t, float scale)
     return x;
 }
 
+/* Returns x[rows][columns], which may be NULL, with rows and columns exchanged; NULL without
+ * memory. */
 static float *transposed(const float *x, uint64_t rows, uint64_t columns)
 {
-    float *y = malloc(rows * columns * sizeof *y);
-    for (uint64_t i = 0; x && y && i < rows; i++)
+    float *y = x ? malloc(rows * columns * sizeof *y) : NULL;
+    for (uint64_t i = 0; y && i < rows; i++)
         for (uint64_t k = 0; k < columns; k++) y[k * rows + i] = x[i * columns + k];
     return y;
 }
