@@ -19,6 +19,7 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_merge_lora(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_split(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_merge(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_edit(const struct cli_values *values, struct base_error *err);

@@ -71,7 +71,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) && base_goes_on(err);
+    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) &&
+           cli_adapters_open(&m->adapters, values, m->model, err) && base_goes_on(err);
 }
 
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)
@@ -215,6 +216,7 @@ void cli_model_close(struct cli_model *m)
 {
     model_session_free(m->session);
     model_close(m->model);
+    cli_adapters_close(&m->adapters);
     engine_free(m->engine);
     text_tokenizer_close(m->tokenizer);
     gguf_close(m->file);
@@ -249,5 +251,6 @@ void cli_model_note(const struct cli_model *m)
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20,
              model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
+    cli_adapters_note(&m->adapters, m->model);
     note_unused(f->n_unused);
 }

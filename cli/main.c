@@ -72,7 +72,7 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_CACHE] = cli_cmd_cache,     [CLI_PULL] = cli_cmd_pull,
     [CLI_DOCTOR] = cli_cmd_doctor,   [CLI_COMPLETION] = cli_cmd_completion,
     [CLI_MAN] = cli_cmd_man,         [CLI_VERSION] = cli_cmd_version,
-    [CLI_HELP] = cli_cmd_help,
+    [CLI_HELP] = cli_cmd_help,       [CLI_MERGE_LORA] = cli_cmd_merge_lora,
 };
 
 /* ---- Remarks ---- */

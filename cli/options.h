@@ -30,6 +30,7 @@ enum cli_command_id {
     CLI_CACHE,
     CLI_SPLIT,
     CLI_MERGE,
+    CLI_MERGE_LORA,
     CLI_EDIT,
     CLI_DIFF,
     CLI_VERIFY,
@@ -78,7 +79,8 @@ struct cli_values {
     const char *rope_scaling, *max_size, *fit;
     const char *cache, *compare, *statistics;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
+        tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models, lora,
+        control_vector;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t cache_size, older, connections, retries, timeout;

@@ -11,7 +11,8 @@
 #define SCORE      (1u << CLI_SCORE)
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
-#define QUANTIZE   (1u << CLI_QUANTIZE)
+#define MERGE_LORA (1u << CLI_MERGE_LORA)
+#define QUANTIZE   (1u << CLI_QUANTIZE | MERGE_LORA)
 #define IMATRIX    (1u << CLI_IMATRIX)
 #define SPLIT      (1u << CLI_SPLIT)
 #define MERGE      (1u << CLI_MERGE)
@@ -28,6 +29,7 @@
 #define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
+#define ADAPTING   (GENERATING | LOGITS | PERPLEXITY | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
@@ -163,6 +165,12 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
                    "Parts that are missing or not of one model are an error.",
                    1, 65536, NULL},
+    [CLI_MERGE_LORA] = {"merge-lora", "infer merge-lora IN.gguf OUT.gguf [TYPE] --lora FILE[:SCALE].. [options]",
+                        "write a model with adapters merged into its weights",
+                        "Adds the adapters (--lora, in this order) to the weights of IN.gguf, as `infer run\n"
+                        "--lora` does beside them. TYPE is one of `infer quantize`; without it each tensor\n"
+                        "keeps its type, and those that no adapter changes keep their bytes.",
+                        2, 3, NULL},
     [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
                   "change the metadata of a model file",
                   "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
@@ -214,6 +222,7 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_PULL] = {NULL},
     [CLI_SPLIT] = {"FILE", "FILE"},
     [CLI_MERGE] = {"FILE", "FILE"},
+    [CLI_MERGE_LORA] = {"FILE", "FILE", "TYPE"},
     [CLI_EDIT] = {"FILE"},
     [CLI_DIFF] = {"FILE", "FILE"},
     [CLI_VERIFY] = {"FILE"},
@@ -723,6 +732,12 @@ const struct cli_option cli_option_table[] = {
      .help = "instructions of at most this level; see version", .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
+    {.name = "lora", .alias = {"--lora-scaled"}, .kind = CLI_LIST, .commands = ADAPTING | MERGE_LORA,
+     .group = CLI_GROUP_ENGINE, .value = "FILE|FILE:SCALE", .request = true, .help = "an adapter beside the weights; repeatable",
+     .at = AT(lora)},
+    {.name = "control-vector", .alias = {"--control-vector-scaled"}, .kind = CLI_LIST, .commands = ADAPTING,
+     .group = CLI_GROUP_ENGINE, .value = "FILE|FILE:SCALE:FROM-TO", .help = "added to the output of layers; repeatable",
+     .at = AT(control_vector)},
     {.name = "override-kv", .kind = CLI_LIST, .commands = EVALUATING | TOKENIZE, .group = CLI_GROUP_ENGINE,
      .value = "KEY=TYPE:V", .help = "metadata; int, float, bool, str; repeatable",
      .at = AT(override_kv)},

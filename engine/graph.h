@@ -152,6 +152,18 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
 
+/* y + s * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
+ * b[ceil(n / 64)][r][64] of any type with arithmetic: B^T in panels of 64 outputs, those past n do
+ * not matter; s = scale[t] * factor, scale F32 [T], where T may be two dimensions of y and z. With
+ * experts y[T][U][n], z[T][U][r], b[X][..][r][64] and ids I32 [T][U]; without, NULL. For ascending
+ * j: y = fmaf(b[j], s * z[j], y); a row with scale 0 is y, bit for bit. An id out of range gives
+ * NaN rows. */
+enum { ENGINE_LOW_RANK_PANEL = 64 };
+struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_tensor *y,
+                                          struct engine_tensor *z, struct engine_tensor *b,
+                                          struct engine_tensor *scale, float factor,
+                                          struct engine_tensor *ids);
+
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */
 /* The U experts with the largest probs[T][X] + bias[X] (bias NULL: the largest probs), best first:

@@ -155,8 +155,9 @@ static uint32_t seq_length(const struct generate_request *r)
  * its logits select the first token. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
+    const size_t length = model_seq_adapt_to(r->model.session, r->seq, p->adapters, p->ids, p->n);
     size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
-    const size_t length = seq_length(r);
+    if (n > length) n = length;
     if (n > 0) r->n_held = 0;                   /* the ids are those of another text */
     if (r->n_held > length) r->n_held = length; /* the last token, or ids of an interrupted batch */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;

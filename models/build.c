@@ -6,6 +6,7 @@
 enum {
     NODES_PER_LAYER = 96,
     NODES_OF_STREAMS = 160,
+    NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
     HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
     HEAD_ROWS = 64
@@ -112,10 +113,10 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     engine_graph_set_place(b->g, b->params->ends.place);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
-    struct engine_tensor *x = engine_get_rows(b->g, table, b->ids);
+    struct engine_tensor *x = model_rows_of(b, table, b->ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
     if (p->ends.positions)
-        x = engine_add(b->g, x, engine_get_rows(b->g, p->ends.positions, b->positions));
+        x = engine_add(b->g, x, model_rows_of(b, p->ends.positions, b->positions));
     if (row->embd_norm != MODEL_EMBD_NORM_NONE) x = model_norm(b, x, &p->ends.embd_norm);
     return engine_name(x, "embedding");
 }
@@ -133,10 +134,29 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     return engine_name(x, "logits");
 }
 
-/* Returns an upper bound of the graph nodes that one layer needs. */
-static uint32_t nodes_of_layer(const struct model_params *p)
+/* Return upper bounds of the graph nodes that one layer, and the ends, need. */
+static uint32_t nodes_of_layer(const struct model *m)
 {
-    return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
+    const struct model_params *p = &m->params;
+    return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0) +
+           m->adapters.count * NODES_OF_ADAPTER;
+}
+
+static uint32_t nodes_of_ends(const struct model *m)
+{
+    return NODES_AROUND + m->adapters.count * NODES_OF_ADAPTER;
+}
+
+/* Adds the control vectors of a layer to its output x [n][E]; with AltUp to all streams. */
+static struct engine_tensor *build_direction(struct model_builder *b, const struct model *m,
+                                             struct engine_tensor *x)
+{
+    struct engine_tensor *direction = m->adapters.direction;
+    if (!direction || !direction[b->layer->index].data) return x;
+    direction += b->layer->index;
+    for (int i = 0; m->params.ends.n_streams && i < MODEL_STREAMS; i++)
+        b->stream[i] = engine_add(b->g, b->stream[i], direction);
+    return m->params.ends.n_streams ? b->stream[0] : engine_add(b->g, x, direction);
 }
 
 /* Makes the last layer's state the outputs of a graph without logits. Every other node is an input
@@ -153,7 +173,7 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
     const struct model_params *p = &m->params;
     const struct model_mtp *mtp = &p->mtp;
     *out = (struct model_mtp_graph){0};
-    out->graph = engine_graph_new(m->engine, (int)nodes_of_layer(p) + NODES_AROUND, err);
+    out->graph = engine_graph_new(m->engine, (int)(nodes_of_layer(m) + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph,
                               .params = p,
@@ -198,7 +218,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     *out = (struct model_graph){
         .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
     out->graph = engine_graph_new(
-        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(p) + NODES_AROUND), err);
+        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(m) + nodes_of_ends(m)), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
@@ -214,6 +234,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0 && n_out < n_rows)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
+    out->adapters = model_adapters_begin(&b, &m->adapters);
     struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
@@ -223,14 +244,16 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
         b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
-        x = build_layer(&b, x);
+        x = build_direction(&b, m, build_layer(&b, x));
     }
     engine_graph_set_place(b.g, p->ends.place);
+    model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
     out->all = x;
     x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
     if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
+    model_adapters_select(&b, out->out_rows);
     out->hidden = x = engine_name(x, "hidden");
     if (state->mtp && n_rows > 0) engine_output(b.g, out->all);
     if (n_out > 0) {
@@ -270,9 +293,10 @@ bool model_head_build(struct model_head *h, struct model *m, const struct engine
     if (!engine_tensor_init(&h->hidden, hidden->type, 2, ne, hidden->data, "hidden", err))
         return false;
     h->hidden.place = hidden->place;
-    h->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    h->graph = engine_graph_new(m->engine, (int)nodes_of_ends(m), err);
     if (!h->graph) return false;
-    const struct model_builder b = {.g = h->graph, .params = p};
+    struct model_builder b = {.g = h->graph, .params = p, .n_tokens = model_head_rows(p)};
+    h->adapters = model_adapters_begin(&b, &m->adapters);
     h->logits = build_logits(&b, &p->ends.output, &h->hidden);
     engine_output(h->graph, h->logits);
     if (engine_graph_plan(h->graph, true, err)) return true;

@@ -6,8 +6,8 @@
 static const struct kind {
     const char *name, *what;
 } types[] = {
-    {"adapter", "an adapter (LoRA), which changes the weights of another model: adapters are not "
-                "applied here; merge it into its model first"},
+    {"adapter", "an adapter (LoRA), which changes another model: give that model's file, and this "
+                "one as its adapter"},
     {"imatrix", "an importance matrix, for infer quantize"},
     {"mmproj", "the encoder for images or audio of another model (mmproj): give the model's own "
                "file"},
@@ -18,7 +18,8 @@ static const struct kind {
 static const struct kind architectures[] = {
     {"clip", "an encoder for images or audio (mmproj): give the file of the model that it "
              "belongs to"},
-    {"controlvector", "a control vector, which changes another model: these are not applied here"},
+    {"controlvector", "a control vector, which changes another model: give that model's file, and "
+                      "this one as its control vector"},
     {"whisper", "a model for recognizing speech"},
     {"wavtokenizer-dec", "the decoder of a model for speech"},
     {"t5", "a model with an encoder, for translating texts"},

@@ -55,6 +55,7 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
 void model_close(struct model *m)
 {
     if (!m) return;
+    model_adapters_free(&m->adapters);
     model_weights_free(&m->weights);
     model_params_free(&m->params);
     free(m);

@@ -77,6 +77,7 @@ struct model_session_options model_session_options_default(void); /* F16 caches 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
                                         struct base_error *err);
 void model_session_free(struct model_session *s); /* accepts NULL */
+const struct model *model_session_model(const struct model_session *s);
 uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
 uint32_t model_session_n_vocab(const struct model_session *s); /* number of logits per token */

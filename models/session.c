@@ -30,13 +30,29 @@ struct model_session {
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head; /* built when first used */
     uint64_t clock;
-    uint64_t n_evaluated;     /* tokens, since the session was opened */
-    const float *last_logits; /* points into a graph of the output projection */
+    struct model_adaptation *adaptation; /* [n_seq] */
+    float *out_scale;                    /* [n_batch][adapters]: of the rows with logits */
+    uint64_t n_evaluated;                /* tokens, since the session was opened */
+    const float *last_logits;            /* points into a graph of the output projection */
 };
 
 struct model_session_options model_session_options_default(void)
 {
     return (struct model_session_options){.type_k = QUANT_F16, .type_v = QUANT_F16};
+}
+
+/* Gives each sequence the default scales. */
+static bool init_adaptations(struct model_session *s, uint32_t n_seq, struct base_error *err)
+{
+    const uint32_t n = model_adapter_count(s->m);
+    if (n == 0) return true;
+    s->adaptation = calloc(n_seq, sizeof *s->adaptation);
+    s->out_scale = calloc((size_t)s->n_batch * n, sizeof *s->out_scale);
+    if (!s->adaptation || !s->out_scale)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for adapters");
+    for (uint32_t i = 0; i < n_seq; i++)
+        model_adaptation_make(s->m, NULL, NULL, 0, &s->adaptation[i]);
+    return true;
 }
 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
@@ -76,9 +92,10 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
         model_session_free(s);
         return NULL;
     }
-    if (!model_state_init(&s->state, &m->params, &state, err) ||
+    if (!init_adaptations(s, n_seq, err) || !model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
-        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err))) {
+        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
+        !model_adapters_check(&m->adapters, err)) {
         model_session_free(s);
         return NULL;
     }
@@ -97,7 +114,14 @@ void model_session_free(struct model_session *s)
     free(s->left);
     free(s->before);
     free(s->mark);
+    free(s->adaptation);
+    free(s->out_scale);
     free(s);
+}
+
+const struct model *model_session_model(const struct model_session *s)
+{
+    return s->m;
 }
 
 uint32_t model_session_n_seq(const struct model_session *s)
@@ -139,9 +163,43 @@ void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
+    const uint32_t same = s->adaptation ? model_seq_adapted(s, from, &s->adaptation[to]) : length;
+    if (length > same) length = same;
     s->last_logits = NULL;
     model_mtp_copy(&s->mtp, from, to);
     return model_state_fork(&s->state, from, to, length);
+}
+
+uint32_t model_seq_adapted(const struct model_session *s, uint32_t seq,
+                           const struct model_adaptation *a)
+{
+    const uint32_t length = model_seq_length(s, seq);
+    if (!s->adaptation) return length;
+    const uint32_t same = model_adaptation_common(s->m, &s->adaptation[seq], a);
+    return same < length ? same : length;
+}
+
+uint32_t model_seq_adapt(struct model_session *s, uint32_t seq, const struct model_adaptation *a)
+{
+    const uint32_t same = model_seq_adapted(s, seq, a);
+    if (s->adaptation) s->adaptation[seq] = *a;
+    return same < model_seq_length(s, seq) ? model_seq_truncate(s, seq, same) : same;
+}
+
+uint32_t model_seq_adapt_to(struct model_session *s, uint32_t seq, const float *scales,
+                            const int32_t *ids, size_t n)
+{
+    struct model_adaptation a;
+    model_adaptation_make(s->m, scales, ids, n, &a);
+    return model_seq_adapt(s, seq, &a);
+}
+
+uint32_t model_seq_usual(const struct model_session *s, uint32_t seq)
+{
+    struct model_adaptation usual;
+    if (!s->adaptation) return UINT32_MAX;
+    model_adaptation_make(s->m, NULL, NULL, 0, &usual);
+    return model_adaptation_common(s->m, &usual, &s->adaptation[seq]);
 }
 
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
@@ -256,13 +314,26 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
-/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions and
- * the places of their states. */
+/* Writes the adapters' scales for the token at `at`, number `out` of those with logits. */
+static void fill_scales(const struct model_session *s, struct model_graph *g,
+                        const struct model_place *at, uint32_t out)
+{
+    const struct model_adaptation *a = &s->adaptation[at->seq];
+    const uint32_t n = model_adapter_count(s->m);
+    for (uint32_t i = 0; i < n; i++) {
+        const float scale = at->position >= a->from[i] ? a->scale[i] : 0.0f;
+        ((float *)engine_input_data(g->adapters))[(size_t)i * g->n_tokens + at->t] = scale;
+        if (out < s->n_batch) s->out_scale[(size_t)out * n + i] = scale;
+    }
+}
+
+/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions, the
+ * places of their states and the scales of adapters. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
     struct model_place at = {0};
-    uint32_t n_out = 0, end = 0;
+    uint32_t n_out = 0, n_wanted = 0, end = 0;
     if (g->rows) memcpy(engine_input_data(g->rows), s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
@@ -279,6 +350,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale)
             ((float *)engine_input_data(g->q_scale))[at.t] = q_scale_at(&s->m->params, at.position);
+        if (g->adapters) fill_scales(s, g, &at, token->wants_logits ? n_wanted++ : UINT32_MAX);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
     }
 }
@@ -288,6 +360,16 @@ static struct model_head *head_of(struct model_session *s, const struct model_gr
                                   struct base_error *err)
 {
     return s->head.graph || model_head_build(&s->head, s->m, g->hidden, err) ? &s->head : NULL;
+}
+
+/* Writes the adapters' scales for the head's rows, rows `start` on of those with logits. */
+static void fill_head_scales(const struct model_session *s, struct model_head *h, uint32_t start)
+{
+    const uint32_t n = model_adapter_count(s->m), rows = model_head_rows(&s->m->params);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < n; i++)
+            ((float *)engine_input_data(h->adapters))[(size_t)i * rows + r] =
+                s->out_scale[(size_t)(start + r) * n + i];
 }
 
 /* Passes the logits of g's n_out hidden states to the sink, a few rows at a time. The last piece
@@ -303,6 +385,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     for (uint32_t done = 0; done < g->n_out;) {
         uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
         h->hidden.data = g->hidden->data + start * g->hidden->nb[1];
+        fill_head_scales(s, h, start);
         if (!engine_graph_run(h->graph, err)) return false;
         const float *logits = engine_output_data(h->logits);
         if (sink &&

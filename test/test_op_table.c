@@ -200,6 +200,12 @@ static struct engine_tensor *case_mul_mat(struct support_rig *rig)
     return engine_mul_mat(rig->g, weight(rig, 50, 1), rows(rig));
 }
 
+static struct engine_tensor *case_add_low_rank(struct support_rig *rig)
+{
+    return engine_add_low_rank(rig->g, rows(rig), f32(rig, 5, 100, 1, 1), f32(rig, 64, 5, 2, 1),
+                               f32(rig, 100, 1, 1, 1), 0.5f, NULL);
+}
+
 static struct engine_tensor *case_mul_mat_id(struct support_rig *rig)
 {
     return engine_mul_mat_id(rig->g, weight(rig, 50, 12), f32(rig, 96, 1, 6, 1), ids(rig, 2, 6));

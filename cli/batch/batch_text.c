@@ -30,6 +30,7 @@ struct cli_batch_profile {
     size_t text_at[SETTINGS_MAX], n_settings;
     bool escape; /* the line's texts have escapes */
     struct cli_generation generation;
+    float adapters[MODEL_ADAPTERS_MAX];       /* their scales, with `lora` of the line */
     struct cli_chat_template own;             /* with a template, tools or variables of the line */
     const struct cli_chat_template *template; /* own, or the one of the context */
 };
@@ -272,6 +273,9 @@ static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_con
     if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
         return false;
     p->values.escape = false; /* escapes are bytes already */
+    if (sets(p, offsetof(struct cli_values, lora)) &&
+        !cli_adapters_choose(&c->model->adapters, &p->values.lora, p->adapters, err))
+        return false;
     /* The command's schema is noted once. */
     p->generation.no_notes = c->n_profiles && !sets(p, offsetof(struct cli_values, json_schema));
     return cli_generation_prepare(&p->generation, &p->values, false, err) &&
@@ -488,6 +492,8 @@ static bool find_profile(struct cli_batch_text *t, struct base_error *err)
     t->profile->n_texts++;
     t->job.options = &t->profile->generation.options;
     t->is_chat = t->profile->values.chat;
+    if (sets(t->profile, offsetof(struct cli_values, lora)))
+        t->job.prompt.adapters = t->profile->adapters;
     return cli_logprobs_open(&t->logprobs, t->context->model, t->profile->values.logprobs, err) &&
            read_seed(t, err);
 }

@@ -15,8 +15,9 @@ enum { CLI_CHAT_SETTINGS = 64 };
 
 /* Options that /set changed. */
 struct cli_chat_settings {
-    const struct cli_values *given; /* by the command line */
-    struct cli_values values;       /* with the settings */
+    const struct cli_values *given;     /* by the command line */
+    struct cli_values values;           /* with the settings */
+    float adapters[MODEL_ADAPTERS_MAX]; /* their scales, with the settings */
     struct cli_setting setting[CLI_CHAT_SETTINGS];
     char *text[CLI_CHAT_SETTINGS]; /* of the settings */
     size_t n;

@@ -37,6 +37,7 @@ static bool apply(struct cli_chat *c, struct base_error *err)
     struct cli_chat_settings *s = &c->settings;
     struct cli_values values;
     if (!cli_options_override(CLI_CHAT, s->given, s->setting, s->n, &values, err)) return false;
+    if (!cli_adapters_choose(&c->model.adapters, &values.lora, s->adapters, err)) return false;
     s->values = values;
     c->values = &s->values;
     return cli_generation_change(&c->generation, c->values, &c->model, err);

@@ -222,8 +222,10 @@ static bool generate(struct cli_chat *c, struct base_error *err)
 {
     struct generate_request *request = c->generation.request;
     struct generate_thought_marks marks;
-    struct generate_prompt prompt = {
-        .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
+    struct generate_prompt prompt = {.ids = c->prompt.ids.id,
+                                     .n = c->prompt.ids.count,
+                                     .seed = seed_of(c),
+                                     .adapters = c->settings.n ? c->settings.adapters : NULL};
     if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
     if (!cli_chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
     prompt.n_held = load_prompt(c, &prompt);

@@ -81,6 +81,7 @@ static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *
     const int32_t *ids = p->ids.id + index * p->step;
     p->target = ids + p->first + 1;
     model_session_truncate(p->model.session, 0);
+    model_seq_adapt_to(p->model.session, 0, NULL, ids, p->first + p->rows);
     if (!model_eval(p->model.session, ids, p->first, MODEL_LOGITS_NONE, NULL, NULL, err) ||
         !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;

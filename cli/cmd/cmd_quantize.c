@@ -1,9 +1,11 @@
-/* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
+/* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type; `infer
+ * merge-lora`: the same with adapters added to the decoded rows.
  *
  * quantize_plan.c determines the type of each tensor. All threads decode and encode rows, a slab at
  * a time, so memory does not grow with the model. Short rows are converted several at a time, as
  * one long row, because encoders work on up to 512 elements at once. */
 #include "base/size.h"
+#include "cli/cmd/lora_update.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/imatrix.h"
@@ -31,6 +33,9 @@ struct quantize {
     struct engine_cpu *cpu;
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
+    bool merges;                  /* the command is merge-lora */
+    struct cli_lora lora;         /* its adapters */
+    struct gguf_tensor output;    /* a copy of the embeddings as output.weight; or no name */
     struct base_buffer path;      /* the model's file */
     const char *type;             /* the argument that is TYPE */
     struct base_buffer named;     /* the output's path if no argument is one */
@@ -53,7 +58,8 @@ struct rows_job {
     const float *importance;    /* [matrices][len]: importance for the tensor; NULL: none */
     uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
-    atomic_bool *broken; /* set if a row has NaN or infinity */
+    const struct cli_lora_update *update; /* added to the rows of a run of one row */
+    atomic_bool *broken;                  /* set if a row has NaN or infinity */
 };
 
 static bool is_finite(const float *row, uint64_t n)
@@ -82,6 +88,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
         const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        cli_lora_add(j->update, &j->q->cpu->vec, j->first + (uint64_t)r, row);
         bool ok = is_finite(row, j->len);
         if (j->to) {
             encode_row(j, (uint64_t)r, row, out);
@@ -118,17 +125,19 @@ static bool repeat_importance(struct quantize *q, const struct cli_imatrix_entry
 
 /* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors, because they
  * make a model useless. */
-static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
-                    struct base_error *err)
+static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
+                         const struct quant_type *to, const struct cli_lora_update *update,
+                         struct base_error *err)
 {
     atomic_bool broken = false;
-    const uint64_t run = rows_of_run(t, to ? to : t->type);
+    const uint64_t run = update->n ? 1 : rows_of_run(t, to ? to : t->type);
     struct rows_job job = {.q = q,
                            .from = t->type,
                            .to = to,
                            .in = t->data,
                            .len = t->ne[0] * run,
                            .per_matrix = t->ne[1] / run,
+                           .update = update,
                            .broken = &broken};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
     if (to && entry) { /* choose_types has checked its size */
@@ -159,6 +168,21 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         rows -= (uint64_t)job.rows;
     }
     return true;
+}
+
+/* The same, with the adapters if the tensor is one of the model. */
+static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
+                    struct base_error *err)
+{
+    struct cli_lora_update update = {0};
+    bool ok = t == &q->output || cli_lora_read(&q->lora, t, &update, err);
+    if (ok && update.n && !to) to = t->type;
+    if (ok && update.n && !to->scalar.encode)
+        ok = base_fail(err, BASE_USAGE, "%.*s: its type %s cannot be written: name another TYPE",
+                       (int)t->name.size, t->name.data, to->name);
+    ok = ok && convert_with(q, t, to, &update, err);
+    cli_lora_update_free(&update);
+    return ok;
 }
 
 /* ---- Before the data ---- */
@@ -217,6 +241,12 @@ static void begin_parts(struct quantize *q, int count)
         gguf_writer_part(q->writer);
 }
 
+/* Returns the type of the output matrix that the embeddings were until now. */
+static const struct quant_type *type_of_output(const struct quantize *q)
+{
+    return q->to[gguf_tensor_find(q->in, "token_embd.weight") - gguf_tensor_at(q->in, 0)];
+}
+
 static bool announce(struct quantize *q, struct base_error *err)
 {
     q->slab_bytes = SLAB_BYTES;
@@ -230,6 +260,9 @@ static bool announce(struct quantize *q, struct base_error *err)
         if (t->ne[0] > q->longest) q->longest = t->ne[0];
         if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
     }
+    if (q->output.name.size)
+        gguf_writer_tensor(q->writer, q->output.name, type_of_output(q), q->output.n_dims,
+                           q->output.ne);
     begin_parts(q, gguf_part_count(q->in));
     q->slab = malloc(q->slab_bytes);
     q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->cpu->pool));
@@ -282,6 +315,18 @@ static bool name_output(struct quantize *q, struct base_error *err)
     return false;
 }
 
+/* Reads IN OUT [TYPE] of merge-lora. */
+static bool read_merge_arguments(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    q->type = v->n_arguments > 2 ? v->argument[2] : "COPY";
+    q->out = v->argument[1];
+    if (!is_type(q->type))
+        return base_fail(err, BASE_USAGE, "merge-lora: '%s' is not a type. Usage: %s", q->type,
+                         cli_command_table[CLI_MERGE_LORA].usage);
+    return cli_model_path_of(v->argument[0], &q->path, err);
+}
+
 /* Returns the mix that llama-quantize knows by this number, or the text itself. */
 static const char *type_of_number(const char *text)
 {
@@ -331,6 +376,11 @@ static bool open_input(struct quantize *q, struct base_error *err)
         base_error_set_file(err, q->path.data);
         return false;
     }
+    if (q->merges && !cli_lora_open(&q->lora, v, q->in, err)) return false;
+    if (cli_lora_unties(&q->lora)) {
+        q->output = *gguf_tensor_find(q->in, "token_embd.weight");
+        q->output.name = (struct gguf_str){"output.weight", 13};
+    }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
            choose_types(q, err);
@@ -366,6 +416,10 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
+    }
+    if (ok && q->output.name.size) {
+        const struct quant_type *to = type_of_output(q);
+        ok = convert(q, &q->output, to == q->output.type ? NULL : to, err);
     }
     cli_progress_end();
     return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
@@ -418,16 +472,17 @@ static bool write_model(struct quantize *q, struct base_error *err)
     return ok;
 }
 
-bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
+static bool run(const struct cli_values *values, bool merges, struct base_error *err)
 {
-    struct quantize q = {.values = values};
-    bool ok = read_arguments(&q, err);
+    struct quantize q = {.values = values, .merges = merges};
+    bool ok = merges ? read_merge_arguments(&q, err) : read_arguments(&q, err);
     if (ok && !values->no_sandbox) cli_sandbox_limit(q.out);
     ok = ok && open_input(&q, err);
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
     cli_imatrix_free(&q.imatrix);
+    cli_lora_close(&q.lora);
     base_buffer_free(&q.prefix);
     base_buffer_free(&q.path);
     free(q.row);
@@ -444,4 +499,14 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
     engine_cpu_free(q.cpu);
     gguf_close(q.in);
     return ok;
+}
+
+bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
+{
+    return run(values, false, err);
+}
+
+bool cli_cmd_merge_lora(const struct cli_values *values, struct base_error *err)
+{
+    return run(values, true, err);
 }

@@ -12,6 +12,7 @@
 #define MODELS_BLOCK_BLOCKS_H
 
 #include "engine/graph_recurrent.h"
+#include "models/adapter_set.h"
 #include "models/state/state.h"
 
 /* A graph under construction. */
@@ -34,6 +35,8 @@ struct model_builder {
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
+    const struct model_adapter_set *adapters;                /* NULL: none act in this graph */
+    struct engine_tensor *adapter_scale[MODEL_ADAPTERS_MAX]; /* F32 [T] each */
 };
 
 struct model_block {
@@ -111,6 +114,17 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
 /* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs]. */
 struct engine_tensor *model_linear_id(const struct model_builder *b, const struct model_linear *l,
                                       struct engine_tensor *x, struct engine_tensor *ids);
+
+/* Builds the rows of a table [rows][n] for ids I32 [T]: [T][n]. */
+struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine_tensor *table,
+                                    struct engine_tensor *ids);
+/* Adds to the graph the adapters and their scales F32 [adapters][T], an input that is returned;
+ * NULL without adapters. */
+struct engine_tensor *model_adapters_begin(struct model_builder *b,
+                                           const struct model_adapter_set *set);
+
+/* Makes the scales those of `rows`, with which the graph continues; NULL: of all as before. */
+void model_adapters_select(struct model_builder *b, struct engine_tensor *rows);
 
 /* ---- Other parts ---- */
 

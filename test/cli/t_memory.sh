@@ -8,6 +8,7 @@ library=${INFER%/*}/test/fail_alloc.so
 [ -x "$make_model" ] && [ -r "$library" ] || { echo "skip: $library is not built"; finish; exit 0; }
 "$make_model" "$work/m.gguf" vocab=512 || exit 1
 "$make_model" "$work/other.gguf" vocab=512 type=F16 seed=2 || exit 1
+"${INFER%/*}/test/tool_make_adapter" "$work/m.gguf" "$work/lora.gguf" alpha=4 || exit 1
 mkdir "$work/folder"
 cp "$work/m.gguf" "$work/folder"
 yes 'some words and then some more' | head -n 40 >"$work/text"
@@ -126,6 +127,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     every_rest=$rest rest=$((rest / 2)) # a run measures this machine
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     rest=$every_rest
+    memory lora yes run $m -p hello -n 4 --lora "$work/lora.gguf:0.5"
+    memory merge_lora yes merge-lora "$work/m.gguf" - Q8_0 -t 1 --lora "$work/lora.gguf"
     memory inspect no inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
     memory quantize_types yes quantize "$work/m.gguf" - Q4_0 -t 1 --tensor-type 'ffn_(up|down)=Q8_0' --tensor-type attn_q=F16

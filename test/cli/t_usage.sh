@@ -96,7 +96,7 @@ usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin options_of_other_programs_are_named # each with its name here, or why it does not exist
 usage '^infer: -hf: unknown option; here it is infer pull USER/REPO' -hf u/r -p x
-usage '^infer: --lora: unknown option; not here: the weights' --lora=x -p x
+usage '^infer: --control-vector-layer-range: unknown option; here it is --control-vector FILE' --control-vector-layer-range=x -p x
 usage '^infer: -r: unknown option; here it is --stop TEXT' tokenize -r x # which has no --stop
 usage '^infer: llama-cli: unknown command; here it is infer -p TEXT' llama-cli -p x
 usage '^infer: gguf-split: unknown command; here it is infer split' gguf-split x
