@@ -9,7 +9,7 @@
 
 /* Adds a formula to the conditions of the schema. */
 static bool require(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
-                   uint32_t b, uint32_t json)
+                    uint32_t b, uint32_t json)
 {
     uint32_t lit;
     return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) &&
@@ -19,7 +19,7 @@ static bool require(struct constrain_reader *r, enum constrain_formula_kind kind
 /* Adds a negated formula, such as a maximum as a negated minimum. Like every keyword it also allows
  * other types, because a negated atom by itself would require the type. */
 static bool require_not(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
-                       uint32_t b, uint32_t json, uint32_t type)
+                        uint32_t b, uint32_t json, uint32_t type)
 {
     uint32_t either[2], lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, type, 0, 0, json, &either[0], r->err) ||
@@ -374,7 +374,8 @@ static bool read_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
     if (constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_ARRAY) return read_prefix(r, owner, v);
     return constrain_reader_schema(r, v, &lit) &&
-           require(r, CONSTRAIN_F_ITEMS, prefix ? constrain_reader_at(r, prefix)->count : 0, lit, v);
+           require(r, CONSTRAIN_F_ITEMS, prefix ? constrain_reader_at(r, prefix)->count : 0, lit,
+                   v);
 }
 
 static bool read_more_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
