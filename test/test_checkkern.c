@@ -600,10 +600,12 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
     uint16_t w[32], x[32] __attribute__((aligned(64)));
     struct quant_act act = {.bf16 = x};
     int zero = 0, normal = 0;
+    bool ran = false;
 
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
+        ran = true;
         for (int repeat = 0; repeat < 20000; repeat++) {
             memset(w, 0, sizeof w);
             memset(x, 0, sizeof x);
@@ -623,7 +625,7 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
             normal += expected != 0.0f;
         }
     }
-    if (cpu_level_best() != CPU_SCALAR) assert_true(zero > 100 && normal > 100);
+    if (ran) assert_true(zero > 100 && normal > 100);
 }
 
 /* ---- Mutants: wrong kernels that the comparison must detect ---- */

@@ -1,7 +1,7 @@
 /* test/test_named_token.c: tokens that a grammar names: states, masks and ends of all texts of a
  * few tokens, compared with the same grammars with a letter for each name; and texts that a model
  * generates. */
-#include "sample/constrain/constraint.h"
+#include "sample/constrain/constrain_stack.h"
 #include "test/support.h"
 #include "test/support_constraint.h"
 #include "test/support_generate.h"
@@ -75,23 +75,24 @@ static void check_end(struct constrain_finisher *f, struct constrain_state *s, c
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer end = BASE_BUFFER_INIT;
-    struct constrain_state *copy = constrain_state_clone(s, &err);
+    struct constrain_trial trial;
     bool found, accepted = true;
     uint64_t rest, units = 0;
     assert_true(constrain_finisher_after(f, s, CONSTRAIN_NOTHING, &rest, &err));
     assert_true(constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 100, &end, &found, &err));
     if (!found) fail_msg("%s: no end", source);
+    assert_true(constrain_trial_begin(s, &trial));
     for (size_t i = 0; i < end.size && accepted; i++, units++) {
         int32_t id = -1;
         const bool named = (uint8_t)end.data[i] == CONSTRAIN_TOKEN_BYTE;
         if (named) memcpy(&id, end.data + i + 1, sizeof id);
-        assert_true(constrain_state_take(copy, (struct constrain_next){id, end.data + i, !named},
+        assert_true(constrain_state_take(s, (struct constrain_next){id, end.data + i, !named},
                                          &accepted, &err));
         if (named) i += sizeof id;
     }
-    if (!accepted || !constrain_state_may_end(copy) || units != rest)
+    if (!accepted || !constrain_state_may_end(s) || units != rest)
         fail_msg("%s: an end of %d units, not %d", source, (int)units, (int)rest);
-    constrain_state_free(copy);
+    constrain_trial_end(s, &trial);
     base_buffer_free(&end);
 }
 
