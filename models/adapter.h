@@ -65,7 +65,7 @@ uint32_t model_seq_adapted(const struct model_session *s, uint32_t seq,
  * adapters. model_seq_fork copies at most the tokens whose state is the same in both sequences. */
 uint32_t model_seq_adapt(struct model_session *s, uint32_t seq, const struct model_adaptation *a);
 
-/* The same with the adaptation of model_adaptation_make for a prompt. */
+/* Calls model_seq_adapt with the adaptation of model_adaptation_make for the prompt ids[n]. */
 uint32_t model_seq_adapt_to(struct model_session *s, uint32_t seq, const float *scales,
                             const int32_t *ids, size_t n);
 /* Returns for how many first tokens the sequence's adaptation is that of a new sequence;

@@ -346,7 +346,7 @@ static void shares_what_both_adaptations_have_in_common(void **state)
     model_seq_adapt(r.session, 1, &adaptations[4]);
     assert_int_equal(model_seq_fork(r.session, 0, 1, N_IDS), 10);
     float *forked = eval_rest(&r, 1, ids, 10);
-    /* The same after the sequence itself was adapted. */
+    /* Sequence 0, adapted itself, has the rows of its fork. */
     assert_int_equal(model_seq_adapt(r.session, 0, &adaptations[4]), 10);
     float *own = eval_rest(&r, 0, ids, 10);
     assert_memory_equal(own, forked, model_facts(r.model)->n_vocab * sizeof(float));

@@ -170,7 +170,7 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
     return true;
 }
 
-/* The same, with the adapters if the tensor is one of the model. */
+/* Converts the rows of a tensor, with the updates of the adapters if it is one of the model. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {

@@ -89,7 +89,7 @@ static void adapt(const struct model_builder *b, struct engine_tensor *const *we
     }
 }
 
-/* The same for experts. */
+/* Adds the adapters of an expert product y = W x, whose experts are ids. */
 static struct engine_tensor *adapt_id(const struct model_builder *b, struct engine_tensor *weight,
                                       struct engine_tensor *x, struct engine_tensor *ids,
                                       struct engine_tensor *y)
