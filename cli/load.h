@@ -16,6 +16,7 @@ struct cli_model {
     struct model_session *session;
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
+    bool embeds;             /* sessions return hidden states instead of logits */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a

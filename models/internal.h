@@ -56,14 +56,16 @@ bool model_graph_build(struct model_graph *g, struct model *m, struct model_stat
 void model_graph_free(struct model_graph *g);
 uint64_t model_graph_bytes(const struct model_graph *g);
 
-/* A planned graph of the output projection: hidden states F32 [rows][E] to logits F32 [rows][V]. */
+/* A planned graph after the body: hidden states F32 [rows][E] to logits F32 [rows][V]; or pooled
+ * rows to embeddings or scores (block_pool.c). */
+enum model_head_kind { MODEL_HEAD_LOGITS, MODEL_HEAD_EMBEDDING, MODEL_HEAD_RANK };
 struct model_head {
     struct engine_graph *graph;
     uint32_t n_rows;
     struct engine_tensor *hidden, *logits;
 };
-bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
-                      struct base_error *err);
+bool model_head_build(struct model_head *h, struct model *m, enum model_head_kind kind,
+                      uint32_t n_rows, struct base_error *err);
 
 /* ---- The MTP layer, in a session (mtp.c) ---- */
 

@@ -75,9 +75,10 @@ struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* optional in files */
+    uint32_t n_mixer_norm_optional;
     uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
-    struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm */
+    struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm; MODEL_SUM_NORM */
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     struct model_part mixer, ffn;
@@ -100,6 +101,8 @@ enum { MODEL_STREAMS = 4 }; /* streams of AltUp */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
+    uint32_t n_types;                     /* token types; 0: none */
+    uint32_t n_output;                    /* V; 0: the model has no logits */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */
     uint32_t n_per_layer, n_per_layers;   /* P per layer, L P in all; 0: no per-layer embeddings */
     struct engine_tensor *per_layer_embd; /* [V][L P] */
@@ -110,6 +113,7 @@ struct model_ends {
     struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
     struct model_norm embd_norm;                 /* [E] */
     struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
+    struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
     struct model_linear output;      /* V x E; the embeddings if missing */
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
@@ -131,6 +135,9 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
+    bool has_pooling;   /* the file has pooling_type */
+    enum model_pooling pooling;
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
@@ -146,6 +153,7 @@ struct model_params {
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;
     struct model_mtp mtp;
+    struct model_part pool;    /* the classifier and projections of pooled rows */
     struct model_layer *layer; /* [n_layer + n_mtp], owned */
 };
 

@@ -24,6 +24,7 @@ struct model_session {
     struct model *m;
     struct model_state state;
     uint32_t n_batch;
+    bool hidden;               /* sinks receive hidden states */
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *left;            /* [n_seq]: number of the call's tokens that are not evaluated yet */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
@@ -56,13 +57,20 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
+    if (!o->hidden && !m->facts.writes) {
+        base_fail(err, BASE_MODEL,
+                  "no language model: it makes embeddings of texts (infer embed) and writes none");
+        return NULL;
+    }
     struct model_session *s = calloc(1, sizeof *s);
     if (!s) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a session");
         return NULL;
     }
     s->m = m;
+    s->hidden = o->hidden;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
+    if (m->params.bidirectional && s->n_batch < n_ctx) s->n_batch = n_ctx;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->row = calloc(s->n_batch, sizeof *s->row);
@@ -86,7 +94,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     if (!model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
         (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
-        !model_head_build(&s->head_one, m, 1, err)) {
+        (!s->hidden && !model_head_build(&s->head_one, m, MODEL_HEAD_LOGITS, 1, err))) {
         model_session_free(s);
         return NULL;
     }
@@ -117,6 +125,11 @@ uint32_t model_session_n_seq(const struct model_session *s)
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
     return s->state.n_ctx;
+}
+
+uint32_t model_session_n_batch(const struct model_session *s)
+{
+    return s->n_batch;
 }
 
 uint32_t model_session_n_vocab(const struct model_session *s)
@@ -250,11 +263,11 @@ static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 }
 
 /* Returns the length of the first span of tokens[n], which ends at the next mark of its sequence; 1
- * if the model has no state that needs spans. */
+ * if the model has no state that needs spans and no token attends to later ones. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
-    if (!model_state_needs_spans(&s->state)) return 1;
+    if (!model_state_needs_spans(&s->state) && !s->m->params.bidirectional) return 1;
     const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
     uint32_t i = same_sequence(tokens, n);
     for (int k = 0; k < MODEL_MARKS; k++) {
@@ -307,7 +320,7 @@ static struct model_head *head_of(struct model_session *s, uint32_t rows, struct
     engine_graph_free(h->graph);
     *h = (struct model_head){0};
     s->head_used[oldest] = s->clock;
-    return model_head_build(h, s->m, rows, err) ? h : NULL;
+    return model_head_build(h, s->m, MODEL_HEAD_LOGITS, rows, err) ? h : NULL;
 }
 
 /* Passes the logits of g's n_out rows to the sink, a few rows at a time. The last piece overlaps
@@ -318,6 +331,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
 {
     const float *hidden = (const float *)g->hidden->data;
     const size_t n_embd = s->m->params.n_embd, n_vocab = s->m->params.n_vocab;
+    if (s->hidden) return !sink || sink(user, first, g->n_out, hidden, err);
     const uint32_t step = g->n_out < s->head_rows ? g->n_out : s->head_rows;
     struct model_head *h = head_of(s, step, err);
     if (!h) return false;
@@ -386,7 +400,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        span = model_state_needs_spans(&s->state) ? same_sequence(tokens + i, n - i) : 1;
+        span = same_sequence(tokens + i, n - i);
         model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
@@ -457,6 +471,32 @@ static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
                      (unsigned long long)n, s->state.n_ctx, used);
 }
 
+/* Where tokens attend to later ones, the text of a sequence is one call's consecutive tokens. */
+static bool check_whole(const struct model_session *s, const struct model_token *tokens, uint64_t n,
+                        struct base_error *err)
+{
+    if (!s->m->params.bidirectional) return true;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
+        const bool begins = i == 0 || tokens[i - 1].seq != seq;
+        if (begins && (s->left[seq] || s->state.length[seq]))
+            return base_fail(err, BASE_FAILED, "sequence %u is not one text", seq);
+        s->left[seq]++;
+    }
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
+    return true;
+}
+
+/* Returns how many of tokens[n] the next batch evaluates. */
+static uint32_t next_batch(const struct model_session *s, const struct model_token *tokens,
+                           uint64_t n)
+{
+    if (n <= s->n_batch) return (uint32_t)n;
+    uint32_t i = s->n_batch;
+    while (s->m->params.bidirectional && tokens[i].seq == tokens[i - 1].seq) i--;
+    return i;
+}
+
 static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
                          struct base_error *err)
 {
@@ -465,6 +505,10 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
         const uint32_t seq = tokens[i].seq;
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
+    }
+    if (!check_whole(s, tokens, n, err)) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
             return false;
     }
@@ -486,7 +530,7 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
     begin_call(s);
     uint64_t first = 0;
     for (uint64_t done = 0; done < n;) {
-        uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
+        const uint32_t batch = next_batch(s, tokens + done, n - done);
         if (!eval_tokens(s, tokens + done, batch, first, sink, user, err)) return false;
         for (uint32_t i = 0; i < batch; i++) first += tokens[done + i].wants_logits;
         done += batch;
@@ -498,6 +542,8 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
                 model_logits_sink sink, void *user, struct base_error *err)
 {
     if (!check_room(s, 0, n, err)) return false;
+    if (s->m->params.bidirectional && s->state.length[0])
+        return base_fail(err, BASE_FAILED, "sequence 0 is not one text");
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
     s->left[0] = (uint32_t)n;
@@ -514,6 +560,21 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         done += batch;
     }
     return true;
+}
+
+/* ---- Pooled rows ---- */
+
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
+                        float *out, struct base_error *err)
+{
+    struct model_head h;
+    if (!model_head_build(&h, s->m, rank ? MODEL_HEAD_RANK : MODEL_HEAD_EMBEDDING, n, err))
+        return false;
+    memcpy(h.hidden->data, rows, (size_t)n * s->m->params.n_embd * sizeof *rows);
+    const bool ok = engine_graph_run(h.graph, err);
+    if (ok) memcpy(out, h.logits->data, (size_t)engine_tensor_bytes(h.logits));
+    engine_graph_free(h.graph);
+    return ok;
 }
 
 /* ---- Drafts of the MTP layer ---- */

@@ -33,6 +33,7 @@ struct model_builder {
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
+    bool rank;                                   /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
 };
 
@@ -40,7 +41,8 @@ struct model_block {
     const char *name;
     size_t size; /* size of its struct for a layer, which is zeroed before `read` */
     /* Reads and checks the block's keys: writes numbers and sizes to `self`, and the shape of the
-     * keys and values that it caches to l->kv. In every function `self` is the block's struct. */
+     * keys and values that it caches to l->kv. `l` is NULL for a block after the layers. In every
+     * function `self` is the block's struct. */
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
     /* Builds the graph from x [n][E], normalized, to [n][E]. A mixer's x has all T tokens, that of
@@ -50,7 +52,7 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2;
+    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -64,6 +66,10 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 /* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
+
+/* Returns how many numbers the pool block makes of a row: scores if `rank` (0: the file has no
+ * classifier), otherwise an embedding. */
+uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* ---- Graphs ---- */
 

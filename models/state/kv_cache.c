@@ -99,11 +99,28 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
     }
 }
 
+/* Lets layer i use the memory of an earlier one of the same shape. Returns whether there is one. */
+static bool borrow(struct model_kv *kv, const struct model_params *p, uint32_t i)
+{
+    struct model_kv_layer *layer = &kv->layer[i];
+    for (uint32_t k = 0; kv->both && k < i; k++) {
+        const struct model_kv_layer *from = &kv->layer[k];
+        if (!from->present || from->kind != layer->kind || from->size_k != layer->size_k ||
+            from->size_v != layer->size_v || shape_of(p, k)->n_head != shape_of(p, i)->n_head)
+            continue;
+        layer->k = from->k;
+        layer->v = from->v;
+        return layer->borrows = true;
+    }
+    return false;
+}
+
 static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
     *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp,
+                            .both = p->bidirectional,
                             .type_k = o->type_k->id,
                             .type_v = o->type_v->id,
                             .int16_k = is_int16(o->type_k),
@@ -121,10 +138,11 @@ static bool init(struct model_state *s, const struct model_params *p,
         const uint32_t count = kv->slots[layer->kind].count;
         layer->size_k = shape->size_k;
         layer->size_v = shape->size_v;
-        if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
-                                            shape->n_head, shape->size_k, count, err) ||
-                               !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v,
-                                            shape->n_head, shape->size_v, count, err)))
+        if (!layer->present || borrow(kv, p, i)) continue;
+        if (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k, shape->n_head, shape->size_k,
+                         count, err) ||
+            !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v, shape->n_head,
+                         shape->size_v, count, err))
             return false;
     }
     return true;
@@ -134,6 +152,7 @@ static void free_kv(struct model_state *s)
 {
     struct model_kv *kv = &s->kv;
     for (uint32_t i = 0; kv->layer && i < kv->n_layer; i++) {
+        if (kv->layer[i].borrows) continue;
         model_state_free_tensor(&kv->layer[i].k);
         model_state_free_tensor(&kv->layer[i].v);
     }
@@ -196,7 +215,18 @@ static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
 {
     if (kv->window == 0) return 0;
     if (kv->chunked) return position / kv->window * kv->window;
+    if (kv->both) return position > kv->window / 2 ? position - kv->window / 2 : 0;
     return position + 1 > kv->window ? position + 1 - kv->window : 0;
+}
+
+/* Returns the position after the last one that `position` attends to. The tokens of a span are
+ * appended before this is called. */
+static uint32_t end_seen(const struct model_state *s, int kind, uint32_t seq, uint32_t position)
+{
+    const uint32_t length = s->length[seq];
+    if (!s->kv.both) return position + 1;
+    if (kind != MODEL_KV_SLIDING || length - position <= s->kv.window / 2) return length;
+    return position + s->kv.window / 2 + 1;
 }
 
 static void append(struct model_state *s, uint32_t seq, uint32_t n)
@@ -329,10 +359,11 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
         int32_t *slot = (int32_t *)in->kv.slot[kind]->data + at->t;
         int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)at->t;
         *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
+        const uint32_t end = end_seen(s, kind, at->seq, position);
         range[0] = (int32_t)at->seq;
         range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
-        range[2] = (int32_t)position + 1;
-        range[3] = 0;
+        range[2] = (int32_t)end;
+        range[3] = (int32_t)(end - 1 - position);
     }
 }
 

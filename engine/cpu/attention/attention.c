@@ -127,6 +127,7 @@ static void block_from(const struct attention_run *run, int64_t kv, int64_t firs
         if (table_exists(run, range[0]) != table_exists(run, b->table[0])) break;
         b->lo[b->n] = range[1] < 0 ? 0 : range[1];
         b->hi[b->n] = range[2] < l->n_positions ? range[2] : l->n_positions;
+        b->self[b->n] = b->hi[b->n] - 1 - range[3];
         b->n++;
     }
 }

@@ -317,7 +317,7 @@ static void cap(const struct attention_run *run, float *s, int64_t n, float by)
 /* Adds the ALiBi bias, by the distance to query i, to the scores of n keys from `lo` on. */
 static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int64_t n)
 {
-    for (int64_t j = 0; j < n; j++) s[j] += t->slope[i] * (float)(lo + j - t->self[i]);
+    for (int64_t j = 0; j < n; j++) s[j] -= t->slope[i] * fabsf((float)(lo + j - t->self[i]));
 }
 
 /* Replaces scores by weights; sets m and l. */
@@ -447,7 +447,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
         t.slope[t.n] = slope_of(run, b->kv * l->per_kv + (b->first + first + i) % l->per_kv);
-        t.self[t.n] = b->hi[first + i] - 1 - keys->chunk_lo;
+        t.self[t.n] = b->self[first + i] - keys->chunk_lo;
         t.out[t.n++] = out[i];
         if (lo < t.min_lo) t.min_lo = lo;
         if (hi > t.max_hi) t.max_hi = hi;
