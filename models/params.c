@@ -120,7 +120,8 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
     ends->n_types =
         row->token_types && types && types->ne[1] <= MODEL_MAX_DIM ? (uint32_t)types->ne[1] : 0;
     ends->n_embd_norm = row->embd_norm == MODEL_EMBD_NORM ? p->n_embd : 0;
-    ends->n_positions = row->positions ? p->n_ctx_train : 0;
+    ends->n_positions = row->positions && !p->arch->encoder ? p->n_ctx_train : 0;
+    ends->n_positions_must = row->positions && p->arch->encoder ? p->n_ctx_train : 0;
     p->embd_scale = row->embd_scale == MODEL_EMBD_SQRT ? sqrtf((float)p->n_embd)
                     : row->embd_default > 0            ? row->embd_default
                                                        : 1.0f;
@@ -447,6 +448,7 @@ static const struct model_tensor_row end_rows[] = {
     {"token_embd",          MODEL_MATRIX, MODEL_OPTIONAL, END(token_embd), .inputs = END(n_embd), .outputs = END(n_vocab)},
     {"token_embd_norm",     MODEL_NORM,   MODEL_REQUIRED, END(embd_norm),  .inputs = END(n_embd_norm)},
     {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
+    {"position_embd",       MODEL_MATRIX, MODEL_REQUIRED, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions_must)},
     {"token_types",         MODEL_NORM,   MODEL_OPTIONAL, END(types),      .inputs = END(n_embd), .outputs = END(n_types)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_output)},

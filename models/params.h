@@ -101,6 +101,7 @@ enum { MODEL_STREAMS = 4 }; /* streams of AltUp */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
+    uint32_t n_positions_must;            /* positions that a file must have */
     uint32_t n_types;                     /* token types; 0: none */
     uint32_t n_output;                    /* V; 0: the model has no logits */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */

@@ -75,7 +75,7 @@ uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
-                                struct engine_tensor *up, float clamp);
+                                struct engine_tensor *up, enum engine_unary act, float clamp);
 /* Names t "NAME-LAYER" and returns it. */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
