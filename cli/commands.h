@@ -16,6 +16,8 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_score(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_embed(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_rerank(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_similar(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_bench(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err);

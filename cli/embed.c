@@ -1,6 +1,7 @@
 /* cli/embed.c: what the commands for embeddings share. See cli/embed.h. */
 #include "cli/embed.h"
 #include "cli/input.h"
+#include "cli/model_hash.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <ctype.h>
@@ -63,20 +64,21 @@ static bool names_model(const char *name, const char *part)
     return strstr(letters, part) != NULL;
 }
 
-bool cli_embed_prefix(const struct cli_embed *e, const char *as, struct base_buffer *out,
+bool cli_embed_prefix(const struct cli_embed *e, enum cli_embed_role role, struct base_buffer *out,
                       struct base_error *err)
 {
     const char *path = gguf_path(e->model.file), *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     if (e->values->prefix) cli_input_add(e->values, e->values->prefix, out);
-    if (e->values->prefix || !as) return cli_buffer_check(out, err);
+    if (e->values->prefix || role == CLI_EMBED_ANY) return cli_buffer_check(out, err);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!names_model(file, known[i].name) && !names_model(e->model.name.data, known[i].name))
             continue;
-        base_buffer_add_text(out, strcmp(as, "query") == 0 ? known[i].query : known[i].document);
+        base_buffer_add_text(out, role == CLI_EMBED_QUERY ? known[i].query : known[i].document);
         return cli_buffer_check(out, err);
     }
-    return base_fail_at(err, BASE_USAGE, "--as", -1,
+    return !e->values->as ||
+           base_fail_at(err, BASE_USAGE, "--as", -1,
                         "the prefixes of this model are not known: give one with --prefix");
 }
 
@@ -156,13 +158,14 @@ static bool check_sizes(struct cli_embed *e, struct base_error *err)
 }
 
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
-                    struct base_error *err)
+                    char *hash, struct base_error *err)
 {
     struct cli_values opened = *values;
     uint32_t n_slots;
     *e = (struct cli_embed){.values = values, .model.embeds = true};
     if (!cli_model_open_file(&e->model, values, err) || !cli_model_open_tokenizer(&e->model, err))
         return false;
+    if (hash && !cli_model_hash(e->model.file, hash, err)) return false;
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     if (!cli_model_open_weights(&e->model, values, err)) return false;
     const struct model_facts *f = model_facts(e->model.model);

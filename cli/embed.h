@@ -29,16 +29,18 @@ struct cli_embed_rows {
     size_t n, room;
 };
 
-/* Opens the model with --pooling (`pooling` NULL: the file's), --normalize, --dimensions and
- * --ctx-size. The caller calls cli_embed_close, also after a failure. */
+/* Opens the model with the given pooling (NULL: the file's), --normalize, --dimensions and
+ * --ctx-size, and computes the hash of its file unless `hash` is NULL. The caller calls
+ * cli_embed_close, also after a failure. */
 bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const char *pooling,
-                    struct base_error *err);
+                    char *hash, struct base_error *err);
 void cli_embed_close(struct cli_embed *e);
 
-/* Appends the prefix of texts that are queries, or documents: that of --prefix, otherwise that of
- * the known model whose name the file has. Returns false with BASE_USAGE if `as` names a role and
- * the model is not known. */
-bool cli_embed_prefix(const struct cli_embed *e, const char *as, struct base_buffer *out,
+/* Appends the prefix of texts of a role: that of --prefix, otherwise the one of a known model,
+ * which the names of the file tell; none for CLI_EMBED_ANY and for other models. With --as other
+ * models are BASE_USAGE. */
+enum cli_embed_role { CLI_EMBED_ANY, CLI_EMBED_QUERY, CLI_EMBED_DOCUMENT };
+bool cli_embed_prefix(const struct cli_embed *e, enum cli_embed_role role, struct base_buffer *out,
                       struct base_error *err);
 
 /* Appends the rows of a text: one, or with --chunk one for each part. A text that is longer than

@@ -68,6 +68,8 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_PERPLEXITY] = cli_cmd_perplexity,
     [CLI_SCORE] = cli_cmd_score,
     [CLI_EMBED] = cli_cmd_embed,
+    [CLI_RERANK] = cli_cmd_rerank,
+    [CLI_SIMILAR] = cli_cmd_similar,
     [CLI_BENCH] = cli_cmd_bench,
     [CLI_INSPECT] = cli_cmd_inspect,
     [CLI_QUANTIZE] = cli_cmd_quantize,

@@ -17,6 +17,8 @@ enum cli_command_id {
     CLI_BATCH,
     CLI_SCORE,
     CLI_EMBED,
+    CLI_RERANK,
+    CLI_SIMILAR,
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
@@ -78,7 +80,7 @@ struct cli_values {
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
     const char *cache, *compare;
-    const char *pooling, *normalize, *prefix;
+    const char *pooling, *normalize, *prefix, *index;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
     int64_t n_predict, seed;
@@ -99,7 +101,7 @@ struct cli_values {
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
-    bool matrix, truncate;
+    bool matrix, truncate, in_order;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 

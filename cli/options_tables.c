@@ -10,6 +10,8 @@
 #define PERPLEXITY (1u << CLI_PERPLEXITY)
 #define SCORE      (1u << CLI_SCORE)
 #define EMBED      (1u << CLI_EMBED)
+#define RERANK     (1u << CLI_RERANK)
+#define SIMILAR    (1u << CLI_SIMILAR)
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
@@ -28,7 +30,8 @@
 #define VERSION    (1u << CLI_VERSION)
 #define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
-#define EMBEDDING  (EMBED)
+#define RANKING    (RERANK | SIMILAR)
+#define EMBEDDING  (EMBED | RANKING)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | EMBEDDING | BENCH)
 #define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
@@ -97,6 +100,16 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "of each text, in the order of the input; the numbers do not depend on the other\n"
                    "texts.",
                    0, 1 << 20, NULL},
+    [CLI_RERANK] = {"rerank", "infer rerank [-m MODEL] QUERY [options] < LINES",
+                    "scores of lines by how well they answer a query",
+                    "The model reads the query and each line together. Writes score and line, best\n"
+                    "first. Needs a reranker: a model with a classifier.",
+                    0, 0, "prompt"},
+    [CLI_SIMILAR] = {"similar", "infer similar [-m MODEL] QUERY [options] < LINES",
+                     "the lines whose meaning is nearest to a query's",
+                     "Writes cosine and line, best first. With -o the rows of the lines become an\n"
+                     "index; with --index queries use it instead of lines.",
+                     0, 0, "prompt"},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
                    "measure tokens per second and the machine's limits",
                    "Measures reading a prompt and generating, through the code that `run` uses,\n"
@@ -280,7 +293,12 @@ const struct cli_option cli_option_table[] = {
      .value = "TEXT", .excludes = "file lines", .help = "one text", .common = true, .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .help = "lines from a file instead of standard input", .common = true, .at = AT(file)},
-    {.name = "prefix", .kind = CLI_TEXT, .commands = EMBEDDING, .group = CLI_GROUP_INPUT, .value = "TEXT",
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = RANKING, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "the query", .common = true, .at = AT(prompt)},
+    {.name = "index", .kind = CLI_TEXT, .commands = SIMILAR, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .excludes = "file output", .help = "lines of an index that -o has written", .common = true,
+     .at = AT(index)},
+    {.name = "prefix", .kind = CLI_TEXT, .commands = EMBED | SIMILAR, .group = CLI_GROUP_INPUT, .value = "TEXT",
      .excludes = "as", .help = "text before each text, as the model was trained", .common = true,
      .at = AT(prefix)},
     {.name = "as", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_INPUT, .value = "ROLE",
@@ -570,6 +588,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EMBED,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write to FILE (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = SIMILAR,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write an index of the lines, for --index",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = RERANK, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = SIMILAR, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "10", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "in-order", .kind = CLI_FLAG, .commands = RANKING, .group = CLI_GROUP_OUTPUT,
+     .help = "in the order of the input, not best first", .common = true, .at = AT(in_order)},
     {.name = "format", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "jsonl", .choices = "jsonl|json|f32|npy",
      .help = "jsonl, json (OpenAI's), f32 (raw) or npy", .common = true, .at = AT(format)},
@@ -671,7 +700,7 @@ const struct cli_option cli_option_table[] = {
      .implies = "raw", .help = "raw text that shows special tokens", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
-                 VERIFY | VERSION,
+                 VERIFY | VERSION | RANKING,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object instead of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",

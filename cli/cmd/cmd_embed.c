@@ -338,12 +338,14 @@ static bool choose_form(struct embed *s, struct base_error *err)
 static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_error *err)
 {
     const struct cli_values *v = s->values;
-    const char *as = v->as;
+    const enum cli_embed_role role = !v->as                        ? CLI_EMBED_ANY
+                                     : strcmp(v->as, "query") == 0 ? CLI_EMBED_QUERY
+                                                                   : CLI_EMBED_DOCUMENT;
     const bool one = v->prompt || v->n_arguments;
     if (!choose_form(s, err) || !read_files(s, files, err) ||
         (!one && !cli_batch_input_open(&s->input, v->file, "embed", err)) ||
-        !cli_embed_open(&s->e, v, v->pooling, err) ||
-        !cli_embed_prefix(&s->e, as, &s->prefix, err) ||
+        !cli_embed_open(&s->e, v, v->pooling, NULL, err) ||
+        !cli_embed_prefix(&s->e, role, &s->prefix, err) ||
         (v->output && !cli_output_open(&s->file, v->output, v, s->e.model.file, err)))
         return false;
     if (!v->no_sandbox) cli_sandbox_close(s->file.unfinished ? CLI_SANDBOX_RENAME : 0);
