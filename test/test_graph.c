@@ -180,7 +180,7 @@ static void a_chain_stays_in_place(void **state)
     assert_true(engine_graph_plan(rig.g, true, &err));
     assert_int_equal(engine_graph_nodes(rig.g), 20);
     assert_true(in->data != t->data); /* an input is never overwritten */
-    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.scratch_bytes;
+    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.memory[0].scratch_bytes;
     assert_true(tensors >= 800000 && tensors < 801000);
     for (int i = 0; i < 100000; i++) ((float *)(void *)in->data)[i] = (float)i;
     for (int run = 0; run < 2; run++) { /* the input persists between runs */
@@ -205,7 +205,7 @@ static void memory_is_reused(void **state)
     engine_output(rig.g, sum);
     struct base_error err = BASE_ERROR_INIT;
     assert_true(engine_graph_plan(rig.g, true, &err));
-    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.scratch_bytes;
+    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.memory[0].scratch_bytes;
     assert_true(tensors >= 200000 && tensors < 201000);
     support_rig_free(&rig);
 }

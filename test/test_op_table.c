@@ -4,6 +4,7 @@
  * test_attention.c. */
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"
+#include "engine/kv.h"
 #include "engine/ops.h"
 #include "test/support.h"
 #include "test/support_graph.h"
@@ -255,7 +256,8 @@ static struct engine_tensor *case_attention(struct support_rig *rig)
 static struct engine_tensor *codes(struct support_rig *rig, enum engine_kv_q16 what,
                                    struct engine_tensor *slots)
 {
-    const int64_t ne[] = {engine_kv_q16_bytes(what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP, HEADS};
+    const int64_t ne[] = {engine_kv_coded_elements(NULL, what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP,
+                          HEADS};
     struct engine_tensor *cache = engine_input(rig->g, QUANT_I8, 3, ne, "cache");
     struct engine_tensor *all =
         engine_set_kv_q16(rig->g, what, cache, f32(rig, HEAD, SLOTS, HEADS, 1), slots, QUANT_F16);

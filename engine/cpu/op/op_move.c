@@ -39,8 +39,8 @@ static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
         if (src->type == dst->type) {
             piece_move(dst, src, &at);
         } else {
-            const float *x = engine_piece_load(task->engine, src, &at, buffer_in);
-            engine_piece_store(task->engine, dst, &at, x, buffer_out);
+            const float *x = engine_piece_load(task->cpu, src, &at, buffer_in);
+            engine_piece_store(task->cpu, dst, &at, x, buffer_out);
         }
     }
 }
@@ -78,7 +78,7 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
         }
         struct engine_piece from = at;
         from.i1 = id;
-        const float *x = engine_piece_load(task->engine, table, &from, buffer);
+        const float *x = engine_piece_load(task->cpu, table, &from, buffer);
         memcpy(out, x, (size_t)at.n * sizeof *out);
     }
 }
@@ -96,8 +96,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
         at.n = end - at.first < ENGINE_PIECE ? end - at.first : ENGINE_PIECE;
         struct engine_piece to = at;
         to.i1 = id;
-        const float *x = engine_piece_load(task->engine, a, &at, buffer_in);
-        engine_piece_store(task->engine, table, &to, x, buffer_out);
+        const float *x = engine_piece_load(task->cpu, a, &at, buffer_in);
+        engine_piece_store(task->cpu, table, &to, x, buffer_out);
     }
 }
 
@@ -131,7 +131,7 @@ static void row_into(const struct engine_task *task, const struct engine_tensor 
         struct engine_piece part = at;
         part.first = first;
         part.n = end - first < ENGINE_PIECE ? end - first : ENGINE_PIECE;
-        const float *x = engine_piece_load(task->engine, src, &part, buffer);
+        const float *x = engine_piece_load(task->cpu, src, &part, buffer);
         memcpy(out + (first - at.first), x, (size_t)part.n * sizeof *out);
     }
 }

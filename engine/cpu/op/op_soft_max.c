@@ -39,7 +39,7 @@ static void soft_max_row(const struct engine_vec *vec, int64_t n, float *s, cons
 
 static void soft_max_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine *e = task->engine;
+    const struct engine_cpu *e = task->cpu;
     const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
           *buffer_mask = engine_scratch_buffer(task, dst->ne[0], 1);
@@ -106,7 +106,7 @@ static void argsort_run(const struct engine_task *task, struct engine_tensor *ds
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
         sort_row(x, at.n, dst->params.argsort, out, buffer_ids);
     }
