@@ -96,9 +96,8 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_EMBED] = {"embed", "infer embed [-m MODEL] [FILE].. [options] < LINES.jsonl",
                    "embeddings of texts, by encoders or decoders",
                    "Each line is a text as JSON, or an object with `text` and perhaps `id`; with\n"
-                   "--lines plain text. Files are one text each. Writes a JSON line with the numbers\n"
-                   "of each text, in the order of the input; the numbers do not depend on the other\n"
-                   "texts.",
+                   "--lines plain text; a FILE is one text. Writes a JSON line with the numbers of\n"
+                   "each text, which do not depend on the other texts.",
                    0, 1 << 20, NULL},
     [CLI_RERANK] = {"rerank", "infer rerank [-m MODEL] QUERY [options] < LINES",
                     "scores of lines by how well they answer a query",
@@ -226,7 +225,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_BATCH] = {"FILE"},
     [CLI_SCORE] = {"FILE"},
-    [CLI_EMBED] = {"FILE", "FILE", "FILE"},
+    [CLI_EMBED] = {"FILE"},
     [CLI_PERPLEXITY] = {"FILE"},
     [CLI_BENCH] = {"FILE"},
     [CLI_IMATRIX] = {"FILE"},
@@ -305,7 +304,7 @@ const struct cli_option cli_option_table[] = {
      .choices = "query|document", .excludes = "prefix",
      .help = "the known prefix of a model: query or document", .common = true, .at = AT(as)},
     {.name = "truncate", .kind = CLI_FLAG, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
-     .excludes = "chunk", .help = "cut texts that are too long", .common = true, .at = AT(truncate)},
+     .excludes = "chunk", .help = "cut texts that are too long", .at = AT(truncate)},
     {.name = "chunk", .kind = CLI_INTEGERS, .commands = EMBED, .group = CLI_GROUP_INPUT,
      .value = "N,OVERLAP", .low = 0, .high = INT32_MAX, .excludes = "truncate",
      .help = "longer texts: rows of N tokens that overlap", .common = true, .at = AT(pieces)},
@@ -606,7 +605,7 @@ const struct cli_option cli_option_table[] = {
      .excludes = "format", .help = "print the cosine of each pair of rows", .common = true, .at = AT(matrix)},
     {.name = "pooling", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
      .value = "WHAT", .choices = "none|mean|cls|last|rank",
-     .help = "rows of tokens to a row of the text; else the file's", .common = true, .at = AT(pooling)},
+     .help = "none, mean, cls, last or rank; else the file's", .common = true, .at = AT(pooling)},
     {.name = "normalize", .alias = {"--embd-normalize"}, .kind = CLI_TEXT, .commands = EMBED,
      .group = CLI_GROUP_OUTPUT, .value = "P", .help = "none, max, taxicab, euclidean (usual), or a power",
      .common = true, .at = AT(normalize)},

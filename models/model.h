@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "gguf/gguf.h"
+#include "models/arch/pooling.h"
 
 struct model;         /* opaque */
 struct model_session; /* opaque */
@@ -22,15 +23,6 @@ enum model_unused {
     MODEL_UNUSED_HEADS,  /* of outputs other than next-token logits */
     MODEL_UNUSED_OTHER,  /* without effect on this architecture's text */
     MODEL_UNUSED_COUNT
-};
-
-/* Which of a sequence's hidden states its embedding is made of; values of the key pooling_type. */
-enum model_pooling {
-    MODEL_POOL_NONE, /* each of them is one */
-    MODEL_POOL_MEAN,
-    MODEL_POOL_CLS,  /* that of the first token */
-    MODEL_POOL_LAST, /* that of the last token */
-    MODEL_POOL_RANK  /* scores: one of them (`rank_of`), through the classifier */
 };
 
 struct model_facts { /* what callers may read of a model */

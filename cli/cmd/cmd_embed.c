@@ -5,7 +5,7 @@
 #include "cli/batch/batch_input.h"
 #include "cli/chat/messages.h"
 #include "cli/commands.h"
-#include "cli/embed.h"
+#include "cli/embedding.h"
 #include "cli/input.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -170,7 +170,7 @@ static bool write_end(struct embed *s, struct base_error *err)
     if (s->form == FORM_NPY) return write_npy(s, err);
     if (s->form == FORM_MATRIX) return write_matrix(s, err);
     if (s->form != FORM_JSON) return true;
-    base_buffer_add_text(&out, "],\"model\":");
+    base_buffer_add_text(&out, s->n_rows ? "\n],\"model\":" : "],\"model\":");
     base_buffer_add_json(&out, s->e.model.name.data, s->e.model.name.size);
     base_buffer_add_format(&out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}\n",
                            (unsigned long long)s->n_tokens, (unsigned long long)s->n_tokens);

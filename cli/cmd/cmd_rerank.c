@@ -2,9 +2,9 @@
  *
  * The model reads query and line together. An encoder's pair is BOS query EOS (SEP) line EOS; a
  * decoder's is the text of a template. */
+#include "cli/cmd/ranked.h"
 #include "cli/commands.h"
 #include "cli/input.h"
-#include "cli/ranked.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <string.h>

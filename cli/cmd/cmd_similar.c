@@ -6,11 +6,11 @@
  *     float32 [rows][numbers] | the texts, a line each
  *
  * in the byte order of this machine. */
+#include "cli/cmd/ranked.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/output_files.h"
-#include "cli/ranked.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 
 #include "engine/graph.h"
 #include "gguf/gguf.h"
-#include "models/model.h"
+#include "models/arch/pooling.h"
 
 /* ---- The layer plan: the blocks of each layer ---- */
 

@@ -1,5 +1,5 @@
-/* cli/ranked.c: lines of text with a score each. See cli/ranked.h. */
-#include "cli/ranked.h"
+/* cli/cmd/ranked.c: lines of text with a score each. See cli/cmd/ranked.h. */
+#include "cli/cmd/ranked.h"
 #include "cli/batch/batch_input.h"
 #include "cli/system.h"
 #include <stdlib.h>

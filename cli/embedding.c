@@ -1,5 +1,5 @@
-/* cli/embed.c: what the commands for embeddings share. See cli/embed.h. */
-#include "cli/embed.h"
+/* cli/embedding.c: what the commands for embeddings share. See cli/embedding.h. */
+#include "cli/embedding.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/sandbox.h"

@@ -1,7 +1,7 @@
-/* cli/embed.h: what `embed`, `rerank` and `similar` share: a model for embeddings, the tokens of
- * its texts, and the prefixes that some models were trained with. */
-#ifndef CLI_EMBED_H
-#define CLI_EMBED_H
+/* cli/embedding.h: what `embed`, `rerank` and `similar` share: a model for embeddings, the tokens
+ * of its texts, and the prefixes that some models were trained with. */
+#ifndef CLI_EMBEDDING_H
+#define CLI_EMBEDDING_H
 
 #include "cli/load.h"
 #include "generate/embed.h"

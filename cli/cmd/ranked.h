@@ -1,8 +1,8 @@
-/* cli/ranked.h: lines of text with a score each, for `rerank` and `similar`. */
-#ifndef CLI_RANKED_H
-#define CLI_RANKED_H
+/* cli/cmd/ranked.h: lines of text with a score each, for `rerank` and `similar`. */
+#ifndef CLI_CMD_RANKED_H
+#define CLI_CMD_RANKED_H
 
-#include "cli/embed.h"
+#include "cli/embedding.h"
 
 struct cli_ranked_line {
     uint64_t number; /* of the line, from 1 on */
