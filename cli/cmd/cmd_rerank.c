@@ -11,13 +11,15 @@
 
 /* The template of decoders whose file has none: that of Qwen3-Reranker. */
 static const char usual_template[] =
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
-    "the "
-    "Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
-    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
-    "answer the "
-    "query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
-    "<|im_start|>assistant\n<think>\n\n</think>\n\n";
+    "<|im_start|>system\n"
+    "Judge whether the Document meets the requirements based on the Query and the Instruct "
+    "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n"
+    "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n"
+    "<Query>: {query}\n"
+    "<Document>: {document}<|im_end|>\n"
+    "<|im_start|>assistant\n"
+    "<think>\n\n</think>\n\n";
 
 struct rerank {
     struct cli_embed e;
