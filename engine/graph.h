@@ -70,7 +70,6 @@ struct engine_tensor *engine_reshape(struct engine_graph *g, struct engine_tenso
 struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tensor *a, int d0,
                                      int d1, int d2,
                                      int d3); /* dimension i of a becomes dimension d_i */
-struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_tensor *a);
 /* Columns [first, first + n) of every row. */
 struct engine_tensor *engine_cols(struct engine_graph *g, struct engine_tensor *a, int64_t first,
                                   int64_t n);
@@ -95,8 +94,6 @@ struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *b, int dim);
 struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
                                     struct engine_tensor *like);
-struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
-                                 const int64_t *after); /* zeros after each dimension */
 
 /* ---- Arithmetic: elementwise; b is repeated over a if its dimensions divide a's ---- */
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
@@ -107,8 +104,6 @@ struct engine_tensor *engine_mul(struct engine_graph *g, struct engine_tensor *a
                                  struct engine_tensor *b);
 struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a,
                                  struct engine_tensor *b);
-struct engine_tensor *engine_add1(struct engine_graph *g, struct engine_tensor *a,
-                                  struct engine_tensor *scalar); /* one-element tensor */
 struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a, float scale,
                                    float bias); /* fmaf(a, scale, bias) */
 struct engine_tensor *engine_clamp(struct engine_graph *g, struct engine_tensor *a, float lo,
@@ -141,11 +136,6 @@ struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tens
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *mask, struct engine_tensor *sinks,
                                       float scale, float max_bias);
-/* I32 indexes that sort each row in descending (or ascending) order; the sort is stable, NaN comes
- * last. */
-struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
-                                     bool descending);
-struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k);
 
 /* ---- Products ---- */
 /* w[n][k] (any type with arithmetic) and x[T][k] F32 give [T][n] F32. x's ne2 and ne3 are multiples

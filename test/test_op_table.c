@@ -49,7 +49,7 @@ static struct engine_tensor *case_reshape(struct support_rig *rig)
 
 static struct engine_tensor *case_permute(struct support_rig *rig)
 {
-    return engine_cont(rig->g, engine_transpose(rig->g, rows(rig)));
+    return engine_cont(rig->g, engine_permute(rig->g, rows(rig), 1, 0, 2, 3));
 }
 
 static struct engine_tensor *case_copy(struct support_rig *rig)
@@ -83,11 +83,6 @@ static struct engine_tensor *case_concat(struct support_rig *rig)
 static struct engine_tensor *case_repeat(struct support_rig *rig)
 {
     return engine_repeat(rig->g, f32(rig, 48, 1, 1, 1), rows(rig));
-}
-
-static struct engine_tensor *case_pad(struct support_rig *rig)
-{
-    return engine_pad(rig->g, rows(rig), (int64_t[]){1, 2, 0, 0});
 }
 
 /* ---- Arithmetic ---- */
@@ -157,11 +152,6 @@ static struct engine_tensor *case_sum_rows(struct support_rig *rig)
 static struct engine_tensor *case_soft_max(struct support_rig *rig)
 {
     return engine_soft_max(rig->g, rows(rig), rows(rig), NULL, 0.5f, 4.0f);
-}
-
-static struct engine_tensor *case_argsort(struct support_rig *rig)
-{
-    return engine_argsort(rig->g, rows(rig), true);
 }
 
 static struct engine_tensor *case_rope(struct support_rig *rig)

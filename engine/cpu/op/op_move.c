@@ -1,5 +1,5 @@
 /* engine/cpu/op/op_move.c: ops that move rows: copy, cont, cast, get_rows, set_rows, concat,
- * repeat, pad.
+ * repeat.
  *
  * Arithmetic: none if source and destination have the same type (bytes are copied). Otherwise the
  * source is decoded to float (exact, one rounding per element for block types) and encoded to the
@@ -119,7 +119,7 @@ static void set_rows_run(const struct engine_task *task, struct engine_tensor *d
 
 ENGINE_CPU_ROWS_OP(set_rows, engine_scratch_pieces, set_rows_run);
 
-/* ---- Concat, repeat, pad: dst is contiguous F32 ---- */
+/* ---- Concat, repeat: dst is contiguous F32 ---- */
 
 /* Copies elements [from, from + n) of row (i1, i2, i3) of src to out, in pieces. */
 static void row_into(const struct engine_task *task, const struct engine_tensor *src,
@@ -175,22 +175,3 @@ static void repeat_run(const struct engine_task *task, struct engine_tensor *dst
 }
 
 ENGINE_CPU_ROWS_OP(repeat, engine_scratch_pieces, repeat_run);
-
-static void pad_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    const struct engine_tensor *a = dst->src[0];
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        float *out = engine_piece_out(dst, &at);
-        int64_t filled = 0;
-        if (at.i1 < a->ne[1] && at.i2 < a->ne[2] && at.i3 < a->ne[3]) {
-            filled = at.n = a->ne[0];
-            row_into(task, a, at, out);
-        }
-        memset(out + filled, 0, (size_t)(dst->ne[0] - filled) * sizeof *out);
-    }
-}
-
-ENGINE_CPU_ROWS_OP(pad, engine_scratch_pieces, pad_run);
