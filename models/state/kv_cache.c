@@ -189,8 +189,8 @@ static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
  * appended before this is called. */
 static uint32_t end_seen(const struct model_state *s, int kind, uint32_t seq, uint32_t position)
 {
-    const uint32_t length = s->length[seq];
     if (!s->kv.both) return position + 1;
+    const uint32_t length = s->length[seq];
     if (kind != MODEL_KV_SLIDING || length - position <= s->kv.window / 2) return length;
     return position + s->kv.window / 2 + 1;
 }
