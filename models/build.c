@@ -225,6 +225,9 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (p->temperature != 0.0f)
         b.q_scale = out->q_scale =
             engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
+    if (p->n_buckets)
+        b.buckets = out->buckets =
+            engine_input(b.g, QUANT_I32, 1, (int64_t[]){2 * MODEL_RELATIVE_RADIUS + 1}, "buckets");
     model_state_add_inputs(state, b.g, n_tokens, n_span, &b.inputs);
     out->inputs = b.inputs;
     if (n_rows > 0 && n_rows < n_tokens)

@@ -43,6 +43,7 @@ struct model_graph {
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
+    struct engine_tensor *buckets;    /* I32: of relative positions, or NULL */
     struct model_state_inputs inputs; /* where each token's state is stored */
     struct engine_tensor *rows;       /* I32 [n_rows]: token indices; NULL if n_rows is 0 or T */
     struct engine_tensor *out_rows;   /* I32 [n_out]: row indices; NULL if n_out is 0 or n_rows */

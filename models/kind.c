@@ -22,7 +22,6 @@ static const struct kind architectures[] = {
     {"whisper", "a model for recognizing speech"},
     {"wavtokenizer-dec", "the decoder of a model for speech"},
     {"t5", "a model with an encoder, for translating texts"},
-    {"t5encoder", "an encoder of texts: it writes no text"},
     {"sd1", "a model for images"},
     {"sd3", "a model for images"},
     {"sdxl", "a model for images"},

@@ -187,13 +187,6 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
                           &p->n_expert_used);
 }
 
-static bool has_tensor(const struct model_reader *r, uint32_t layer, const char *rest)
-{
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
-    return gguf_tensor_find(r->file, name) != NULL;
-}
-
 /* Reads how many times a token passes through the layers. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
@@ -246,7 +239,9 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
         return false;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab, n_expert);
-    if (p->n_draft_layer && p->arch->mtp && has_tensor(r, p->n_layer, "nextn.eh_proj.weight")) {
+    r->prefix = p->arch->prefix;
+    if (p->n_draft_layer && p->arch->mtp &&
+        model_reader_tensor(r, p->n_layer, "nextn.eh_proj.weight")) {
         p->n_mtp = 1;
         p->mtp =
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
@@ -273,7 +268,7 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
             return false;
         if (every == 0 || layer % every != 1) return true;
     }
-    if (row->by_tensor && !has_tensor(r, layer, "ffn_gate_inp.weight")) return true;
+    if (row->by_tensor && !model_reader_tensor(r, layer, "ffn_gate_inp.weight")) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
@@ -315,7 +310,8 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
     if (layer->index >= p->n_layer) { /* an MTP layer */
-        if (p->n_expert && has_tensor(r, layer->index, "ffn_gate_inp.weight")) *ffn = MODEL_EXPERTS;
+        if (p->n_expert && model_reader_tensor(r, layer->index, "ffn_gate_inp.weight"))
+            *ffn = MODEL_EXPERTS;
         return true;
     }
     if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
@@ -347,7 +343,7 @@ static bool is_beside(const struct model_reader *r, const struct model_params *p
 {
     const enum model_beside rule = p->arch->experts.beside;
     return rule == MODEL_BESIDE_INPUT || rule == MODEL_BESIDE_NORMS ||
-           (rule == MODEL_BESIDE_MEAN && has_tensor(r, layer, "ffn_up.weight"));
+           (rule == MODEL_BESIDE_MEAN && model_reader_tensor(r, layer, "ffn_up.weight"));
 }
 
 static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,
@@ -516,8 +512,8 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
         struct model_layer *l = &p->layer[i];
         const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside,
                                                   &l->tail};
-        char prefix[24];
-        snprintf(prefix, sizeof prefix, "blk.%u.", i);
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);
         if (i >= p->n_layer && !visit_rows(mtp_rows, prefix, &p->mtp, visit, user)) return false;
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)

@@ -140,6 +140,7 @@ struct model_params {
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
     bool has_pooling;   /* the file has pooling_type */
+    uint32_t n_buckets; /* of relative positions; 0: none */
     enum model_pooling pooling;
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
@@ -200,7 +201,8 @@ enum {
 
 struct model_reader {
     const struct gguf_file *file;
-    const char *name; /* the prefix of the keys */
+    const char *prefix; /* of layers' tensors; NULL: none */
+    const char *name;   /* the prefix of the keys */
     uint32_t n_layer;
     struct base_error *err;
     char key[128]; /* the full name of the latest key */
@@ -214,6 +216,10 @@ bool model_reader_given(struct model_reader *r, const char *name);
 /* Fails with a message about the key `name`: BASE_USAGE if gguf_override set its value. */
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Returns a layer's tensor with the name `rest` after "blk.N."; NULL if the file has none. */
+const struct gguf_tensor *model_reader_tensor(const struct model_reader *r, uint32_t layer,
+                                              const char *rest);
 
 /* Reads a number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,

@@ -279,6 +279,9 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     if (g->rows) memcpy(engine_input_data(g->rows), s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
+    for (int32_t i = 0; g->buckets && i <= 2 * MODEL_RELATIVE_RADIUS; i++)
+        ints(g->buckets)[i] =
+            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets);
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {

@@ -185,7 +185,8 @@ const struct support_fixture support_fixtures[] = {
     {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
     {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
-    /* Encoders are compared with scripts/make-encoder-figures by hidden states. */
+    /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
+     * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},
     {"nomic-bert", "nomic-bert", .n_layer = 3, .n_head_kv = 4, .with = "token_types.weight=2 token_embd_norm.bias post_attention_norm.bias post_ffw_norm.bias"},
     {"nomic-bert-moe", "nomic-bert-moe", .n_layer = 4, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 2, .with = BERT, .keys = "moe_every_n_layers=2"},
@@ -198,5 +199,7 @@ const struct support_fixture support_fixtures[] = {
     {"eurobert", "eurobert"},
     {"llama-embed", "llama-embed"},
     {"gemma-embedding", "gemma-embedding", .n_layer = 7, .window = 9},
+    {"t5encoder", "t5encoder", .n_layer = 3, .n_head_kv = 4, .with = "enc.blk.0.ffn_gate.weight=128", .keys = "attention.relative_buckets_count=12 attention.key_length=24 attention.value_length=24", .bar = 1e-11},
+    {"t5encoder-own", "t5encoder", .n_head_kv = 4, .with = "attn_rel_b.weight", .keys = "attention.relative_buckets_count=32", .bar = 1e-11},
     {.name = NULL},
 };

@@ -127,6 +127,7 @@ static void a_row_has_the_same_bits_alone_and_in_any_batch(void **state)
     check_bits("modern-bert", MODEL_POOL_CLS);
     check_bits("jina-bert-v2", MODEL_POOL_NONE);
     check_bits("gemma-embedding", MODEL_POOL_MEAN);
+    check_bits("t5encoder", MODEL_POOL_MEAN);
     check_bits("qwen3", MODEL_POOL_LAST); /* a decoder */
 }
 

@@ -473,6 +473,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.window.chunked, "attention inside pieces"},
         {a->attn.softcap != 0.0f, "score softcap"},
         {a->attn.alibi != 0.0f, "ALiBi"},
+        {a->attn.relative, "biases by relative position"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
         {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
         {a->ends.positions, "learned positions"},

@@ -206,7 +206,9 @@ struct model_attention_row {
     bool v_norm;      /* RMS norm of each value head, without weights */
     bool k_as_v;      /* without attn_v the key projection is used for values too */
     enum model_kv_sharing sharing;
-    float alibi; /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
+    float alibi;   /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
+    bool relative; /* scores have a bias by the distance of key and query: attn_rel_b, of the first
+                      layer if a layer has none (T5) */
 };
 
 /* ---- Recurrent mixers ---- */
@@ -239,6 +241,7 @@ struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
     bool act_key;     /* hidden_activation, a word, replaces `act` */
+    bool plain_relu;  /* plain networks have ReLU instead */
     bool scales;      /* .scale tensors of its matrices are used; otherwise ignored */
     bool clamps;      /* swiglu_clamp_shexp bounds gated units, swiglu_clamp_exp those of experts */
     uint32_t divisor; /* divides feed_forward_length; 0: 1 */
@@ -382,7 +385,8 @@ enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 10, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
-    bool encoder; /* tokens attend in both directions, and there are no logits */
+    const char *prefix; /* of the names of layers' tensors, before "blk."; NULL: none */
+    bool encoder;       /* tokens attend in both directions, and there are no logits */
     struct model_plan plan;
     enum model_norm_kind norm;
     float post_eps; /* epsilon of the norms after mixer and network; 0: the model's */

@@ -40,5 +40,9 @@ const struct model_arch model_arch_encoder[] = {
      .ends.embd_scale = MODEL_EMBD_SQRT, .alias = {{"output.weight", ""}},
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD,
               .window = {.rule = MODEL_WINDOW_PERIOD, .period = 6, .rope = MODEL_WINDOW_ROPE_OWN}}},
+    {{"t5encoder"}, .encoder = true, .prefix = "enc.",
+     .attn = {.rope = MODEL_ROPE_NONE, .relative = true, .scale = MODEL_SCALE_ONE},
+     .ffn = {.form = MODEL_FFN_BY_TENSORS, .act = ENGINE_GELU, .plain_relu = true},
+     .alias = {{"output_norm.weight", "enc.output_norm.weight"}, {"attn_output.weight", "attn_o.weight"}}},
     {.name = {NULL}},
 };

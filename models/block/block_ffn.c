@@ -1,7 +1,6 @@
 /* models/block/block_ffn.c: the feed-forward network. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 struct ffn {
@@ -53,11 +52,8 @@ static bool read_xielu(struct model_reader *r, uint32_t layer, struct ffn *f)
 /* Chooses the form of a layer by its tensors. */
 static enum model_ffn_form form_of(const struct model_reader *r, uint32_t layer, uint32_t n_ff)
 {
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_gate.weight", layer);
-    if (gguf_tensor_find(r->file, name)) return MODEL_FFN_GATED;
-    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
-    const struct gguf_tensor *up = gguf_tensor_find(r->file, name);
+    if (model_reader_tensor(r, layer, "ffn_gate.weight")) return MODEL_FFN_GATED;
+    const struct gguf_tensor *up = model_reader_tensor(r, layer, "ffn_up.weight");
     return up && up->ne[1] == 2 * (uint64_t)n_ff ? MODEL_FFN_FUSED : MODEL_FFN_PLAIN;
 }
 
@@ -95,6 +91,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
     f->act = row->act;
     f->form = row->form == MODEL_FFN_BY_TENSORS ? form_of(r, l->index, f->n_ff) : row->form;
+    if (f->form == MODEL_FFN_PLAIN && row->plain_relu) f->act = ENGINE_RELU;
     f->n_gate = f->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;

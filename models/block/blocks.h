@@ -23,6 +23,8 @@ struct model_builder {
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: multiplies queries; or NULL */
+    struct engine_tensor *buckets;   /* I32 [2 MODEL_RELATIVE_RADIUS + 1], or NULL */
+    struct engine_tensor *relative;  /* biases by relative position of the first layer */
     struct model_state_inputs inputs;
     struct engine_tensor *embedding;  /* [T][E]: input of the first layer */
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
@@ -66,6 +68,12 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 /* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
+
+/* T5's relative positions: distances (key minus query) share biases by buckets, and those of
+ * MODEL_RELATIVE_RADIUS or more are in the last bucket of their direction. Returns the bucket of
+ * `distance` among n, half of which are for later keys. */
+enum { MODEL_RELATIVE_RADIUS = 128 };
+int32_t model_relative_bucket(int32_t distance, uint32_t n);
 
 /* Returns how many numbers the pool block makes of a row: scores if `rank` (0: the file has no
  * classifier), otherwise an embedding. */
@@ -144,10 +152,12 @@ struct engine_tensor *model_altup_end(const struct model_builder *b);
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
 /* Writes keys [T][KH][D] and values [T][KH][DV] to the layer's cache, which is of `kind`, and
  * returns the attention of the queries [T][H][D] over the cache: [T][H * DV]. k NULL: the keys and
- * values are those of the latest layer of that kind. `sinks` may be NULL. */
+ * values are those of the latest layer of that kind. `sinks` and `relative` may be NULL
+ * (engine_attention). */
 struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
                                    struct engine_tensor *q, struct engine_tensor *k,
                                    struct engine_tensor *v, struct engine_tensor *sinks,
+                                   struct engine_tensor *relative,
                                    const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */

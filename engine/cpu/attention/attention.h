@@ -70,6 +70,7 @@ struct attention_run {
     const struct engine_attn *attn;
     char *local; /* the worker's scratch */
     float scale, softcap, max_alibi;
+    const struct engine_tensor *relative; /* or NULL */
     bool direct;       /* kernels compute int16 scores directly as exponents of weights */
     float query_scale; /* factor for the scale of a query's codes */
 };
