@@ -57,6 +57,11 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                   "no language model: it makes embeddings of texts (infer embed) and writes none");
         return NULL;
     }
+    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
+        base_fail(err, BASE_USAGE, "a context of %u, but the model has positions for %u tokens",
+                  n_ctx, m->params.n_ctx_train);
+        return NULL;
+    }
     struct model_session *s = calloc(1, sizeof *s);
     if (!s) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a session");

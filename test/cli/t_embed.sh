@@ -120,6 +120,9 @@ status 2
 err_line '^infer: --chunk: N,OVERLAP'
 with_lines embed --lines --chunk 33
 status 2
+with_lines embed --lines -c 33
+status 2
+err_line 'a context of 33, but the model has positions for 32 tokens'
 
 begin prefixes_of_known_models
 infer embed -m "$work/e5-small.gguf" -p 'query: hi'
