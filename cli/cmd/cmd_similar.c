@@ -57,16 +57,16 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
 {
     struct stat facts;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) &&
-              (size_t)facts.st_size >= sizeof(struct head);
-    void *data = ok ? mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    void *data = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct head))
+        data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (fd >= 0) close(fd);
-    if (data == MAP_FAILED)
-        return base_fail_at(err, BASE_USAGE, path, -1,
-                            "cannot be read, or is no index of infer similar");
-    s->index = data;
-    s->index_size = (size_t)facts.st_size;
-    return true;
+    if (data != MAP_FAILED) {
+        s->index = data;
+        s->index_size = (size_t)facts.st_size;
+        if (memcmp(data, magic, sizeof magic - 1) == 0) return true;
+    }
+    return base_fail_at(err, BASE_USAGE, path, -1, "no index of infer similar");
 }
 
 /* Checks the index and makes its texts the lines, with their scores. */
@@ -75,21 +75,16 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
     const char *path = s->e.values->index;
     struct head h;
     memcpy(&h, s->index, sizeof h);
-    if (memcmp(h.magic, magic, sizeof h.magic) != 0)
-        return base_fail_at(err, BASE_USAGE, path, -1, "no index of infer similar");
     if (memcmp(h.hash, s->hash, sizeof h.hash) != 0)
         return base_fail_at(err, BASE_USAGE, path, -1, "made with another model (%.12s..)", h.hash);
-    const uint64_t room = (s->index_size - sizeof h) / sizeof(float);
-    if (h.size != s->e.size || h.rows > room / h.size)
-        return base_fail_at(err, BASE_USAGE, path, -1, "%llu rows of %llu numbers do not fit",
-                            (unsigned long long)h.rows, (unsigned long long)h.size);
     const float *row = (const float *)(const void *)(s->index + sizeof h);
-    const char *texts = (const char *)(row + h.rows * h.size);
+    const uint64_t room = (s->index_size - sizeof h) / sizeof *row;
+    const bool fits = h.size == s->e.size && h.rows <= room / h.size;
+    const char *texts = fits ? (const char *)(row + h.rows * h.size) : s->index;
     base_buffer_add(&lines->bytes, texts, (size_t)(s->index + s->index_size - texts));
     if (!cli_buffer_check(&lines->bytes, err) || !cli_ranked_split(lines, err)) return false;
-    if (lines->n != h.rows)
-        return base_fail_at(err, BASE_USAGE, path, -1, "%zu texts for %llu rows", lines->n,
-                            (unsigned long long)h.rows);
+    if (!fits || lines->n != h.rows)
+        return base_fail_at(err, BASE_USAGE, path, -1, "damaged: its rows and texts do not fit");
     for (size_t i = 0; i < lines->n; i++) lines->line[i].score = score_of(s, row + i * h.size);
     return true;
 }
