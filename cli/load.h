@@ -18,6 +18,7 @@ struct cli_model {
     struct cli_adapters adapters;
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
+    bool embeds;             /* sessions return hidden states instead of logits */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a

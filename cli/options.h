@@ -16,6 +16,9 @@ enum cli_command_id {
     CLI_CHAT,
     CLI_BATCH,
     CLI_SCORE,
+    CLI_EMBED,
+    CLI_RERANK,
+    CLI_SIMILAR,
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
@@ -47,7 +50,7 @@ enum {
     CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
-    CLI_OPTION_MAX = 192,
+    CLI_OPTION_MAX = 224,
     CLI_PASSED_MAX = 32,
     CLI_CLAUSE_SIZE = 256 /* size of the text about a word of another program */
 };
@@ -78,6 +81,7 @@ struct cli_values {
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
     const char *cache, *compare, *statistics;
+    const char *pooling, *normalize, *prefix, *index;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models, lora,
         control_vector;
@@ -88,6 +92,8 @@ struct cli_values {
         max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    int64_t dimensions;
+    struct cli_integers pieces; /* --chunk N,OVERLAP */
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
@@ -97,6 +103,7 @@ struct cli_values {
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
+    bool matrix, truncate, in_order;
     bool joined, hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 

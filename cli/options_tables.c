@@ -9,6 +9,9 @@
 #define LOGITS     (1u << CLI_LOGITS)
 #define PERPLEXITY (1u << CLI_PERPLEXITY)
 #define SCORE      (1u << CLI_SCORE)
+#define EMBED      (1u << CLI_EMBED)
+#define RERANK     (1u << CLI_RERANK)
+#define SIMILAR    (1u << CLI_SIMILAR)
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
 #define MERGE_LORA (1u << CLI_MERGE_LORA)
@@ -28,7 +31,9 @@
 #define VERSION    (1u << CLI_VERSION)
 #define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
-#define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
+#define RANKING    (RERANK | SIMILAR)
+#define EMBEDDING  (EMBED | RANKING)
+#define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | EMBEDDING | BENCH)
 #define ADAPTING   (GENERATING | LOGITS | PERPLEXITY | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
@@ -90,6 +95,22 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
                    "scored, as a table; with --each too, each of many plain lines.",
                    0, 0, "file"},
+    [CLI_EMBED] = {"embed", "infer embed [-m MODEL] [FILE].. [options] < LINES.jsonl",
+                   "embeddings of texts, by encoders or decoders",
+                   "Each line is a text as JSON, or an object with `text` and perhaps `id`; with\n"
+                   "--lines plain text; a FILE is one text. Writes a JSON line with the numbers of\n"
+                   "each text, which do not depend on the other texts.",
+                   0, 1 << 20, NULL},
+    [CLI_RERANK] = {"rerank", "infer rerank [-m MODEL] QUERY [options] < LINES",
+                    "scores of lines by how well they answer a query",
+                    "The model reads the query and each line together. Writes score and line, best\n"
+                    "first. Needs a reranker: a model with a classifier.",
+                    0, 0, "prompt"},
+    [CLI_SIMILAR] = {"similar", "infer similar [-m MODEL] QUERY [options] < LINES",
+                     "the lines whose meaning is nearest to a query's",
+                     "Writes cosine and line, best first. With -o the rows of the lines become an\n"
+                     "index; with --index queries use it instead of lines.",
+                     0, 0, "prompt"},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
                    "measure tokens per second and the machine's limits",
                    "Measures reading a prompt and generating, through the code that `run` uses,\n"
@@ -212,6 +233,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_BATCH] = {"FILE"},
     [CLI_SCORE] = {"FILE"},
+    [CLI_EMBED] = {"FILE"},
     [CLI_PERPLEXITY] = {"FILE"},
     [CLI_BENCH] = {"FILE"},
     [CLI_IMATRIX] = {"FILE"},
@@ -252,7 +274,7 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBEDDING | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "model", .alias = {"-m"}, .kind = CLI_LIST, .commands = BENCH,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file or a name; repeatable",
@@ -275,6 +297,26 @@ const struct cli_option cli_option_table[] = {
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "prompt",
      .help = "lines; of one prompt or --heat the text", .common = true, .at = AT(file)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = EMBED, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .excludes = "file lines", .help = "one text", .common = true, .at = AT(prompt)},
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .help = "lines from a file instead of standard input", .common = true, .at = AT(file)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = RANKING, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "the query", .common = true, .at = AT(prompt)},
+    {.name = "index", .kind = CLI_TEXT, .commands = SIMILAR, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .excludes = "file output", .help = "lines of an index that -o has written", .common = true,
+     .at = AT(index)},
+    {.name = "prefix", .kind = CLI_TEXT, .commands = EMBED | SIMILAR, .group = CLI_GROUP_INPUT, .value = "TEXT",
+     .excludes = "as", .help = "text before each text, as the model was trained", .common = true,
+     .at = AT(prefix)},
+    {.name = "as", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_INPUT, .value = "ROLE",
+     .choices = "query|document", .excludes = "prefix",
+     .help = "the known prefix of a model: query or document", .common = true, .at = AT(as)},
+    {.name = "truncate", .kind = CLI_FLAG, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
+     .excludes = "chunk", .help = "cut texts that are too long", .at = AT(truncate)},
+    {.name = "chunk", .kind = CLI_INTEGERS, .commands = EMBED, .group = CLI_GROUP_INPUT,
+     .value = "N,OVERLAP", .low = 0, .high = INT32_MAX, .excludes = "truncate",
+     .help = "longer texts: rows of N tokens that overlap", .common = true, .at = AT(pieces)},
     {.name = "suffix", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_INPUT,
      .value = "TEXT", .implies = "raw", .request = true, .escapes = true,
      .help = "fill the gap between the text and TEXT", .at = AT(suffix)},
@@ -300,17 +342,17 @@ const struct cli_option cli_option_table[] = {
     {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH | SCORE,
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH | SCORE | EMBEDDING,
      .group = CLI_GROUP_INPUT, .request = true, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
-{.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE | BATCH, .group = CLI_GROUP_INPUT,
+{.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE | BATCH | EMBED, .group = CLI_GROUP_INPUT,
      .help = "each line of plain text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBED,
      .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
-    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
+    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE | EMBEDDING,
      .group = CLI_GROUP_INPUT, .request = true, .implies = "raw", .help = "treat names of special tokens as text",
      .at = AT(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
@@ -321,7 +363,7 @@ const struct cli_option cli_option_table[] = {
      .standard = "https://huggingface.co", .help = "address of the hub", .common = true, .at = AT(hub)},
     {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
      .help = "allow http to other machines", .at = AT(insecure)},
-    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBEDDING,
      .group = CLI_GROUP_INPUT, .request = true, .help = "skip bytes without a token",
      .at = AT(lossy)},
 
@@ -507,6 +549,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
+    {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = EMBEDDING,
+     .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
+     .help = "texts at once; 0: by memory, up to 64", .at = AT(n_slots)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
@@ -550,6 +595,34 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .excludes = "top",
      .help = "all logits as float32 (-: standard output)", .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EMBED,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write to FILE (-: standard output)",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = SIMILAR,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write an index of the lines, for --index",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = RERANK, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = SIMILAR, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "10", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "in-order", .kind = CLI_FLAG, .commands = RANKING, .group = CLI_GROUP_OUTPUT,
+     .help = "in the order of the input, not best first", .common = true, .at = AT(in_order)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "jsonl", .choices = "jsonl|json|f32|npy",
+     .help = "jsonl, json (OpenAI's), f32 (raw) or npy", .common = true, .at = AT(format)},
+    {.name = "matrix", .kind = CLI_FLAG, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .excludes = "format", .help = "print the cosine of each pair of rows", .common = true, .at = AT(matrix)},
+    {.name = "pooling", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "WHAT", .choices = "none|mean|cls|last|rank",
+     .help = "none, mean, cls, last or rank; else the file's", .common = true, .at = AT(pooling)},
+    {.name = "normalize", .alias = {"--embd-normalize"}, .kind = CLI_TEXT, .commands = EMBED,
+     .group = CLI_GROUP_OUTPUT, .value = "P", .help = "none, max, taxicab, euclidean (usual), or a power",
+     .common = true, .at = AT(normalize)},
+    {.name = "dimensions", .kind = CLI_INTEGER, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "0", .low = 0, .high = 1 << 20,
+     .help = "the first N numbers of a row; 0: all", .common = true, .at = AT(dimensions)},
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = IMATRIX,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
@@ -642,7 +715,7 @@ const struct cli_option cli_option_table[] = {
      .implies = "raw", .help = "raw text that shows special tokens", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
-                 VERIFY | VERSION,
+                 VERIFY | VERSION | RANKING,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object instead of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -688,7 +761,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "the chart as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
-    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | INSPECT,
+    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | EMBEDDING | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | INSPECT,

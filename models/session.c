@@ -21,6 +21,7 @@ struct model_session {
     struct model *m;
     struct model_state state;
     uint32_t n_batch;
+    bool hidden;               /* sinks receive hidden states */
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *left;            /* [n_seq]: number of the call's tokens that are not evaluated yet */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
@@ -67,6 +68,16 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
+    if (!o->hidden && !m->facts.writes) {
+        base_fail(err, BASE_MODEL,
+                  "no language model: it makes embeddings of texts (infer embed) and writes none");
+        return NULL;
+    }
+    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
+        base_fail(err, BASE_USAGE, "a context of %u, but the model has positions for %u tokens",
+                  n_ctx, m->params.n_ctx_train);
+        return NULL;
+    }
     struct model_session *s = calloc(1, sizeof *s);
     if (!s) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a session");
@@ -74,6 +85,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
+    if (m->params.bidirectional && s->n_batch < n_ctx) s->n_batch = n_ctx;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->row = calloc(s->n_batch, sizeof *s->row);
@@ -86,6 +98,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .type_k = type_k,
                                               .type_v = type_v,
                                               .host = &m->engine->place[0],
+                                              .hidden = o->hidden,
                                               .mtp = o->mtp && m->params.n_mtp};
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
@@ -132,6 +145,11 @@ uint32_t model_session_n_seq(const struct model_session *s)
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
     return s->state.n_ctx;
+}
+
+uint32_t model_session_n_batch(const struct model_session *s)
+{
+    return s->n_batch;
 }
 
 uint32_t model_session_n_vocab(const struct model_session *s)
@@ -300,11 +318,11 @@ static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 }
 
 /* Returns the length of the first span of tokens[n], which ends at the next mark of its sequence; 1
- * if the model has no state that needs spans. */
+ * if the model has no state that needs spans and no token attends to later ones. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
-    if (!model_state_needs_spans(&s->state)) return 1;
+    if (!model_state_needs_spans(&s->state) && !s->m->params.bidirectional) return 1;
     const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
     uint32_t i = same_sequence(tokens, n);
     for (int k = 0; k < MODEL_MARKS; k++) {
@@ -337,6 +355,9 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     if (g->rows) memcpy(engine_input_data(g->rows), s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
+    for (int32_t i = 0; g->buckets && i <= 2 * MODEL_RELATIVE_RADIUS; i++)
+        ints(g->buckets)[i] =
+            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets);
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {
@@ -397,11 +418,13 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
-/* Passes the logits of a run of g to the sink. */
+/* Passes the logits, or hidden states, of a run of g to the sink. */
 static bool give_logits(struct model_session *s, const struct model_graph *g, uint64_t first,
                         model_logits_sink sink, void *user, struct base_error *err)
 {
     if (g->n_out == 0) return true;
+    if (s->state.hidden)
+        return !sink || sink(user, first, g->n_out, engine_output_data(g->hidden), err);
     if (!g->logits) return run_head(s, g, first, sink, user, err);
     const float *logits = engine_output_data(g->logits);
     if (sink && !sink(user, first, g->n_out, logits, err)) return false;
@@ -415,9 +438,9 @@ bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *byt
     if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has this shape */
     const uint32_t n_span = model_state_needs_spans(&s->state) ? 1 : n;
     const struct model_graph *g = body_of(s, n, n_span, n, n, err);
-    if (!g || (!g->logits && !head_of(s, g, err))) return false;
+    if (!g || (!g->logits && !s->state.hidden && !head_of(s, g, err))) return false;
     *bytes += model_graph_bytes(g);
-    if (!g->logits) *bytes += (uint64_t)engine_graph_bytes(s->head.graph);
+    if (!g->logits && !s->state.hidden) *bytes += (uint64_t)engine_graph_bytes(s->head.graph);
     return true;
 }
 
@@ -460,7 +483,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        span = model_state_needs_spans(&s->state) ? same_sequence(tokens + i, n - i) : 1;
+        span = same_sequence(tokens + i, n - i);
         model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
@@ -531,6 +554,32 @@ static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
                      (unsigned long long)n, s->state.n_ctx, used);
 }
 
+/* Where tokens attend to later ones, the text of a sequence is one call's consecutive tokens. */
+static bool check_whole(const struct model_session *s, const struct model_token *tokens, uint64_t n,
+                        struct base_error *err)
+{
+    if (!s->m->params.bidirectional) return true;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
+        const bool begins = i == 0 || tokens[i - 1].seq != seq;
+        if (begins && (s->left[seq] || s->state.length[seq]))
+            return base_fail(err, BASE_FAILED, "sequence %u is not one text", seq);
+        s->left[seq]++;
+    }
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
+    return true;
+}
+
+/* Returns how many of tokens[n] the next batch evaluates. */
+static uint32_t next_batch(const struct model_session *s, const struct model_token *tokens,
+                           uint64_t n)
+{
+    if (n <= s->n_batch) return (uint32_t)n;
+    uint32_t i = s->n_batch;
+    while (s->m->params.bidirectional && tokens[i].seq == tokens[i - 1].seq) i--;
+    return i;
+}
+
 static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
                          struct base_error *err)
 {
@@ -539,6 +588,10 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
         const uint32_t seq = tokens[i].seq;
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
+    }
+    if (!check_whole(s, tokens, n, err)) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
             return false;
     }
@@ -560,7 +613,7 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
     begin_call(s);
     uint64_t first = 0;
     for (uint64_t done = 0; done < n;) {
-        uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
+        const uint32_t batch = next_batch(s, tokens + done, n - done);
         if (!eval_tokens(s, tokens + done, batch, first, sink, user, err)) return false;
         for (uint32_t i = 0; i < batch; i++) first += tokens[done + i].wants_logits;
         done += batch;
@@ -572,6 +625,8 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
                 model_logits_sink sink, void *user, struct base_error *err)
 {
     if (!check_room(s, 0, n, err)) return false;
+    if (s->m->params.bidirectional && s->state.length[0])
+        return base_fail(err, BASE_FAILED, "sequence 0 is not one text");
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
     s->left[0] = (uint32_t)n;
@@ -588,6 +643,20 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         done += batch;
     }
     return true;
+}
+
+/* ---- Pooled rows ---- */
+
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
+                        float *out, struct base_error *err)
+{
+    struct model_pool_graph g;
+    if (!model_pool_build(&g, s->m, rank, n, err)) return false;
+    memcpy(engine_input_data(g.rows), rows, (size_t)n * s->m->params.n_embd * sizeof *rows);
+    const bool ok = engine_graph_run(g.graph, err);
+    if (ok) memcpy(out, engine_output_data(g.result), (size_t)engine_tensor_bytes(g.result));
+    engine_graph_free(g.graph);
+    return ok;
 }
 
 /* ---- Drafts of the MTP layer ---- */

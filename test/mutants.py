@@ -52,6 +52,19 @@ of("generate/scheduler.c", "test_scheduler_policy",
     "jobs start in the order of arrival"),
    )
 
+# ---- Embeddings ----
+of("generate/embed.c", "test_embed",
+   ("if (e->rows == MODEL_POOL_CLS) return i == 0;", "if (e->rows == MODEL_POOL_CLS) return i == n - 1;",
+    "cls is the first token's row"),
+   ("pooled[i] = (float)(e->sum[i] / (double)text->n);", "pooled[i] = (float)e->sum[i];", "a mean is divided by the tokens"),
+   ("if (p == 0) return largest / 32760;", "if (p == 0) return largest;", "max scales to 16-bit integers"),
+   )
+of("models/state/kv_cache.c", "test_kv_cache",
+   ("if (kv->both) return position > kv->window / 2 ? position - kv->window / 2 : 0;",
+    "if (kv->both) return position > kv->window ? position - kv->window : 0;", "an encoder's window reaches half its size back"),
+   ("return position + s->kv.window / 2 + 1;", "return position + 1;", "and half its size ahead"),
+   )
+
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
    ("t->owed = left / 4;", "t->owed = left / 16;", "a quarter of the limit is left for the answer"),

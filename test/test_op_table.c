@@ -238,7 +238,7 @@ static struct engine_tensor *attention(struct support_rig *rig, struct engine_te
     const struct engine_attention params = {.scale = 0.2f, .dv = HEAD};
     return engine_attention(rig->g, f32(rig, HEAD, HEADS, 3, 1), k, v,
                             support_ids(rig, 4, 3, range), support_ids(rig, SLOTS, 1, slots), NULL,
-                            &params);
+                            NULL, &params);
 }
 
 static struct engine_tensor *case_attention(struct support_rig *rig)

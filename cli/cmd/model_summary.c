@@ -13,8 +13,14 @@ bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
     struct cli_memory_plan plan;
     *s = (struct cli_model_summary){.cannot_run = BASE_ERROR_INIT};
     bool ok = cli_model_open_weights(m, values, &s->cannot_run);
-    if (ok) s->trained = model_facts(m->model)->n_ctx_train;
-    for (int i = 0; ok && i < CLI_SUMMARY_CONTEXTS; i++) {
+    if (ok) {
+        const struct model_facts *f = model_facts(m->model);
+        s->trained = f->n_ctx_train;
+        s->writes = f->writes;
+        s->embeds = !f->writes || f->has_pooling ? f->n_pooled : 0;
+        s->scores = f->n_rank;
+    }
+    for (int i = 0; ok && s->writes && i < CLI_SUMMARY_CONTEXTS; i++) {
         ok = cli_model_plan_session(m, values, 1, contexts[i], &s->cannot_run) &&
              cli_plan_measure(m, values, 0, probe, &plan, &s->cannot_run);
         if (ok) s->bytes[i] = plan.total - plan.program; /* the same in each call */
@@ -140,10 +146,16 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
         base_buffer_add_format(out, "%llu bytes\n", (unsigned long long)template.size);
     else
         base_buffer_add_text(out, "none in the file\n");
-    if (runs) {
-        add_memory(s, probe, out);
-        return;
+    if (s->embeds) {
+        row(out, "Embeds");
+        base_buffer_add_format(out, "%u numbers for a text (infer embed)\n", s->embeds);
     }
+    if (s->scores) {
+        row(out, "Scores");
+        base_buffer_add_format(out, "%u for a query and a text (infer rerank)\n", s->scores);
+    }
+    if (runs && s->writes) add_memory(s, probe, out);
+    if (runs) return;
     row(out, "Runs");
     base_buffer_add_text(out, "no: ");
     add_reason(&s->cannot_run, out);
@@ -171,9 +183,11 @@ void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_mo
     base_buffer_add_format(out, s->trained ? "%u" : "null", s->trained);
     base_buffer_add_format(out, ",\"template\":%s,",
                            text_of(m->file, "tokenizer.chat_template").size ? "true" : "false");
+    if (s->embeds) base_buffer_add_format(out, "\"embeds\":%u,", s->embeds);
+    if (s->scores) base_buffer_add_format(out, "\"scores\":%u,", s->scores);
     base_buffer_add_member(out, "cannot_run", runs ? NULL : why, strlen(why));
     base_buffer_add_text(out, ",\"memory\":[");
-    for (int i = 0; runs && i < CLI_SUMMARY_CONTEXTS; i++)
+    for (int i = 0; runs && s->writes && i < CLI_SUMMARY_CONTEXTS; i++)
         base_buffer_add_format(out, "%s{\"context\":%u,\"bytes\":%llu,\"fits\":%s}", i ? "," : "",
                                contexts[i], (unsigned long long)s->bytes[i],
                                !probe->room_known           ? "null"

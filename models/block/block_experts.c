@@ -169,7 +169,7 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
 {
     const struct model_arch *arch = b->params->arch;
     if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
-    return model_glu(b, gate, up, clamp);
+    return model_glu(b, gate, up, b->params->arch->ffn.act, clamp);
 }
 
 /* Returns the shared experts' output for x [n][E], times its gate, one number per token. */
