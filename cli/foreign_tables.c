@@ -85,7 +85,7 @@ const struct cli_foreign cli_foreign_table[] = {
     VALUE(LLAMA, "-dt --defrag-thold", LAYOUT),
     HINT(LLAMA, "--lora-init-without-apply", "--lora FILE:0", "a line of `batch` may name its own"),
     HINT(LLAMA, "--control-vector-layer-range", "--control-vector FILE:SCALE:FROM-TO", NULL),
-    HINT(LLAMA, "--lora-base", NULL, "not needed: adapters act on weights of any type"),
+    HINT(LLAMA, "--lora-base", NULL, "not here: adapters act on weights of any type"),
     HINT(LLAMA, "-gan --grp-attn-n -gaw --grp-attn-w", "--rope-scaling yarn",
          "stretches positions; with --rope-scale"),
     SAME(LLAMA, "-md --model-draft", "draft", "--draft FILE", "draft tokens change no byte"),
