@@ -138,10 +138,8 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
 {
     struct cli_hub_files files = {0};
     struct base_buffer token = BASE_BUFFER_INIT;
-    struct cli_http_options options = {.hub = hub->address,
-                                       .insecure = v->insecure,
-                                       .retries = (int)v->retries,
-                                       .timeout = v->timeout};
+    struct cli_http_options options = {
+        .hub = hub->address, .insecure = v->insecure, .timeout = v->timeout};
     const struct cli_pull_options pull = {
         .folder = folder, .connections = (int)v->connections, .retries = (int)v->retries};
     bool ok = read_token(hub, &token, err);
@@ -153,7 +151,7 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
     if (is_address)
         ok = http && cli_hub_from_url(v->argument[0], v->as, v->sha256, &files, err);
     else
-        ok = http && cli_hub_find(http, hub->address, name, &files, err) &&
+        ok = http && cli_hub_find(http, hub->address, name, pull.retries, &files, err) &&
              (!v->as || cli_hub_rename(&files, v->as, err));
     ok = ok && cli_pull(http, name, &files, &pull, err);
     cli_http_free(http);

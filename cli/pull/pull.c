@@ -97,10 +97,8 @@ static void show(struct download *d, const char *what, uint64_t done)
 
 static bool fail_here(struct piece *p, bool again, const char *text)
 {
-    char host[256];
-    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
     p->request.again = again;
-    return base_fail_at(&p->request.error, BASE_FAILED, host, -1, "%s", text);
+    return base_fail_at(&p->request.error, BASE_FAILED, p->request.host, -1, "%s", text);
 }
 
 /* Handles the header of a response with status 200 or 206. */
@@ -182,13 +180,11 @@ static uint64_t done_of(const struct download *d)
 /* Handles a response with a status other than 200 and 206. */
 static void judge(struct piece *p)
 {
-    const struct cli_http_answer *a = &p->request.answer;
-    char host[256];
-    if (a->status == 200 || a->status == 206) return;
-    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
-    if (a->status == 416 || a->status == 412) p->d->changed = true;
+    const int status = p->request.answer.status;
+    if (status == 200 || status == 206) return;
+    if (status == 416 || status == 412) p->d->changed = true;
     p->request.again |= p->d->changed;
-    cli_hub_refusal(a, host, &p->request.error);
+    cli_hub_refusal(&p->request, &p->request.error);
 }
 
 /* Schedules the next attempt of a piece that failed; false if it has failed too often. */
@@ -265,33 +261,20 @@ static bool stop_at_head(struct cli_http_request *r)
     return false;
 }
 
-static bool take_nothing(struct cli_http_request *r, const char *bytes, size_t size)
-{
-    (void)r;
-    (void)bytes;
-    (void)size;
-    return false;
-}
-
-/* Requests the first byte. */
-static bool ask(struct piece *p, struct base_error *err)
-{
-    p->request = (struct cli_http_request){
-        .url = p->d->file->url.data, .range = "0-0", .begin = stop_at_head, .take = take_nothing};
-    if (!cli_http_get(p->d->http, &p->request, err)) return false;
-    judge(p);
-    if (p->request.error.code && !err->code) *err = p->request.error;
-    return p->request.error.code == BASE_OK;
-}
-
-/* Finds the version of the file, and whether the server supports ranges. */
+/* Requests the first byte: finds the version of the file, and whether the server supports ranges.
+ */
 static bool probe(struct download *d, struct cli_version *version, struct base_error *err)
 {
-    struct piece p = {.d = d};
-    char host[256];
-    if (!ask(&p, err)) return false;
-    cli_http_host(d->http, d->file->url.data, host, sizeof host);
+    struct piece p = {.d = d, .request = {.range = "0-0", .begin = stop_at_head}};
     const struct cli_http_answer *a = &p.request.answer;
+    const char *host = p.request.host;
+    p.request.url = d->file->url.data;
+    if (!cli_http_get(d->http, &p.request, d->options->retries, err)) return false;
+    judge(&p);
+    if (p.request.error.code) {
+        *err = p.request.error;
+        return false;
+    }
     d->has_ranges = a->status == 206 && a->first == 0 && a->total >= 0;
     *version = d->file->version;
     const int64_t size = d->has_ranges ? a->total : a->status == 200 ? a->size : -1;

@@ -1,5 +1,4 @@
-/* sample/constrain/json.h: a JSON text as a tree with source positions, for schemas and the answers
- * of a model hub (cli/pull/). */
+/* sample/constrain/json.h: a JSON text as a tree with source positions, for schemas. */
 #ifndef SAMPLE_CONSTRAIN_JSON_H
 #define SAMPLE_CONSTRAIN_JSON_H
 

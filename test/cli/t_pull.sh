@@ -289,7 +289,7 @@ refused 1 'list of files is not JSON: line 1, column 1'
 pull u/object
 refused 1 "the hub's answer is not a list of files"
 pull u/deep
-refused 1 'nested more than'
+refused 1 'list of files is not JSON: line 1, column 2049: maximum parsing depth'
 pull u/flood
 refused 1 'longer than 16 MiB'
 pull u/bighead
