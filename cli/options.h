@@ -80,7 +80,7 @@ struct cli_values {
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
     int64_t n_predict, seed;
-    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
+    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
         max_tensors;
@@ -95,7 +95,6 @@ struct cli_values {
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
-    bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */

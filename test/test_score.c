@@ -29,21 +29,6 @@ static void means_and_their_errors(void **state)
     assert_true(generate_share_error(1, 1) == 0);
 }
 
-static void intervals_of_a_share(void **state)
-{
-    (void)state;
-    const double z2 = 1.95996398454 * 1.95996398454;
-    double low, high;
-    generate_share_interval(1, 7, &low, &high);
-    NEAR(low, 7 / (7 + z2)); /* if all are right, the formula gives n / (n + z^2) */
-    NEAR(high, 1.0);
-    generate_share_interval(0, 7, &low, &high);
-    NEAR(low, 0.0);
-    NEAR(high, z2 / (7 + z2));
-    generate_share_interval(0.5, 2, &low, &high);
-    assert_true(fabs(low - 0.094531) < 1e-6 && fabs(high - 0.905469) < 1e-6);
-}
-
 static void quantiles_between_values(void **state)
 {
     (void)state;
@@ -325,7 +310,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_and_their_errors),
-        cmocka_unit_test(intervals_of_a_share),
         cmocka_unit_test(quantiles_between_values),
         cmocka_unit_test(two_rows_compared),
         cmocka_unit_test(positions_summed_up),

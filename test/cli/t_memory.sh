@@ -81,9 +81,8 @@ sample() {
     done
 }
 
-for i in 1 2 3; do printf 'A man walks\n%d\nhome\nup a hill\naway\nto his work\n' $i; done >"$work/tasks"
 printf '%s\n' '{"prompt":"a b c","continuations":["d","e f"]}' '{"prompt":"a b d","continuations":["d"]}' \
-    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' >"$work/rows"
+    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' '{"texts":["a b c","a b d"]}' >"$work/rows"
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
@@ -118,7 +117,6 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
     memory perplexity_u16 yes perplexity $m -f "$work/text" --save-logits "$work/saved16.bin" --logits-format u16
     memory perplexity_kl_u16 yes perplexity $m --kl "$work/saved16.bin" --json
-    memory perplexity_tasks yes perplexity $m -f "$work/tasks" --hellaswag --tasks 2
     memory score yes score $m -p hello --continuation ' you' --continuation ' all'
     given=$work/rows
     memory score_lines yes score $m --chat --template chatml -np 2
