@@ -28,7 +28,7 @@ CLI_LIBS := -ledit # line editing in `infer chat`
 
 ROOMS := base quant gguf engine models text sample generate
 # The .c files of rooms and their floors.
-sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c))
+sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))
 # Files that are named for an instruction set are compiled for its machines only.
 ifeq (,$(findstring x86_64,$(shell $(CC) -dumpmachine)))

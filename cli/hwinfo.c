@@ -1,7 +1,7 @@
 /* cli/hwinfo.c: reads /proc and /sys. See cli/hwinfo.h. */
 #include "cli/hwinfo.h"
+#include "engine/cpu/threads.h"
 #include "engine/engine.h"
-#include "engine/threads.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

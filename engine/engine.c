@@ -1,8 +1,8 @@
 /* engine/engine.c: the engine object: fills the kernel tables, starts the pool, loads OpenBLAS if
  * options.use_blas is set. Nothing in it changes while a graph runs. */
 #include "engine/engine.h"
-#include "engine/matmul/blas.h"
-#include "engine/threads.h"
+#include "engine/cpu/matmul/blas.h"
+#include "engine/cpu/threads.h"
 #include <stdlib.h>
 
 struct engine_options engine_options_default(void)

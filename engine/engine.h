@@ -6,8 +6,8 @@
 #define ENGINE_ENGINE_H
 
 #include "base/error.h"
-#include "engine/isa/vec.h"
-#include "engine/pool.h"
+#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/pool.h"
 #include "quant/quant.h"
 
 struct engine_options {

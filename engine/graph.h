@@ -179,7 +179,7 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
                                   const struct engine_rope *rope);
 
 /* clang-format off */
-/* An int16-quantized KV cache stores keys or values as attention multiplies them (engine/isa/attn.h):
+/* An int16-quantized KV cache stores keys or values as attention multiplies them (engine/cpu/isa/attn.h):
  *
  *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][engine_kv_q16_bytes(what, elements of a row)],
  *            64-byte aligned, zeroed at first
@@ -233,7 +233,7 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
  *   merge    chunks in ascending order: M = max(m0, m1), each side times exp(m - M), or the power
  *            of two;  result = o / l
  *
- * engine/isa/attn.h specifies the codes and roundings of types other than F32. */
+ * engine/cpu/isa/attn.h specifies the codes and roundings of types other than F32. */
 /* clang-format on */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,

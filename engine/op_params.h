@@ -5,7 +5,7 @@
 #ifndef ENGINE_OP_PARAMS_H
 #define ENGINE_OP_PARAMS_H
 
-#include "engine/isa/unary.h"
+#include "engine/unary.h"
 #include "quant/quant.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  *     glu(product by id, the same by id)      the product by id with a gate
  * The fused node replaces the last node of its group and has its name; the others then have no
  * users, so the plan removes them. No rounding changes. Called by graph.c before the plan. */
+#include "engine/cpu/matmul/matmul.h"
 #include "engine/graph_internal.h"
-#include "engine/matmul/matmul.h"
 #include "engine/ops.h"
 #include <string.h>
 

@@ -249,7 +249,7 @@ of("models/block/rope.c", "test_rope",
     "the log multiplier divides the magnitude"),
    ("uint32_t n_orig = p->n_ctx_train;", "uint32_t n_orig = 0;", "the original length is that of training"),
    )
-of("engine/attention/attention_chunk.c", "test_attention",
+of("engine/cpu/attention/attention_chunk.c", "test_attention",
    ("while (2 * n <= run->dst->src[ENGINE_ATTENTION_Q]->ne[1]) n *= 2;", "n = run->dst->src[ENGINE_ATTENTION_Q]->ne[1];",
     "ALiBi's slopes for heads that are no power of two"),
    ("(double)(2 * (head - n) + 1) / 2;", "(double)(head - n + 1) / 2;",
@@ -345,7 +345,7 @@ of("text/chat/reply.c", "test_reply",
    )
 
 # ---- Routes of products ----
-of("engine/matmul/route.c", "test_matmul",
+of("engine/cpu/matmul/route.c", "test_matmul",
    ("enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };", "enum { IN_PLACE_COLS = ENGINE_TILE_COLS };",
     "up to 16 columns are multiplied in place"),
    ("columns <= ENGINE_MATMUL_GEMV_COLS || columns <= few)", "columns <= ENGINE_MATMUL_GEMV_COLS)",

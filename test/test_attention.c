@@ -2,8 +2,8 @@
  * shapes, and the same bits for every level, number of threads and split of the batch. */
 #include "test/support_product.h"
 
+#include "engine/cpu/isa/attn.h"
 #include "engine/graph.h"
-#include "engine/isa/attn.h"
 #include "test/support_level.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* test/test_graph.c: the graph: order, memory reuse, simplification, errors, interrupt, and no
  * allocation in a run. */
 #include "base/interrupt.h"
-#include "engine/cpu_op.h"
+#include "engine/cpu/cpu_op.h"
 #include "engine/graph_internal.h"
 #include "test/support.h"
 #include "test/support_alloc.h"

@@ -1,7 +1,7 @@
 /* test/test_matmul.c: every output of products has the bits of the scalar specification
  * (quant_type.dot on scalar activations), at any level, threads, rows, columns and route; and
  * scalar is within its error bound of a double-precision reference. */
-#include "engine/matmul/route.h"
+#include "engine/cpu/matmul/route.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_product.h"
@@ -479,7 +479,8 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 
 /* ---- Routes ---- */
 
-/* The route of each type, number of columns and level, by the table of engine/matmul/route.c. */
+/* The route of each type, number of columns and level, by the table of engine/cpu/matmul/route.c.
+ */
 static const struct {
     enum quant_id type;
     int64_t columns, max_columns;

@@ -1,7 +1,7 @@
 /* test/test_pool.c: the thread pool: every worker runs every job once, barriers order memory,
  * claims return each unit once, also with far more threads than processors. */
-#include "engine/pool.h"
-#include "engine/threads.h"
+#include "engine/cpu/pool.h"
+#include "engine/cpu/threads.h"
 #include "test/support.h"
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* test/test_threads.c: processor lists, physical cores and CPU quotas, read from simulated machines
  * under a temporary directory. */
 #include "base/memory.h"
+#include "engine/cpu/threads.h"
 #include "engine/engine.h"
-#include "engine/threads.h"
 #include "test/support.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * definition in vec.h; functions against double precision. test_vec --bench prints nanoseconds per
  * element; test_vec --dense N tests the functions with every N-th float (--dense 1: all floats,
  * takes minutes). */
-#include "engine/isa/vec.h"
+#include "engine/cpu/isa/vec.h"
 #include "test/support.h"
 #include "test/support_level.h"
 #include "test/support_unary.h"

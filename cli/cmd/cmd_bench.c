@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include "engine/roofline.h"
+#include "engine/cpu/roofline.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

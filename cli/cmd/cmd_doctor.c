@@ -8,8 +8,8 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
-#include "engine/matmul/blas.h"
-#include "engine/roofline.h"
+#include "engine/cpu/matmul/blas.h"
+#include "engine/cpu/roofline.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* engine/graph/graph_arith.c: the elementwise ops: add, sub, mul, div, scale, clamp, softcap,
  * unary, glu: rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_arith.c. */
+ * specification: engine/cpu/op/op_arith.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

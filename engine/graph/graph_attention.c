@@ -1,5 +1,5 @@
 /* engine/graph/graph_attention.c: attention over a KV cache: row, shape rule, builder. Contract and
- * arithmetic: engine/graph.h; on the CPU: engine/attention/attention.c. */
+ * arithmetic: engine/graph.h; on the CPU: engine/cpu/attention/attention.c. */
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"

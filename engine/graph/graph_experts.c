@@ -1,6 +1,6 @@
 /* engine/graph/graph_experts.c: the ops of experts: choose_experts, expert_weights, expert_sum,
  * glu_clamp: rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_experts.c. */
+ * specification: engine/cpu/op/op_experts.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

@@ -1,6 +1,6 @@
 /* engine/graph/graph_kv.c: set_kv_q16, which stores rows in an int16-quantized KV cache
  * (engine/graph.h): rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_kv_q16.c. */
+ * specification: engine/cpu/op/op_kv_q16.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

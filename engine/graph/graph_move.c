@@ -1,6 +1,6 @@
 /* engine/graph/graph_move.c: the ops that move data: copy, cast, get_rows, set_rows, concat,
  * repeat, pad: rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_move.c. */
+ * specification: engine/cpu/op/op_move.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

@@ -1,6 +1,6 @@
 /* engine/graph/graph_norm.c: the ops that normalize or sum rows: norm, rms_norm, l2_norm,
  * group_norm, sum_rows: rows, shape rules and builders. Their arithmetic on the CPU, which is the
- * specification: engine/op/op_norm.c. */
+ * specification: engine/cpu/op/op_norm.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

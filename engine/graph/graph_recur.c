@@ -1,6 +1,6 @@
 /* engine/graph/graph_recur.c: the ops that carry a state from token to token
  * (engine/graph_recurrent.h): rows, shape rules and builders. Their arithmetic on the CPU, which is
- * the specification: engine/op/op_recurrent.c. */
+ * the specification: engine/cpu/op/op_recurrent.c. */
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"
 #include "engine/op_sources.h"

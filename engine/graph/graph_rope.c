@@ -1,6 +1,6 @@
 /* engine/graph/graph_rope.c: rotary position embedding: the table of cosines and sines by position,
  * computed once per graph run for all layers and heads, and the rotation: rows, shape rules and
- * builders. Their arithmetic on the CPU, which is the specification: engine/op/op_rope.c. */
+ * builders. Their arithmetic on the CPU, which is the specification: engine/cpu/op/op_rope.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 #include <string.h>

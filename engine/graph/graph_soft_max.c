@@ -1,5 +1,5 @@
 /* engine/graph/graph_soft_max.c: soft_max and argsort: rows, shape rules and builders. Their
- * arithmetic on the CPU, which is the specification: engine/op/op_soft_max.c. */
+ * arithmetic on the CPU, which is the specification: engine/cpu/op/op_soft_max.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 

@@ -1,5 +1,5 @@
-/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of another
- * tensor.
+/* engine/cpu/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of
+ * another tensor.
  *
  * Views compute nothing; a view is its shape, strides and offset, checked once against its memory
  * (engine_graph_view). */

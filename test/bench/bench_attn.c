@@ -5,8 +5,8 @@
  * Attention of one token over int16-quantized caches of many layers, as in decoding, in turn with a
  * twin on the same threads that only reads each line of the same chunks once. Then the same from
  * the L2 cache, with one thread and one layer. */
+#include "engine/cpu/pool.h"
 #include "engine/graph.h"
-#include "engine/pool.h"
 #include "test/bench/support_bench.h"
 #include "test/support_graph.h"
 #include <stdio.h>
@@ -122,7 +122,7 @@ struct reading {
     uint64_t sum[64]; /* sums of the workers, so that the compiler keeps the reads */
 };
 
-/* The chunks of each layer in turn, in the order of engine/attention/attention.c, which has two
+/* The chunks of each layer in turn, in the order of engine/cpu/attention/attention.c, which has two
  * barriers. */
 static void read_layers(const struct engine_worker *worker, void *data)
 {

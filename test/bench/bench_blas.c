@@ -7,8 +7,8 @@
  * rows, which shows where OpenBLAS would be faster. They alternate; the table has medians, in G
  * multiply-adds per second, so that the ratios hold on a machine whose speed drifts. Products with
  * few columns use 128 MB of weights, which come from memory. */
+#include "engine/cpu/matmul/blas.h"
 #include "engine/graph.h"
-#include "engine/matmul/blas.h"
 #include "test/bench/support_bench.h"
 #include "test/support_random.h"
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * medians: the time of 256 elements of a row times all columns; and, per turn, its ratio to one
  * column and its shares of two limits: reading the weights at the rate of a loop that only reads,
  * and int8 multiply-adds. */
+#include "engine/cpu/roofline.h"
 #include "engine/graph.h"
-#include "engine/roofline.h"
 #include "test/bench/support_bench.h"
 #include "test/support_random.h"
 #include <stdio.h>

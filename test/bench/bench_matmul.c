@@ -1,5 +1,6 @@
 /* test/bench/bench_matmul.c: speed of products and attention through the graph, with the limits of
- * the machine measured in the same run: int8 multiply-adds and streaming reads (engine/roofline.h).
+ * the machine measured in the same run: int8 multiply-adds and streaming reads
+ * (engine/cpu/roofline.h).
  *
  *     bench_matmul [THREADS [LEVEL [TYPE]]]
  *
@@ -8,10 +9,10 @@
  * which come from memory. Lines of tiles: only the tile, on panels (or packed floats) in the L2
  * cache, with one thread, relative to the int8 peak (or the rate of fused multiply-adds) before and
  * after it. On a shared machine only shares of different runs are comparable. */
+#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/matmul/matmul.h"
+#include "engine/cpu/roofline.h"
 #include "engine/graph.h"
-#include "engine/isa/tile.h"
-#include "engine/matmul/matmul.h"
-#include "engine/roofline.h"
 #include "test/bench/support_bench.h"
 #include "test/support_random.h"
 #include <stdio.h>
@@ -91,8 +92,8 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* ---- Tiles ---- */
 
-/* As in products (engine/matmul/route_panels.c), small enough for an L2 cache of 512 KB: blocks of
- * 32 with all of k and some panels, super-blocks with a K-block and two panels. */
+/* As in products (engine/cpu/matmul/route_panels.c), small enough for an L2 cache of 512 KB: blocks
+ * of 32 with all of k and some panels, super-blocks with a K-block and two panels. */
 enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8 };
 enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 

@@ -1,5 +1,5 @@
 /* test/bench/bench_ports.c: which instructions a core with AVX-512 can execute in parallel with
- * multiplications: the basis for the shapes of tiles (engine/isa/tile_avx512.c,
+ * multiplications: the basis for the shapes of tiles (engine/cpu/x86/tile_avx512.c,
  * docs/performance.md).
  *
  *     bench_ports

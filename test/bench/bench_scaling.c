@@ -7,9 +7,9 @@
  * shape: per layer and around the layers, the steps, the barriers of the plan, the steps that
  * worker 0 runs alone, and their nanoseconds on this machine. Matrices are not read, so they need
  * no memory. */
-#include "engine/cpu_op.h"
+#include "engine/cpu/cpu_op.h"
+#include "engine/cpu/threads.h"
 #include "engine/graph_internal.h"
-#include "engine/threads.h"
 #include "models/internal.h"
 #include "test/bench/support_bench.h"
 #include <stdio.h>

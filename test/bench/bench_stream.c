@@ -7,8 +7,8 @@
  * its twin, no other kernel can be faster. Then the product with weights from the L2 cache and one
  * thread: if that is far above a thread's share of the memory rate, arithmetic is not a limit
  * either. */
+#include "engine/cpu/matmul/matmul.h"
 #include "engine/graph.h"
-#include "engine/matmul/matmul.h"
 #include "test/bench/support_bench.h"
 #include "test/support_graph.h"
 #include <stdio.h>

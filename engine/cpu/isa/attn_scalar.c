@@ -1,0 +1,266 @@
+/* engine/cpu/isa/attn_scalar.c: the specification of integer attention. See engine/cpu/isa/attn.h.
+ */
+#include "engine/cpu/isa/attn.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    BITS_INFINITY = 0x7f800000,
+    BITS_TINY = 27 << 23,       /* 2^-100 */
+    BITS_TINY_VALUE = 67 << 23, /* 2^-60 */
+    BITS_MIN_SCALE = 55 << 23,  /* 2^-72 */
+    GROUP = ENGINE_ATTN_GROUP,
+    SUB = ENGINE_ATTN_SUB
+};
+
+static uint32_t magnitude_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Fractions above 4095 / 2048 would give codes above 4095: the addition carries into the next
+ * exponent. */
+static float value_scale(uint32_t largest_bits, float *factor)
+{
+    if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_MIN_SCALE);
+    const uint32_t bits = ((largest_bits + 0xfff) >> 23 << 23) - (11 << 23);
+    *factor = float_of(0x7f000000 - bits);
+    return float_of(bits);
+}
+
+float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor)
+{
+    const float max_c = kind == ENGINE_ATTN_QUERY ? ENGINE_ATTN_QUERY_MAX : ENGINE_ATTN_KEY_MAX;
+    *factor = 0.0f;
+    if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
+    if (kind == ENGINE_ATTN_VALUE) return value_scale(largest_bits, factor);
+    if (largest_bits < BITS_TINY) return 0.0f;
+    *factor = max_c / float_of(largest_bits);
+    return float_of(largest_bits) / max_c;
+}
+
+float engine_attn_exp2(float x)
+{
+    return x > -127.0f ? float_of((uint32_t)(x + 127.0f) << 23) : 0.0f;
+}
+
+static float factor_of(int64_t n, const float *x, enum engine_attn_kind kind, float *scale)
+{
+    uint32_t largest = 0;
+    float factor;
+    for (int64_t i = 0; i < n; i++)
+        if (magnitude_bits(x[i]) > largest) largest = magnitude_bits(x[i]);
+    *scale = engine_attn_scale(largest, kind, &factor);
+    return factor;
+}
+
+static int16_t code_of(float x, float factor)
+{
+    /* 0 times an infinite x would be NaN. */
+    return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
+}
+
+static float row(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes)
+{
+    float scale, factor = factor_of(d, x, kind, &scale);
+    for (int64_t i = 0; i < d; i++) codes[i] = code_of(x[i], factor);
+    if (d % 2) codes[d] = 0;
+    return scale;
+}
+
+/* Stores row i; pairs of codes are `step` codes apart in the source. */
+static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, char *group,
+                    int64_t i)
+{
+    int16_t *to = engine_attn_codes(group) + 2 * i;
+    engine_attn_scales(group)[i] = scale;
+    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP, codes += step)
+        memcpy(to, codes, 2 * sizeof *to);
+}
+
+/* The address of the codes of row `i` of a group of values; consecutive codes of a row are two
+ * apart. */
+static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
+{
+    return engine_attn_codes(group) + i / 2 * ((dv + 15) / 16 * 16) * 2 + i % 2;
+}
+
+static void value_row(int64_t dv, const int16_t *codes, int64_t step, float scale, char *group,
+                      int64_t i)
+{
+    int16_t *to = value_codes(dv, group, i);
+    engine_attn_scales(group)[i] = scale;
+    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[step * e];
+}
+
+void engine_attn_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i)
+{
+    key_row(d, codes, 2, scale, group, i);
+}
+
+void engine_attn_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i)
+{
+    value_row(dv, codes, 1, scale, group, i);
+}
+
+void engine_attn_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i)
+{
+    key_row(d, engine_attn_codes(source) + 2 * from, 2 * GROUP, engine_attn_scales(source)[from],
+            group, i);
+}
+
+void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i)
+{
+    value_row(dv, value_codes(dv, source, from), 2, engine_attn_scales(source)[from], group, i);
+}
+
+static void keys(int64_t d, const float *x, int64_t pad, char *group)
+{
+    for (int64_t r = 0; r < GROUP; r++) {
+        float factor = factor_of(d, x + r * pad, ENGINE_ATTN_KEY, &engine_attn_scales(group)[r]);
+        for (int64_t i = 0; i < (d + 1) / 2 * 2; i++)
+            engine_attn_codes(group)[(i / 2 * GROUP + r) * 2 + i % 2] =
+                i < d ? code_of(x[r * pad + i], factor) : 0;
+    }
+}
+
+static void values(int64_t dv, const float *x, int64_t pad, char *group)
+{
+    const int64_t width = (dv + 15) / 16 * 16;
+    for (int64_t r = 0; r < GROUP; r++) {
+        float factor = factor_of(dv, x + r * pad, ENGINE_ATTN_VALUE, &engine_attn_scales(group)[r]);
+        for (int64_t i = 0; i < dv; i++)
+            engine_attn_codes(group)[(r / 2 * width + i) * 2 + r % 2] =
+                code_of(x[r * pad + i], factor);
+    }
+}
+
+static float score(int64_t d, const int16_t *key, const int16_t *q)
+{
+    float acc = 0.0f;
+    for (int64_t first = 0; first < d; first += ENGINE_ATTN_DIMS) {
+        int64_t end = first + ENGINE_ATTN_DIMS < d ? first + ENGINE_ATTN_DIMS : d;
+        int32_t sum = 0;
+        for (int64_t i = first; i < end; i++) sum += key[i / 2 * 2 * GROUP + i % 2] * q[i];
+        acc = first ? acc + (float)sum : (float)sum;
+    }
+    return acc;
+}
+
+static void offsets(int64_t dv, int64_t n_groups, const char *values_, float *offset,
+                    float *inverse)
+{
+    for (int64_t j = 0; j < n_groups * GROUP; j++) {
+        const char *group = values_ + j / GROUP * engine_attn_value_bytes(dv);
+        const float scale = engine_attn_scales(group)[j % GROUP];
+        const uint32_t bits = magnitude_bits(scale);
+        offset[j] = isnan(scale) ? scale : (float)((int32_t)(bits >> 23) - 127);
+        inverse[j] = float_of(0x7f000000 - bits);
+    }
+}
+
+static void scores(int64_t d, int64_t first, int64_t end, const char *keys_, const float *offset,
+                   struct engine_attn_tile *tile)
+{
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        for (int64_t j = first * GROUP; j < end * GROUP; j++) {
+            const char *group = keys_ + j / GROUP * engine_attn_key_bytes(d);
+            const int16_t *key = engine_attn_codes(group) + j % GROUP * 2;
+            tile->t[r][j] =
+                fmaf(score(d, key, tile->query[r]) * engine_attn_scales(group)[j % GROUP],
+                     tile->query_scale[r], offset[j]);
+        }
+}
+
+static float power_of(float t, float c)
+{
+    static const float power[] = ENGINE_ATTN_POWERS;
+    const float shift = engine_attn_shift(c), x = c - 126.0f > t ? c - 126.0f : t;
+    const float s = x + shift, r = x - (s - shift);
+    float p = power[0];
+    uint32_t bits, exponent;
+    for (int i = 1; i < 5; i++) p = fmaf(p, r, power[i]);
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&exponent, &s, sizeof exponent);
+    return isnan(p) ? p : float_of(bits + (exponent << 23));
+}
+
+/* Computes c of sub-blocks [first, end); returns the largest. */
+static float max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
+                           int64_t end, float *c)
+{
+    float max_c = -ENGINE_ATTN_LIMIT;
+    for (int64_t s = first; s < end; s++) {
+        float max_t = -ENGINE_ATTN_LIMIT;
+        for (int64_t j = s * SUB; j < (s + 1) * SUB; j++)
+            if (j >= tile->lo[r] && j < tile->hi[r] && tile->t[r][j] > max_t) max_t = tile->t[r][j];
+        c[s] = ceilf(max_t);
+        max_c = c[s] > max_c ? c[s] : max_c;
+    }
+    return max_c;
+}
+
+static float sum_tree(float *lane)
+{
+    for (int h = 8; h > 0; h /= 2)
+        for (int i = 0; i < h; i++) lane[i] += lane[i + h];
+    return lane[0];
+}
+
+static void weights(int64_t first, int64_t end, const float *inverse, struct engine_attn_tile *tile)
+{
+    for (int64_t r = 0; r < tile->n_rows; r++) {
+        float c[ENGINE_ATTN_SUBS], total[16] = {0};
+        const float max_c = max_exponents(tile, r, first, end, c);
+        for (int64_t s = first; s < end; s++) {
+            float lane[16] = {0};
+            tile->scale[r][s] = engine_attn_exp2(c[s] - max_c);
+            if (c[s] > ENGINE_ATTN_LIMIT) c[s] = NAN;
+            for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
+                const bool in_range = j >= tile->lo[r] && j < tile->hi[r];
+                const float w = in_range ? power_of(tile->t[r][j], c[s]) : 0.0f;
+                tile->codes[r][j] = isnan(w) ? 0 : (int16_t)lrintf(w);
+                if (in_range) lane[j % 16] = fmaf(w, inverse[j], lane[j % 16]);
+            }
+            for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
+        }
+        tile->base[r] = max_c - ENGINE_ATTN_WEIGHT_BITS;
+        tile->sum[r] = sum_tree(total);
+    }
+}
+
+static void sums(int64_t dv, int64_t first, int64_t end, const char *values_,
+                 const struct engine_attn_tile *tile, float *const *o)
+{
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        for (int64_t i = 0; i < dv; i++) {
+            for (int64_t s = first; s < end; s++) {
+                int32_t sum = 0;
+                for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
+                    const int16_t *v = engine_attn_codes(values_ + j / GROUP * bytes);
+                    sum += v[(j % GROUP / 2 * pad + i) * 2 + j % 2] * tile->codes[r][j];
+                }
+                o[r][i] = fmaf((float)sum, tile->scale[r][s], o[r][i]);
+            }
+        }
+}
+
+const struct engine_attn engine_attn_scalar = {
+    .row = row,
+    .keys = keys,
+    .values = values,
+    .offsets = offsets,
+    .scores = scores,
+    .weights = weights,
+    .sums = sums,
+};

@@ -1,0 +1,159 @@
+/* engine/cpu/matmul/matmul_pack.c: converts rows of x to the forms that the routes read (phase 1 of
+ * matmul_run.c), and interleaves or packs them in column panels (phase 2); also packs float rows of
+ * weights. */
+#include "engine/cpu/matmul/matmul_run.h"
+#include <string.h>
+
+/* ---- Columns ---- */
+
+/* The start of a row of x; its elements are nb[0] apart. */
+static char *x_row_at(const struct engine_matmul_run *run, int64_t x_row)
+{
+    const struct engine_tensor *x = run->p->x;
+    const int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2];
+    const int64_t i3 = x_row / x->ne[1] / x->ne[2];
+    return x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
+}
+
+static char *column_at(const struct engine_matmul_run *run, const struct engine_matmul_act *act,
+                       int64_t x_row)
+{
+    if (act->in_place) return x_row_at(run, x_row);
+    return run->shared + act->columns + x_row * act->parts.bytes;
+}
+
+struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
+                                          const struct quant_act_form *form, int64_t x_row)
+{
+    const struct engine_matmul_act *act = &run->p->act[form->index];
+    return quant_act_at(&act->parts, column_at(run, act, x_row));
+}
+
+void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
+{
+    const struct engine_matmul *p = run->p;
+    const struct engine_tensor *x = p->x;
+    const struct quant_kernels *quant = &run->task->engine->quant;
+    const char *from = x_row_at(run, x_row);
+    const float *row = (const float *)from;
+    if (x->nb[0] != (int64_t)sizeof(float)) {
+        float *gathered = (float *)run->local;
+        for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
+        row = gathered;
+    }
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
+        const struct engine_matmul_act *act = &p->act[i];
+        if (!act->form || act->in_place) continue;
+        const struct quant_act to = quant_act_at(&act->parts, column_at(run, act, x_row));
+        quant->quantize[i](p->k, row, &to);
+    }
+}
+
+/* ---- Column panels ---- */
+
+enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
+
+char *engine_matmul_floats_at(const struct engine_matmul_run *run,
+                              const struct quant_act_form *form, int64_t col_panel, int64_t column)
+{
+    const struct engine_matmul_act *act = &run->p->act[form->index];
+    return run->shared + act->col_panels + col_panel * act->col_panel_bytes +
+           act->col_panel_bytes / run->tile->cols * column;
+}
+
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
+                               const struct quant_act_form *form, int64_t col_panel,
+                               struct engine_matmul_k_block k_block)
+{
+    const struct engine_matmul_act *act = &run->p->act[form->index];
+    const int64_t at = k_block.first * run->p->max_col_panels + col_panel * k_block.n_blocks;
+    return run->shared + act->col_panels + at * act->block_bytes;
+}
+
+const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
+                                                      const struct quant_act_form *form)
+{
+    return form->layout == QUANT_LAYOUT_BF16 ? run->tile->packed_bf16 : run->tile->packed_f32;
+}
+
+int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run)
+{
+    return (run->p->k + 31) / 32 * 2;
+}
+
+void engine_matmul_pack_row(const struct engine_matmul_run *run,
+                            const struct engine_tile_packed *packed, const struct quant_type *type,
+                            const char *row, float fill, int n, int64_t i, float *to)
+{
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[type->id];
+    const int64_t k = run->p->k;
+    const int64_t step = n * packed->lanes, half = engine_matmul_packed_steps(run) * step;
+    to += i / n * engine_matmul_packed_steps(run) * 16 * n + i % n * packed->lanes;
+    if (type->id == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
+        packed->pack(k, (const float *)row, fill, half, step, to);
+        return;
+    }
+    for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
+        float decoded[PACK_ELEMENTS];
+        const int64_t some = engine_min(PACK_ELEMENTS, k - at);
+        kernel->decode(at, some, row, decoded);
+        packed->pack(some, decoded, fill, half, step, to + at / 16 * step);
+    }
+}
+
+/* Packs a column panel of n columns of floats, in whole bundles. */
+static void pack_columns(const struct engine_matmul_run *run,
+                         const struct engine_tile_packed *packed,
+                         const struct engine_matmul_act *act, char *col_panel,
+                         const struct engine_matmul_column *column, int64_t n)
+{
+    for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
+        engine_matmul_pack_row(run, packed, act->form->element,
+                               column_at(run, act, column[c < n ? c : n - 1].x_row), 0.0f,
+                               ENGINE_TILE_PACKED_COLS, c, (float *)col_panel);
+}
+
+/* The gemm of a column panel: the last one whose panels begin at or before it. */
+static const struct engine_matmul_gemm *gemm_of_col_panel(const struct engine_matmul_run *run,
+                                                          int64_t col_panel)
+{
+    int64_t lo = 0, hi = run->header->n_gemms;
+    while (hi - lo > 1) {
+        int64_t mid = (lo + hi) / 2;
+        if (run->gemms[mid].col_panel <= col_panel)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &run->gemms[lo];
+}
+
+void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
+                                   bool convert)
+{
+    const struct engine_matmul_gemm *gemm = gemm_of_col_panel(run, col_panel);
+    const int64_t first = (col_panel - gemm->col_panel) * run->tile->cols;
+    const int n = (int)engine_min(run->tile->cols, gemm->n - first);
+    const struct engine_matmul_column *column = run->columns + gemm->first + first;
+    for (int c = 0; convert && c < n; c++) engine_matmul_convert(run, column[c].x_row);
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
+        const struct engine_matmul_act *act = &run->p->act[i];
+        const struct quant_act_form *form = act->form;
+        if (!form) continue;
+        if (engine_matmul_by_floats(form)) {
+            if (engine_route_of(&run->facts, form, 1, gemm->n) == ENGINE_ROUTE_PACKED)
+                pack_columns(run, engine_matmul_packed(run, form), act,
+                             engine_matmul_floats_at(run, form, col_panel, 0), column, n);
+            continue;
+        }
+        struct quant_act a[ENGINE_TILE_MAX_COLS];
+        for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, form, column[c].x_row);
+        for (int64_t b = 0; b < act->k_block_count; b++) {
+            const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, b);
+            void *to = engine_matmul_k_block_at(run, form, col_panel, k_block);
+            if (n < run->tile->cols) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
+            (form->layout == QUANT_LAYOUT_256 ? run->tile->columns256 : run->tile->columns32)(
+                run->tile, k_block.first, k_block.n_blocks, a, n, to);
+        }
+    }
+}

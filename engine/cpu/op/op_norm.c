@@ -1,0 +1,156 @@
+/* engine/cpu/op/op_norm.c: ops that normalize or sum rows: norm, rms_norm, l2_norm, group_norm,
+ * sum_rows.
+ *
+ * Arithmetic of a row x of n elements; sum and sum_sqr are those of engine/cpu/isa/vec.h, every
+ * other operation is rounded once:
+ *
+ *     norm         mean = sum(x) / n;  y = fmaf(x, 1, -mean);
+ *                  r = 1 / sqrt(sum_sqr(y) / n + eps);  y * r
+ *     rms_norm     r = 1 / sqrt(sum_sqr(x) / n + eps);  x * r
+ *     l2_norm      r = 1 / max(sqrt(sum_sqr(x)), eps);  x * r
+ *     group_norm   as norm over all rows of a group: the sums of the rows are added in ascending
+ *                  order, starting from +0
+ *     sum_rows     sum(x)
+ *
+ * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
+ * weight + bias, with the roundings of the three separate ops. */
+#include "engine/cpu/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+
+/* ---- norm, rms_norm, l2_norm ---- */
+
+/* Runs f on each row: x is the row of source 0, `out` of dst. */
+static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
+                     void (*f)(const struct engine_task *task, const struct engine_tensor *dst,
+                               const struct engine_piece *at, const float *x, float *out))
+{
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        f(task, dst, &at, x, engine_piece_out(dst, &at));
+    }
+}
+
+/* out = (x * r) * weight + bias, with weight and bias only if the node has them. */
+static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
+                       const struct engine_piece *at, const float *x, float r, float *out)
+{
+    const struct engine *e = task->engine;
+    const float *weight = NULL;
+    if (dst->src[1])
+        weight = engine_piece_load(e, dst->src[1], at, engine_scratch_buffer(task, dst->ne[0], 1));
+    e->vec.scale_mul(at->n, x, r, weight, out);
+    if (dst->src[2]) {
+        const float *bias =
+            engine_piece_load(e, dst->src[2], at, engine_scratch_buffer(task, dst->ne[0], 1));
+        e->vec.add(at->n, out, bias, out);
+    }
+}
+
+static void norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                     const struct engine_piece *at, const float *x, float *out)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const float n = (float)at->n, mean = vec->sum(at->n, x) / n;
+    vec->scale(at->n, x, 1.0f, -mean, out);
+    const float variance = vec->sum_sqr(at->n, out) / n;
+    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->params.norm.eps), out);
+}
+
+static void rms_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                         const struct engine_piece *at, const float *x, float *out)
+{
+    const float mean = task->engine->vec.sum_sqr(at->n, x) / (float)at->n;
+    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->params.norm.eps), out);
+}
+
+static void l2_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                        const struct engine_piece *at, const float *x, float *out)
+{
+    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->params.norm.eps;
+    /* This form of the comparison propagates NaN. */
+    row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
+}
+
+static void norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    rows_run(task, dst, norm_row);
+}
+
+static void rms_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    rows_run(task, dst, rms_norm_row);
+}
+
+static void l2_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    rows_run(task, dst, l2_norm_row);
+}
+
+ENGINE_CPU_ROWS_OP(norm, engine_scratch_rows, norm_run);
+ENGINE_CPU_ROWS_OP(rms_norm, engine_scratch_rows, rms_norm_run);
+
+ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
+
+/* ---- group_norm: a[N][C][HW]; a group is ceil(C / n_groups) consecutive channels ---- */
+
+static void one_group(const struct engine_task *task, struct engine_tensor *dst,
+                      struct engine_piece at, int64_t first, int64_t last)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
+          n = (float)((last - first) * dst->ne[0]);
+    float sum = 0.0f, squares = 0.0f;
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        sum += vec->sum(at.n, x);
+    }
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        float *out = engine_piece_out(dst, &at);
+        vec->scale(at.n, x, 1.0f, -(sum / n), out);
+        squares += vec->sum_sqr(at.n, out);
+    }
+    float r = 1.0f / sqrtf(squares / n + dst->params.norm.eps);
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        float *out = engine_piece_out(dst, &at);
+        vec->scale_mul(at.n, out, r, NULL, out);
+    }
+}
+
+static void group_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    int64_t size = (dst->ne[1] + dst->params.norm.n_groups - 1) / dst->params.norm.n_groups;
+    int64_t groups = (dst->ne[1] + size - 1) / size, first, last;
+    engine_task_rows(task, groups * dst->ne[2] * dst->ne[3], &first, &last);
+    for (int64_t k = first; k < last; k++) {
+        int64_t plane = k / groups, begin = k % groups * size;
+        int64_t end = begin + size < dst->ne[1] ? begin + size : dst->ne[1];
+        struct engine_piece at = {
+            .i2 = plane % dst->ne[2], .i3 = plane / dst->ne[2], .n = dst->ne[0]};
+        one_group(task, dst, at, begin, end);
+    }
+}
+
+ENGINE_CPU_ROWS_OP(group_norm, engine_scratch_rows, group_norm_run);
+
+/* ---- sum_rows ---- */
+
+static void sum_rows_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *a = dst->src[0];
+    float *buffer = engine_scratch_buffer(task, a->ne[0], 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(a, r);
+        const float *x = engine_piece_load(task->engine, a, &at, buffer);
+        *engine_piece_out(dst, &at) = task->engine->vec.sum(at.n, x);
+    }
+}
+
+ENGINE_CPU_ROWS_OP(sum_rows, engine_scratch_rows, sum_rows_run);

@@ -1,0 +1,115 @@
+/* engine/cpu/op/op_soft_max.c: softmax over rows, with mask, ALiBi slopes and sinks; sorting of
+ * rows.
+ *
+ * Arithmetic of row (n, h, t) with K elements:
+ *     s = fmaf(a, scale, 0);  with a mask  s = fmaf(mask, slope(h), s)
+ *     m = max s (and the head's sink);  if m = -inf the whole row is 0
+ *     p = exp(s - m);  l = sum p (lanes) (+ exp(sink - m));  result  p * (1 / l)
+ * slope(h) is 1, or with max_bias > 0 for H heads and N = the largest power of two <= H:
+ *     h < N: 2^(-max_bias (h + 1) / N), otherwise 2^(-max_bias / 2 (2 (h - N) + 1) / N),
+ * in double, rounded once ("Train Short, Test Long", Press et al. 2021). */
+#include "engine/cpu/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- soft_max ---- */
+
+static float alibi_slope(float max_bias, int64_t head, int64_t n_head)
+{
+    if (!(max_bias > 0.0f)) return 1.0f;
+    int64_t n = 1;
+    while (n * 2 <= n_head) n *= 2;
+    double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
+    return (float)exp2(-(double)max_bias * steps / (double)n);
+}
+
+static void soft_max_row(const struct engine_vec *vec, int64_t n, float *s, const float *sink)
+{
+    float m = vec->max(n, s);
+    if (sink && *sink > m) m = *sink;
+    if (m == -INFINITY) {
+        memset(s, 0, (size_t)n * sizeof *s);
+        return;
+    }
+    float sum = vec->exp_sum(n, s, m, s), last;
+    if (sink) sum += vec->exp_sum(1, sink, m, &last);
+    vec->scale_mul(n, s, 1.0f / sum, NULL, s);
+}
+
+static void soft_max_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine *e = task->engine;
+    const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
+          *buffer_mask = engine_scratch_buffer(task, dst->ne[0], 1);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(e, dst->src[0], &at, buffer);
+        float *s = engine_piece_out(dst, &at), sink;
+        e->vec.scale(at.n, x, dst->params.soft_max.scale, 0.0f, s);
+        if (mask) {
+            float slope = alibi_slope(dst->params.soft_max.max_bias, at.i2, dst->ne[2]);
+            e->vec.mad(at.n, engine_piece_load(e, mask, &at, buffer_mask), slope, s);
+        }
+        if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);
+        soft_max_row(&e->vec, at.n, s, sinks ? &sink : NULL);
+    }
+}
+
+ENGINE_CPU_ROWS_OP(soft_max, engine_scratch_rows, soft_max_run);
+
+/* ---- argsort, top_k ---- */
+
+/* Whether y must be before x in the result; x is before y in the row. */
+static bool precedes(float y, float x, bool descending)
+{
+    if (isnan(x)) return !isnan(y);
+    return descending ? y > x : y < x;
+}
+
+/* Merges the sorted runs from[first, middle) and from[middle, last) into `to`, stable. */
+static void merge(const float *x, bool descending, const int32_t *from, int32_t *to, int64_t first,
+                  int64_t middle, int64_t last)
+{
+    int64_t i = first, j = middle;
+    for (int64_t k = first; k < last; k++) {
+        bool right = i == middle || (j < last && precedes(x[from[j]], x[from[i]], descending));
+        to[k] = right ? from[j++] : from[i++];
+    }
+}
+
+/* Bottom-up merge sort between out and buffer; the result is in out. */
+static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *buffer)
+{
+    int32_t *from = out, *to = buffer;
+    for (int64_t i = 0; i < n; i++) from[i] = (int32_t)i;
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * run) {
+            int64_t middle = i + run < n ? i + run : n, last = i + 2 * run < n ? i + 2 * run : n;
+            merge(x, descending, from, to, i, middle, last);
+        }
+        int32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != out) memcpy(out, from, (size_t)n * sizeof *out);
+}
+
+static void argsort_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
+    int32_t *buffer_ids = (int32_t *)(void *)engine_scratch_buffer(task, dst->ne[0], 1);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
+        sort_row(x, at.n, dst->params.argsort, out, buffer_ids);
+    }
+}
+
+ENGINE_CPU_ROWS_OP(argsort, engine_scratch_rows, argsort_run);

@@ -1,0 +1,30 @@
+/* engine/unary.h: the elementwise functions of one input. */
+#ifndef ENGINE_ISA_UNARY_H
+#define ENGINE_ISA_UNARY_H
+
+enum engine_unary {
+    ENGINE_SILU,       /* x / (1 + exp(-x)) */
+    ENGINE_GELU,       /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    ENGINE_GELU_ERF,   /* 0.5 x (1 + erf(x / sqrt 2)) */
+    ENGINE_GELU_QUICK, /* x / (1 + exp(-1.702 x)) */
+    ENGINE_RELU,
+    ENGINE_RELU_SQR,
+    ENGINE_SIGMOID,
+    ENGINE_TANH,
+    ENGINE_EXP,
+    ENGINE_NEG,
+    ENGINE_ABS,
+    ENGINE_SQR,
+    ENGINE_SQRT,
+    ENGINE_SIN,
+    ENGINE_COS,
+    ENGINE_LOG,
+    ENGINE_SOFTPLUS,
+    ENGINE_STEP,
+    ENGINE_ELU,
+    ENGINE_HARDSWISH,
+    ENGINE_HARDSIGMOID,
+    ENGINE_UNARY_COUNT
+};
+
+#endif
