@@ -189,8 +189,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                         "Prints a completion script. `make install` puts it in place; without it:\n"
                         "  bash  source <(infer completion bash)\n"
                         "  zsh   source <(infer completion zsh)\n"
-                        "  fish  infer completion fish | source",
-                        1, 1, NULL},
+                        "  fish  infer completion fish | source\n"
+                        "It calls `infer completion words -- WORD..` while you type.",
+                        1, 65536, NULL},
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
                  "Prints the manual page as roff source: infer man | man -l -", 0, 0, NULL},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
