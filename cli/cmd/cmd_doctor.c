@@ -5,6 +5,7 @@
 #include "cli/hwinfo.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
@@ -70,9 +71,7 @@ static void look_at_model(struct doctor *d)
     d->model_error = BASE_ERROR_INIT;
     if (!cli_model_path(d->values, &d->model, &d->model_error)) return;
     struct gguf_file *file = gguf_open(d->model.data, &d->model_error);
-    const bool runs = file && cli_model_check(file, &d->model_error);
-    for (uint64_t i = 0; runs && i < gguf_tensor_count(file); i++)
-        d->model_bytes += gguf_tensor_at(file, i)->size;
+    if (file && cli_model_check(file, &d->model_error)) d->model_bytes = cli_gguf_sum(file).bytes;
     gguf_close(file);
 }
 

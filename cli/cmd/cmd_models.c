@@ -7,6 +7,7 @@
 #include "cli/hub_name.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/out/gguf_text.h"
 #include "cli/out/model_table.h"
 #include "cli/pull/partial.h"
 #include "cli/system.h"
@@ -38,18 +39,12 @@ static void rows_free(struct rows *r)
 
 /* ---- One file ---- */
 
-static const char *main_type(const struct gguf_file *file)
+static const char *main_type(const struct cli_gguf_sums *s)
 {
-    uint64_t bytes[QUANT_ID_COUNT] = {0}, most = 0;
-    const char *name = NULL;
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        bytes[t->type->id] += t->size;
-        if (bytes[t->type->id] <= most) continue;
-        most = bytes[t->type->id];
-        name = t->type->name;
-    }
-    return name;
+    uint32_t most = 0;
+    for (uint32_t id = 1; id < QUANT_ID_COUNT; id++)
+        if (s->bytes_of[id] > s->bytes_of[most]) most = id;
+    return s->bytes_of[most] ? quant_type_by_id(most)->name : NULL;
 }
 
 static void read_text(const struct gguf_file *file, const char *key, struct base_buffer *out)
@@ -78,11 +73,9 @@ static void read_header(struct cli_model_row *row)
     read_text(file, "general.architecture", &row->arch);
     row->bytes = gguf_size(file);
     row->type = cli_quantize_name(file);
-    if (!row->type) row->type = main_type(file);
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        row->n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-    }
+    const struct cli_gguf_sums sums = cli_gguf_sum(file);
+    if (!row->type) row->type = main_type(&sums);
+    row->n_params = sums.elements;
     base_buffer_add_format(&key, "%s.context_length", row->arch.size ? row->arch.data : "");
     if (key.failed || row->name.failed || row->arch.failed)
         base_fail(&row->error, BASE_NO_MEMORY, "not enough memory to list it");

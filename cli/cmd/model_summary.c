@@ -24,26 +24,9 @@ bool cli_summary_measure(struct cli_model_summary *s, struct cli_model *m,
     return false;
 }
 
-struct sums {
-    uint64_t count[QUANT_ID_COUNT], bytes;
-    double elements;
-};
-
-static struct sums sum_up(const struct gguf_file *file)
+static double bits_each(const struct cli_gguf_sums *s)
 {
-    struct sums s = {0};
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        s.count[t->type->id]++;
-        s.bytes += t->size;
-        s.elements += (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
-    }
-    return s;
-}
-
-static double bits_each(const struct sums *s)
-{
-    return s->elements > 0 ? 8 * (double)s->bytes / s->elements : 0;
+    return s->elements > 0 ? 8 * (double)s->bytes / (double)s->elements : 0;
 }
 
 static void row(struct base_buffer *out, const char *name)
@@ -66,11 +49,11 @@ static struct gguf_str text_of(const struct gguf_file *file, const char *key)
 
 static void add_types(const struct gguf_file *file, struct base_buffer *out)
 {
-    const struct sums s = sum_up(file);
+    const struct cli_gguf_sums s = cli_gguf_sum(file);
     const char *mix = cli_quantize_name(file);
     row(out, "Type");
     base_buffer_add_format(out, "%s%s%.1f M weights, %.2f bits each:", mix ? mix : "",
-                           mix ? "; " : "", s.elements / 1e6, bits_each(&s));
+                           mix ? "; " : "", (double)s.elements / 1e6, bits_each(&s));
     const char *comma = "";
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         if (s.count[id] == 0) continue;
@@ -150,7 +133,7 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
 void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_model *m,
                           const struct cli_plan_probe *probe, struct base_buffer *out)
 {
-    const struct sums sums = sum_up(m->file);
+    const struct cli_gguf_sums sums = cli_gguf_sum(m->file);
     const struct gguf_str architecture = text_of(m->file, "general.architecture");
     const char *mix = cli_quantize_name(m->file);
     const bool runs = s->cannot_run.code == BASE_OK;
@@ -162,9 +145,8 @@ void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_mo
     base_buffer_add_member(out, "architecture", architecture.data, architecture.size);
     base_buffer_add_text(out, ",");
     base_buffer_add_member(out, "type", mix, mix ? strlen(mix) : 0);
-    base_buffer_add_format(out,
-                           ",\"weights\":%.0f,\"bits_per_weight\":%.3f,\"context\":", sums.elements,
-                           bits_each(&sums));
+    base_buffer_add_format(out, ",\"weights\":%llu,\"bits_per_weight\":%.3f,\"context\":",
+                           (unsigned long long)sums.elements, bits_each(&sums));
     base_buffer_add_format(out, s->trained ? "%u" : "null", s->trained);
     base_buffer_add_format(out, ",\"template\":%s,",
                            text_of(m->file, "tokenizer.chat_template").size ? "true" : "false");
