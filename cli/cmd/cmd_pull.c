@@ -96,12 +96,6 @@ static bool read_token(const struct hub *hub, struct base_buffer *token, struct 
 
 /* ---- What is fetched ---- */
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF") == strlen(text) &&
-           strlen(text) == BASE_SHA256_HEX - 1;
-}
-
 /* Returns whether an address is that of a file, and not of a page about it. */
 static bool is_file_address(const char *url)
 {
@@ -168,7 +162,7 @@ bool cli_cmd_pull(const struct cli_values *values, struct base_error *err)
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
     const struct hub hub = find_hub(values);
     bool is_address;
-    if (values->sha256 && !is_digest(values->sha256))
+    if (values->sha256 && !base_sha256_is_hex(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok =
         cli_model_folder(&folder) ||

@@ -342,9 +342,7 @@ bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
 {
     struct verify v = {.json = values->json || strcmp(values->format, "json") == 0};
     struct engine_options o = engine_options_default();
-    const char *sum = values->sha256;
-    if (sum && (strlen(sum) != BASE_SHA256_HEX - 1 ||
-                strspn(sum, "0123456789abcdefABCDEF") != BASE_SHA256_HEX - 1))
+    if (values->sha256 && !base_sha256_is_hex(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     o.n_threads = (int)values->threads;
     if (!values->no_sandbox) cli_sandbox_limit(NULL);

@@ -49,12 +49,6 @@ static size_t split_of(const char *name, int *index, int *count)
     return n - (sizeof suffix - 1);
 }
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF") == BASE_SHA256_HEX - 1 &&
-           text[BASE_SHA256_HEX - 1] == '\0';
-}
-
 static void set_digest(char out[BASE_SHA256_HEX], const char *text)
 {
     for (int i = 0; i < BASE_SHA256_HEX; i++) out[i] = (char)tolower((unsigned char)text[i]);
@@ -127,7 +121,7 @@ static bool read_entry(const json_t *entry, struct cli_hub_files *all, struct ba
     if (json_is_integer(size) && json_integer_value(size) >= 0)
         f->version.size = json_integer_value(size);
     const char *oid = text_of(lfs, "oid");
-    if (is_digest(oid)) set_digest(f->version.sha256, oid);
+    if (base_sha256_is_hex(oid)) set_digest(f->version.sha256, oid);
     return check_file(f, err);
 }
 

@@ -2,7 +2,7 @@
 #include "cli/pull/pull.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/output.h"
+#include "cli/progress.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "gguf/gguf.h"
@@ -21,7 +21,6 @@ enum {
     PIECE_MAX = 64 << 20,
     PROGRESS = 1 << 20, /* bytes after which the number of failures is reset */
     STEP_MS = 100,
-    LINE_SIZE = 80,
     RANGE_SIZE = 48
 };
 
@@ -47,50 +46,16 @@ struct download {
     bool changed;  /* the version of the file has changed */
     uint64_t next; /* bytes from here on have no piece; with an unknown size 0 or UINT64_MAX */
     struct piece piece[CLI_HTTP_REQUESTS];
-    /* ---- Progress ---- */
-    double began, shown_at;
-    uint64_t began_at;
-    size_t shown; /* characters on the terminal's line */
 };
 
-/* ---- Progress ---- */
-
-static void erase_line(struct download *d)
+static void begin_progress(const struct download *d, const char *what, int64_t total, uint64_t done)
 {
-    char line[LINE_SIZE + 2];
-    if (d->shown == 0) return;
-    memset(line, ' ', d->shown + 2);
-    line[0] = line[d->shown + 1] = '\r';
-    base_write_all(STDERR_FILENO, line, d->shown + 2);
-    d->shown = 0;
-}
-
-/* Shows progress at most five times a second. */
-static void show(struct download *d, const char *what, uint64_t done)
-{
-    const double now = base_seconds();
-    if (!isatty(STDERR_FILENO) || now - d->shown_at < 0.2) return;
-    char line[2 * LINE_SIZE], left[32] = "", total[32] = "";
     struct base_buffer name = BASE_BUFFER_INIT;
-    const double size = (double)d->partial.version.size;
-    const double rate =
-        now > d->began && done > d->began_at ? (double)(done - d->began_at) / (now - d->began) : 0;
-    if (size >= 0) snprintf(total, sizeof total, " of %.1f", size / 1e6);
-    if (size >= 0 && rate > 0) {
-        const double seconds = (size - (double)done) / rate;
-        if (seconds < 360000)
-            snprintf(left, sizeof left, ", %d:%02d left", (int)seconds / 60, (int)seconds % 60);
-    }
+    cli_progress_begin(what, "bytes", total > 0 ? (uint64_t)total : 0);
+    cli_progress_skip(done);
     cli_show(&name, d->file->name.data, d->file->name.size, false);
-    size_t n = (size_t)snprintf(line, sizeof line, "%s %.1f%s MB, %.1f MB/s%s, %.*s", what,
-                                (double)done / 1e6, total, rate / 1e6, left, 24,
-                                name.size ? name.data : "");
+    cli_progress_note("%.*s", 24, name.size ? name.data : "");
     base_buffer_free(&name);
-    if (n > LINE_SIZE - 1) n = LINE_SIZE - 1;
-    erase_line(d);
-    base_write_all(STDERR_FILENO, line, n);
-    d->shown = n;
-    d->shown_at = now;
 }
 
 /* ---- Pieces ---- */
@@ -250,7 +215,7 @@ static bool transfer(struct download *d, struct base_error *err)
             return false;
         }
         is_checked = done >= 4;
-        show(d, "fetching", done);
+        cli_progress_set(done);
         if (p->version.size >= 0 && done == (uint64_t)p->version.size) return true;
     }
 }
@@ -310,17 +275,12 @@ static bool check_room(const struct download *d, struct base_error *err)
 /* Hashes the bytes that were not hashed during the transfer. */
 static bool hash_rest(struct download *d, struct base_error *err)
 {
+    begin_progress(d, "checking", (int64_t)d->partial.done, d->partial.hashed);
     for (bool over = false; !over;) {
         if (!cli_partial_hash(&d->partial, &over, err)) return false;
-        show(d, "checking", d->partial.hashed);
+        cli_progress_set(d->partial.hashed);
     }
     return true;
-}
-
-static void start_clock(struct download *d, uint64_t at)
-{
-    d->began = base_seconds();
-    d->began_at = at;
 }
 
 /* Makes one attempt, from the header to the checksum. */
@@ -336,9 +296,8 @@ static bool fetch_once(struct download *d, struct base_error *err)
     if (!d->has_ranges && d->partial.done > 0 && d->partial.done != (uint64_t)version.size &&
         !cli_partial_clear(&d->partial, err))
         return false;
-    start_clock(d, 0);
     if (!check_room(d, err) || !hash_rest(d, err)) return false;
-    start_clock(d, d->partial.done);
+    begin_progress(d, "fetching", version.size, d->partial.done);
     const bool ok = transfer(d, err);
     cli_http_stop(d->http);
     return ok && hash_rest(d, err) && cli_partial_check(&d->partial, err);
@@ -369,7 +328,7 @@ static bool fetch_file(struct download *d, bool is_only, struct base_error *err)
     if (!ok && err && !err->code) *err = failed;
     ok = ok && (!is_only || check_header(d, d->partial.part.data, true, err)) &&
          cli_partial_rename(&d->partial, err);
-    erase_line(d);
+    cli_progress_end();
     cli_partial_close(&d->partial);
     return ok;
 }
@@ -390,16 +349,15 @@ static bool is_there(struct download *d, const char *path, bool *there, struct b
                 (v->size >= 0 && v->size != st.st_size);
     const bool may_be_same = !over;
     whole.done = (uint64_t)st.st_size;
-    d->partial.version.size = st.st_size;
-    start_clock(d, 0);
+    begin_progress(d, "checking", st.st_size, 0);
     base_buffer_add_text(&whole.part, path);
     base_sha256_init(&whole.hash);
     bool ok = cli_buffer_check(&whole.part, err);
     while (ok && !over) {
         ok = cli_partial_hash(&whole, &over, err);
-        show(d, "checking", whole.hashed);
+        cli_progress_set(whole.hashed);
     }
-    erase_line(d);
+    cli_progress_end();
     base_sha256_hex(&whole.hash, sum);
     if (whole.fd >= 0) close(whole.fd);
     base_buffer_free(&whole.part);

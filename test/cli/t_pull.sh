@@ -614,12 +614,12 @@ def read(fd):
     data = os.read(fd, 4096)
     os.write(2, data)
     return data
-sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))' "$INFER" pull u/slow >/dev/null 2>"$work/err"
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))' "$INFER" pull u/slow --connections 1 >/dev/null 2>"$work/err"
     code=$?
     last='pull u/slow (on a terminal)'
     status 0
     tr '\r' '\n' <"$work/err" >"$work/lines"
-    like "$work/lines" '^fetching [0-9.]+ of 5.2 MB, [0-9.]+ MB/s(, 0:0[0-9] left)?, m-Q4_K_M.gguf'
+    like "$work/lines" '^fetching: [0-9.]+ of 5.2 MB, [0-9.]+ MB/s(, 0:0[0-9] left)?, m-Q4_K_M.gguf'
 else
     skip 'no pseudo-terminal or python3 here'
 fi
