@@ -349,7 +349,7 @@ static void find_stop_token(struct generate_request *r, int32_t id)
     const struct gguf_str raw = text_token_raw(r->model.tokenizer, id);
     if (!is_hidden(r, id)) return;
     for (size_t i = 0; i < o->n_stop && !r->over; i++)
-        if (strlen(o->stop[i]) == raw.size && memcmp(o->stop[i], raw.data, raw.size) == 0) {
+        if (gguf_str_is(raw, o->stop[i])) {
             stop_with(r, GENERATE_END_STOP);
             r->outcome.stop_text = o->stop[i];
             r->is_stop_token = true;

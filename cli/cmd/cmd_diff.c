@@ -46,7 +46,7 @@ static void add_count(struct diff *d, const char *name, uint64_t value)
  * model. */
 static bool is_compared(const struct gguf_kv *kv)
 {
-    return kv->key.size < 6 || memcmp(kv->key.data, "split.", 6) != 0;
+    return !gguf_str_begins(kv->key, "split.");
 }
 
 static void add_value(struct diff *d, const struct gguf_file *file, const struct gguf_kv *kv)
@@ -64,8 +64,7 @@ static bool is_equal_item(const struct diff *d, const struct gguf_kv *a, const s
     if (size)
         return memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) ==
                0;
-    const struct gguf_str x = gguf_array_str(d->a, a, i), y = gguf_array_str(d->b, b, i);
-    return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
+    return gguf_str_compare(gguf_array_str(d->a, a, i), gguf_array_str(d->b, b, i)) == 0;
 }
 
 /* Compares two arrays of the same kind and length; adds the number of different items and the first

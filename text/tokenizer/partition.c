@@ -37,11 +37,6 @@ static bool read_lower(const struct gguf_file *file, const char *key, char *out,
     return true;
 }
 
-static bool equals(struct gguf_str text, const char *word)
-{
-    return text.size == strlen(word) && !memcmp(text.data, word, text.size);
-}
-
 /* GGUF files do not specify which special tokens absorb white space. The names of the model
  * families decide, as in llama.cpp. */
 static bool set_strips(struct text_tokenizer *t, struct base_error *err)
@@ -64,9 +59,9 @@ static bool set_strips(struct text_tokenizer *t, struct base_error *err)
     }
     for (uint32_t i = 0; i < t->specials.count; i++) {
         struct gguf_str text = text_token(t, (uint32_t)t->specials.id[i]);
-        if (left && equals(text, left)) t->specials.strip[i] = TEXT_STRIP_LEFT;
-        if (phi3 && !equals(text, "<unk>") && !equals(text, "<s>") &&
-            !equals(text, "<|endoftext|>"))
+        if (left && gguf_str_is(text, left)) t->specials.strip[i] = TEXT_STRIP_LEFT;
+        if (phi3 && !gguf_str_is(text, "<unk>") && !gguf_str_is(text, "<s>") &&
+            !gguf_str_is(text, "<|endoftext|>"))
             t->specials.strip[i] = TEXT_STRIP_RIGHT;
     }
     return true;
