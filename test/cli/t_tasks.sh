@@ -5,7 +5,7 @@
 INFER_MODEL=$MODEL
 export INFER_MODEL INFER
 if ! python3 -c '' 2>"$work/said"; then
-    begin tasks
+    begin tasks_are_scored_with_python
     skip 'no python3'
     finish
     exit
