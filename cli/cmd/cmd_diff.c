@@ -311,18 +311,12 @@ static bool diff_tensors(struct diff *d, struct base_error *err)
 
 /* ---- The command ---- */
 
-static void add_name(struct diff *d, const char *name, const char *path)
-{
-    base_buffer_add_member(&d->out, name, path, strlen(path));
-}
-
 static bool diff(struct diff *d, struct base_error *err)
 {
     if (d->json) {
         base_buffer_add_text(&d->out, "{");
-        add_name(d, "a", gguf_path(d->a));
-        base_buffer_add_text(&d->out, ",");
-        add_name(d, "b", gguf_path(d->b));
+        base_buffer_add_string(&d->out, "a", gguf_path(d->a));
+        base_buffer_add_string(&d->out, "b", gguf_path(d->b));
         base_buffer_add_text(&d->out, ",\n\"metadata\":[");
     }
     if (!diff_metadata(d, err)) return false;

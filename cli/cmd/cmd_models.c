@@ -139,12 +139,6 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static void add_member(struct base_buffer *out, const char *name, const char *text, size_t size)
-{
-    base_buffer_add_text(out, ",");
-    base_buffer_add_member(out, name, text, size);
-}
-
 static void print_json(const struct rows *rows, struct base_buffer *out)
 {
     base_buffer_add_text(out, "[");
@@ -155,12 +149,12 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
             r->error.code ? base_error_format_here(&r->error, why, sizeof why) : NULL;
         base_buffer_add_format(out, "%s{\"default\":%s", i ? ",\n" : "",
                                r->is_chosen ? "true" : "false");
-        add_member(out, "path", r->path.data, r->path.size);
-        add_member(out, "error", error, error ? strlen(error) : 0);
+        base_buffer_add_member(out, "path", r->path.data, r->path.size);
+        base_buffer_add_string(out, "error", error);
         if (!error) {
-            add_member(out, "name", r->name.data, r->name.size);
-            add_member(out, "architecture", r->arch.data, r->arch.size);
-            add_member(out, "type", r->type, r->type ? strlen(r->type) : 0);
+            base_buffer_add_member(out, "name", r->name.data, r->name.size);
+            base_buffer_add_member(out, "architecture", r->arch.data, r->arch.size);
+            base_buffer_add_string(out, "type", r->type);
             base_buffer_add_format(out, ",\"bytes\":%llu,\"parameters\":%llu,\"context\":%u",
                                    (unsigned long long)r->bytes, (unsigned long long)r->n_params,
                                    r->n_ctx);

@@ -51,9 +51,8 @@ static bool add_part_name(struct verify *v, int part, struct base_error *err)
 {
     char *name = gguf_part_name(v->file, part, err);
     if (!name) return false;
-    if (v->json) base_buffer_add_text(&v->out, ",");
     if (v->json)
-        base_buffer_add_member(&v->out, "file", name, strlen(name));
+        base_buffer_add_string(&v->out, "file", name);
     else
         cli_gguf_add_string(&v->out, false, (struct gguf_str){name, strlen(name)}, SIZE_MAX, false);
     free(name);
@@ -322,7 +321,7 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
     const char *path = gguf_path(v->file);
     if (v->json) {
         base_buffer_add_text(&v->out, "{");
-        base_buffer_add_member(&v->out, "file", path, strlen(path));
+        base_buffer_add_string(&v->out, "file", path);
         base_buffer_add_text(&v->out, ",\n\"problems\":[");
     }
     bool ok = check_layout(v, err) && check_values(v, err) &&

@@ -141,10 +141,8 @@ void cli_summary_add_json(const struct cli_model_summary *s, const struct cli_mo
     base_error_format_here(&s->cannot_run, why, sizeof why);
     base_buffer_add_text(out, "{");
     base_buffer_add_member(out, "name", m->name.data, m->name.size);
-    base_buffer_add_text(out, ",");
     base_buffer_add_member(out, "architecture", architecture.data, architecture.size);
-    base_buffer_add_text(out, ",");
-    base_buffer_add_member(out, "type", mix, mix ? strlen(mix) : 0);
+    base_buffer_add_string(out, "type", mix);
     base_buffer_add_format(out, ",\"weights\":%llu,\"bits_per_weight\":%.3f,\"context\":",
                            (unsigned long long)sums.elements, bits_each(&sums));
     base_buffer_add_format(out, s->trained ? "%u" : "null", s->trained);

@@ -213,7 +213,6 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
     const struct cli_bench_setup *s = r->setup;
     base_buffer_add_text(out, "{");
     base_buffer_add_member(out, "model", s->model, strlen(s->model));
-    base_buffer_add_text(out, ",");
     base_buffer_add_member(out, "file", s->file, strlen(s->file));
     base_buffer_add_format(
         out,
