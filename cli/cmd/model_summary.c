@@ -29,11 +29,6 @@ static double bits_each(const struct cli_gguf_sums *s)
     return s->elements > 0 ? 8 * (double)s->bytes / (double)s->elements : 0;
 }
 
-static void row(struct base_buffer *out, const char *name)
-{
-    base_buffer_add_format(out, "%-11s", name);
-}
-
 static void add_name(struct base_buffer *out, const char *text)
 {
     cli_gguf_add_string(out, false, (struct gguf_str){text, strlen(text)}, CLI_SHOWN_BYTES, false);
@@ -51,8 +46,7 @@ static void add_types(const struct gguf_file *file, struct base_buffer *out)
 {
     const struct cli_gguf_sums s = cli_gguf_sum(file);
     const char *mix = cli_quantize_name(file);
-    row(out, "Type");
-    base_buffer_add_format(out, "%s%s%.1f M weights, %.2f bits each:", mix ? mix : "",
+    base_buffer_add_format(out, "Type       %s%s%.1f M weights, %.2f bits each:", mix ? mix : "",
                            mix ? "; " : "", (double)s.elements / 1e6, bits_each(&s));
     const char *comma = "";
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -68,18 +62,16 @@ static void add_memory(const struct cli_model_summary *s, const struct cli_plan_
                        struct base_buffer *out)
 {
     for (int i = 0; i < CLI_SUMMARY_CONTEXTS; i++) {
-        row(out, i ? "" : "Memory");
-        base_buffer_add_format(out, "%9.1f MB with a context of %u tokens",
+        base_buffer_add_format(out, "%-11s%9.1f MB with a context of %u tokens", i ? "" : "Memory",
                                (double)s->bytes[i] / 1e6, contexts[i]);
         if (probe->room_known)
             base_buffer_add_text(out, s->bytes[i] <= probe->room ? ", fits" : ", does not fit");
         base_buffer_add_text(out, contexts[i] > s->trained ? " (beyond its training)\n" : "\n");
     }
-    row(out, "");
     if (probe->room_known)
-        base_buffer_add_format(out, "%9.1f MB are free\n", (double)probe->room / 1e6);
+        base_buffer_add_format(out, "%20.1f MB are free\n", (double)probe->room / 1e6);
     else
-        base_buffer_add_text(out, "free memory not known\n");
+        base_buffer_add_text(out, "           free memory not known\n");
 }
 
 static void add_reason(const struct base_error *why, struct base_buffer *out)
@@ -95,37 +87,32 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
     const struct gguf_str architecture = text_of(f, "general.architecture");
     const struct gguf_str template = text_of(f, "tokenizer.chat_template");
     const bool runs = s->cannot_run.code == BASE_OK;
-    row(out, "Model");
+    base_buffer_add_text(out, "Model      ");
     cli_gguf_add_string(out, false, (struct gguf_str){m->name.data, m->name.size}, CLI_SHOWN_BYTES,
                         false);
     base_buffer_add_text(out, " (");
     cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
-    base_buffer_add_text(out, ")\n");
-    row(out, "File");
+    base_buffer_add_text(out, ")\nFile       ");
     add_name(out, gguf_path(f));
     base_buffer_add_format(out, ", %.1f MB", (double)gguf_size(f) / 1e6);
     if (gguf_part_count(f) > 1) base_buffer_add_format(out, " in %d parts", gguf_part_count(f));
     base_buffer_add_format(out, ", GGUF version %u\n", gguf_version(f));
     add_types(f, out);
-    if (s->trained) {
-        row(out, "Context");
-        base_buffer_add_format(out, "%u tokens in its training\n", s->trained);
-    }
-    row(out, "Vocabulary");
+    if (s->trained)
+        base_buffer_add_format(out, "Context    %u tokens in its training\n", s->trained);
+    base_buffer_add_text(out, "Vocabulary ");
     if (m->tokenizer) base_buffer_add_format(out, "%u tokens, ", text_vocab_size(m->tokenizer));
     if (m->tokenizer) add_name(out, text_tokenizer_model(m->tokenizer));
     base_buffer_add_text(out, m->tokenizer ? "\n" : "none that is usable\n");
-    row(out, "Template");
     if (template.size)
-        base_buffer_add_format(out, "%llu bytes\n", (unsigned long long)template.size);
+        base_buffer_add_format(out, "Template   %llu bytes\n", (unsigned long long)template.size);
     else
-        base_buffer_add_text(out, "none in the file\n");
+        base_buffer_add_text(out, "Template   none in the file\n");
     if (runs) {
         add_memory(s, probe, out);
         return;
     }
-    row(out, "Runs");
-    base_buffer_add_text(out, "no: ");
+    base_buffer_add_text(out, "Runs       no: ");
     add_reason(&s->cannot_run, out);
     base_buffer_add_text(out, "\n");
 }
