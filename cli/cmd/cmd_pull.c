@@ -4,30 +4,20 @@
 #include "cli/pull/pull.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TOKEN_MAX = 4096 };
 
-/* Creates the folder and its parents if they are missing. */
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
-    int failed = 0;
-    for (char *c = folder->data + 1; !failed; c++) {
-        const char was = *c;
-        if (was != '/' && was != '\0') continue;
-        *c = '\0';
-        if (mkdir(folder->data, 0777) != 0 && errno != EEXIST) failed = errno;
-        *c = was;
-        if (was == '\0') break;
-    }
-    if (!failed) return true;
-    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(failed));
+    if (cli_user_make_folder(folder->data, 0777)) return true;
+    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(errno));
     base_error_set_file(err, folder->data);
     return false;
 }
