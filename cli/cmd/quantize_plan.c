@@ -29,46 +29,16 @@ static const struct {
     {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, only looked up, or too sensitive to be quantized. */
-static const char *const kept[] = {
-    "_norm.",
-    "ffn_gate_inp.",
-    "ffn_gate_tid2eid.",
-    "position_embd.",
-    "token_types.",
-    "ssm_conv1d",
-    "shortconv.conv.",
-    "altup",
-    "laurel",
-    "per_layer_model_proj.",
-    "rope_freqs",
-    "attn_rel_b.",
-    "indexer.k_proj",
-    "indexer.q_proj",
-    "time_mix_first.",
-    "time_mix_w0.",
-    "time_mix_w1.",
-    "time_mix_w2.",
-    "time_mix_v0.",
-    "time_mix_v1.",
-    "time_mix_v2.",
-    "time_mix_a0.",
-    "time_mix_a1.",
-    "time_mix_a2.",
-    "time_mix_g1.",
-    "time_mix_g2.",
-    "time_mix_decay_w1.",
-    "time_mix_decay_w2.",
-    "time_mix_lerp_fused.",
-    "sam.pos_embd",
-    "sam.neck.",
-    "sam.net_",
-    ".rel_pos",
-    ".patch_embd",
-    ".patch_merger",
-    "a.rvq.codebook",
-    "mm.a.code_embd",
-};
+/* Parts of the names of matrices that are small, only looked up, or too sensitive to be quantized.
+ */
+static const char kept[] =
+    "_norm. ffn_gate_inp. ffn_gate_tid2eid. position_embd. token_types. ssm_conv1d "
+    "shortconv.conv. altup laurel per_layer_model_proj. rope_freqs attn_rel_b. "
+    "indexer.k_proj indexer.q_proj time_mix_first. time_mix_w0. time_mix_w1. time_mix_w2. "
+    "time_mix_v0. time_mix_v1. time_mix_v2. time_mix_a0. time_mix_a1. time_mix_a2. "
+    "time_mix_g1. time_mix_g2. time_mix_decay_w1. time_mix_decay_w2. time_mix_lerp_fused. "
+    "sam.pos_embd sam.neck. sam.net_ .rel_pos .patch_embd .patch_merger a.rvq.codebook "
+    "mm.a.code_embd";
 
 /* Models of about 70 billion weights, in which attn_v is a small part of the weights. */
 static const struct {
@@ -238,8 +208,11 @@ static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_te
     if (p->mix && p->mix->copies) return false;
     if (t->ne[1] * t->ne[2] * t->ne[3] < 2 || !t->type->act) return false;
     if (!gguf_str_ends(t->name, ".weight")) return false;
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-        if (has_text(t->name, kept[i])) return false;
+    for (const char *word = kept; *word; word += strspn(word, " ")) {
+        const size_t n = strcspn(word, " ");
+        if (memmem(t->name.data, t->name.size, word, n)) return false;
+        word += n;
+    }
     return true;
 }
 
