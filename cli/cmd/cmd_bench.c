@@ -145,12 +145,6 @@ static bool measure(const struct bench *b, const struct subject *u, const struct
     return ok;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds. A step
  * of several sequences reads the weights once, and each sequence's cache of `cell` bytes a token.
  */
@@ -224,7 +218,7 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
                      r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
                      r->sample[i]);
     }
-    qsort(r->sample, count, sizeof *r->sample, by_size);
+    cli_bench_sort(r->sample, count);
     r->n_samples = count;
     fill_shares(u, r);
     return !b->values->profile || run_profile(b, u, r, err);
