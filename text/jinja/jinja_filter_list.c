@@ -191,9 +191,11 @@ static bool f_dictsort(struct jinja_run *r, struct jinja_call *c, struct jinja_v
 
 /* ---- Reductions ---- */
 
-static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
-                    struct jinja_value *out)
+enum { SMALLEST, LARGEST };
+
+static bool f_extreme(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
+    const bool largest = c->form == LARGEST;
     struct getter g;
     struct jinja_seq *items;
     struct jinja_value best = {.kind = JINJA_MISSING}, key;
@@ -213,16 +215,6 @@ static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
         *out = items->item[i];
     }
     return true;
-}
-
-static bool f_min(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return extreme(r, c, false, out);
-}
-
-static bool f_max(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return extreme(r, c, true, out);
 }
 
 static bool f_join(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -265,18 +257,18 @@ static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_val
 }
 
 const struct jinja_func jinja_sequence_filters[] = {
-    {"length", f_length, "/", 0},
-    {"count", f_length, "/", 0},
-    {"first", f_first, "", 0},
-    {"last", f_last, "", 0},
-    {"list", f_list, "", 0},
-    {"items", f_items, "", 0},
-    {"join", f_join, "d attribute", 0},
-    {"sort", f_sort, "reverse case_sensitive attribute", 0},
-    {"dictsort", f_dictsort, "case_sensitive by reverse", 0},
-    {"unique", f_unique, "case_sensitive attribute", 0},
-    {"min", f_min, "case_sensitive attribute", 0},
-    {"max", f_max, "case_sensitive attribute", 0},
+    {"length", f_length, "/", 0, 0},
+    {"count", f_length, "/", 0, 0},
+    {"first", f_first, "", 0, 0},
+    {"last", f_last, "", 0, 0},
+    {"list", f_list, "", 0, 0},
+    {"items", f_items, "", 0, 0},
+    {"join", f_join, "d attribute", 0, 0},
+    {"sort", f_sort, "reverse case_sensitive attribute", 0, 0},
+    {"dictsort", f_dictsort, "case_sensitive by reverse", 0, 0},
+    {"unique", f_unique, "case_sensitive attribute", 0, 0},
+    {"min", f_extreme, "case_sensitive attribute", 0, SMALLEST},
+    {"max", f_extreme, "case_sensitive attribute", 0, LARGEST},
 };
 const size_t jinja_n_sequence_filters =
     sizeof jinja_sequence_filters / sizeof jinja_sequence_filters[0];
