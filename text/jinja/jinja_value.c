@@ -375,41 +375,23 @@ bool jinja_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_
 
 bool jinja_has_length(const struct jinja_value *v)
 {
-    switch (v->kind) {
-    case JINJA_STR:
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-    case JINJA_RANGE:
-    case JINJA_VIEW:
-    case JINJA_DICT:
-    case JINJA_UNDEFINED:
-        return true;
-    default:
-        return false;
-    }
+    return v->kind == JINJA_STR || v->kind == JINJA_LIST || v->kind == JINJA_TUPLE ||
+           v->kind == JINJA_RANGE || v->kind == JINJA_VIEW || v->kind == JINJA_DICT ||
+           v->kind == JINJA_UNDEFINED;
 }
 
 bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
 {
     *out = 0;
-    switch (v->kind) {
-    case JINJA_UNDEFINED:
-        return true;
-    case JINJA_STR:
+    if (!jinja_has_length(v))
+        return jinja_fail(r, "object of type '%s' has no length", jinja_type(v));
+    if (v->kind == JINJA_UNDEFINED) return true;
+    if (v->kind == JINJA_STR) {
         *out = jinja_count(v->s);
         return jinja_step(r, v->s.n / JINJA_MOVED);
-    case JINJA_DICT:
-        *out = v->dict->n;
-        return true;
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-    case JINJA_RANGE:
-    case JINJA_VIEW:
-        *out = v->seq->n;
-        return true;
-    default:
-        return jinja_fail(r, "object of type '%s' has no length", jinja_type(v));
     }
+    *out = v->kind == JINJA_DICT ? v->dict->n : v->seq->n;
+    return true;
 }
 
 /* ---- Dicts ---- */
@@ -590,33 +572,29 @@ struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out)
 {
-    size_t n;
     (void)r;
     switch (v->kind) {
     case JINJA_MISSING:
     case JINJA_UNDEFINED:
     case JINJA_NONE:
         *out = false;
-        return true;
+        break;
     case JINJA_BOOL:
         *out = v->b;
-        return true;
+        break;
     case JINJA_INT:
         *out = v->i != 0;
-        return true;
+        break;
     case JINJA_FLOAT:
         *out = v->f != 0;
-        return true;
+        break;
     case JINJA_STR:
         *out = v->s.n != 0;
-        return true;
+        break;
     default:
-        *out = true;
-        if (!jinja_has_length(v)) return true;
-        n = v->kind == JINJA_DICT ? v->dict->n : v->seq->n;
-        *out = n != 0;
-        return true;
+        *out = !jinja_has_length(v) || (v->kind == JINJA_DICT ? v->dict->n : v->seq->n) != 0;
     }
+    return true;
 }
 
 static bool equal_items(struct jinja_run *r, const struct jinja_seq *a, const struct jinja_seq *b,
