@@ -2,6 +2,7 @@
  * the headers; and removes a model of the user's folder.
  *
  * Damaged files are listed with their error, and only the first file of a split model. */
+#include "base/list.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/hub_name.h"
@@ -90,13 +91,8 @@ static void read_header(struct cli_model_row *row)
 static bool add_file(struct rows *rows, const char *folder, const char *name, const char *chosen,
                      struct base_error *err)
 {
-    if (rows->count == rows->room) {
-        const size_t room = rows->room ? 2 * rows->room : 16;
-        struct cli_model_row *more = reallocarray(rows->item, room, sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
-        rows->item = more;
-        rows->room = room;
-    }
+    if (!BASE_LIST_ROOM(rows->item, rows->count, rows->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
     struct cli_model_row *row = &rows->item[rows->count++];
     *row = (struct cli_model_row){.error = BASE_ERROR_INIT};
     base_buffer_add_format(&row->path, "%s/%s", folder, name);

@@ -1,6 +1,7 @@
 /* cli/pull/hub.c: names and file lists of the hub. See cli/pull/hub.h. */
 #include "cli/pull/hub.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include "cli/system.h"
 #include "text/json/json_load.h"
 #include <ctype.h>
@@ -58,15 +59,9 @@ static void set_digest(char out[BASE_SHA256_HEX], const char *text)
 
 static struct cli_hub_file *add_file(struct cli_hub_files *files, struct base_error *err)
 {
-    if (files->count == files->room) {
-        const size_t room = files->room ? 2 * files->room : 16;
-        struct cli_hub_file *more = reallocarray(files->file, room, sizeof *more);
-        if (!more) {
-            base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
-            return NULL;
-        }
-        files->file = more;
-        files->room = room;
+    if (!BASE_LIST_ROOM(files->file, files->count, files->room)) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
+        return NULL;
     }
     struct cli_hub_file *f = &files->file[files->count++];
     *f = (struct cli_hub_file){.version.size = -1};

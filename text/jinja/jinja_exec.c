@@ -34,13 +34,7 @@ static bool set(struct jinja_run *r, struct jinja_scope *scope, int id, struct j
         scope->var[i].value = value;
         return true;
     }
-    if (scope->n == scope->room) {
-        const size_t room = scope->room ? scope->room * 2 : 4;
-        scope->var = jinja_grow(&r->pool, scope->var, scope->n * sizeof *scope->var,
-                                room * sizeof *scope->var, r->err);
-        if (!scope->var) return false;
-        scope->room = room;
-    }
+    if (!JINJA_ROOM(&r->pool, scope->var, scope->n, scope->room, r->err)) return false;
     scope->var[scope->n++] = (struct jinja_var){id, value};
     return true;
 }

@@ -83,6 +83,19 @@ void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
     return more;
 }
 
+bool jinja_list_grow(struct jinja_pool *pool, void *list, size_t *room, size_t item_size,
+                     struct base_error *err)
+{
+    void *items;
+    const size_t more = *room ? *room * 2 : 4;
+    memcpy(&items, list, sizeof items);
+    items = jinja_grow(pool, items, *room * item_size, more * item_size, err);
+    if (!items) return false;
+    memcpy(list, &items, sizeof items);
+    *room = more;
+    return true;
+}
+
 void jinja_pool_free(struct jinja_pool *pool)
 {
     while (pool->chunk) {
@@ -299,14 +312,7 @@ struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room)
 
 bool jinja_push(struct jinja_run *r, struct jinja_seq *seq, struct jinja_value v)
 {
-    if (seq->n == seq->room) {
-        const size_t room = seq->room ? seq->room * 2 : 4;
-        struct jinja_value *item =
-            jinja_grow(&r->pool, seq->item, seq->n * sizeof *item, room * sizeof *item, r->err);
-        if (!item) return false;
-        seq->item = item;
-        seq->room = room;
-    }
+    if (!JINJA_ROOM(&r->pool, seq->item, seq->n, seq->room, r->err)) return false;
     seq->item[seq->n++] = v;
     return true;
 }

@@ -24,6 +24,12 @@ void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err);
 /* Enlarges the block at p, in place if it is the last one; the old bytes are kept. */
 void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
                  struct base_error *err);
+/* Returns whether `list` (a pointer to items of the pool) has memory for one more than `count`
+ * items, `room` of which it has; enlarges it if needed. */
+#define JINJA_ROOM(pool, list, count, room, err)                                                   \
+    ((count) < (room) || jinja_list_grow(pool, &(list), &(room), sizeof *(list), err))
+bool jinja_list_grow(struct jinja_pool *pool, void *list, size_t *room, size_t item_size,
+                     struct base_error *err);
 void jinja_pool_free(struct jinja_pool *pool);
 /* _marks returns the marks of the bytes from p on; NULL if p is not in the pool or the pool has no
  * marks. */
