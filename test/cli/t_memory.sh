@@ -160,10 +160,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_samplers yes run $m -p 'a b a b a b' -n 4 --dry-multiplier 0.8 --temp 0.9 --min-p 0.1 --seed 3
     memory lines yes tokenize -m "$work/m.gguf" -f "$work/text" --lines
     memory man yes man
-    memory completion yes completion bash
+    memory completion yes completion words -- ''
     memory help yes help run
-    memory completion_zsh yes completion zsh
-    memory completion_fish yes completion fish
     memory version yes version --json
 }
 # Each run measures this machine for a second.
