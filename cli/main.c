@@ -118,13 +118,16 @@ static bool run(int argc, char **argv, struct base_error *err)
         values.brief = argv[1][1] == 'h';
         return cli_cmd_help(&values, err);
     }
-    if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
+    if (!cli_options_parse(command, argc, argv, first, &values, err)) {
+        cli_options_name_source(&values, err);
+        return false;
+    }
     if (values.help) return help_of(command, values.brief, err);
     if (values.version) return cli_cmd_version(&values, err);
     note_variables();
     if (values.verbose) note_options(&values);
     if (commands[command](&values, err)) return true;
-    cli_options_name_variable(&values, err);
+    cli_options_name_source(&values, err);
     return false;
 }
 

@@ -4,6 +4,7 @@
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
 #include "cli/options.h"
 #include "base/size.h"
+#include "cli/model_path.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -274,12 +275,23 @@ static bool set_given(struct parser *p, const struct cli_option *o, const char *
     return set(p, o, source, text, err);
 }
 
+/* Writes the name of row i as the line has it. */
+static void spell(const struct cli_values *values, size_t i, char *out, size_t room)
+{
+    const char *word = values->typed[i];
+    if (word)
+        snprintf(out, room, "%.*s", (int)strcspn(word, "="), word);
+    else
+        snprintf(out, room, "--%s", cli_option_table[i].name);
+}
+
 /* `attached`: the value that follows a short option in the same word, or NULL. */
 static bool set_from_line(struct parser *p, const struct cli_option *o, const char *attached,
                           int argc, char **argv, int *i, struct base_error *err)
 {
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
     const char *text = attached ? attached : equals ? equals + 1 : "on";
+    p->values->typed[o - cli_option_table] = attached ? o->alias[0] : argv[*i];
     if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
     if (!attached && !equals && o->kind != CLI_FLAG) {
         char source[NAME_MAX_SIZE];
@@ -322,12 +334,28 @@ static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, c
 
 /* ---- Positional texts ---- */
 
+/* Returns whether a word is the name of a model, as other programs have it before the text. Short
+ * beginnings of names are texts. */
+static bool is_model(const char *word)
+{
+    enum { LEAST = 5 };
+    struct base_buffer path = BASE_BUFFER_INIT;
+    struct base_error none = BASE_ERROR_INIT;
+    const bool is = strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) &&
+                    !path.failed && cli_model_find(word, &path, &none);
+    base_buffer_free(&path);
+    return is;
+}
+
 /* Takes an argument as the value of the option that the command names for it. */
 static bool take_positional(struct parser *p, const char *word, struct base_error *err)
 {
     const struct cli_command *c = &cli_command_table[p->command];
     const struct cli_option *o = find_named(p->command, c->positional);
     const bool is_text = o->at == offsetof(struct cli_values, prompt);
+    const size_t n = strlen(word);
+    if (n > 4 && strcmp(word + n - 4, ".svg") == 0 && find_named(p->command, "svg"))
+        return base_fail_at(err, BASE_USAGE, word, -1, "a picture is written with --svg %s", word);
     if (is_text && cli_command_find(word) != CLI_COMMAND_COUNT)
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "unexpected argument; a command comes first (-p: as a text)");
@@ -335,9 +363,13 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "is a file: -f reads a text from it, -m takes it as the model, -p its "
                             "name as the text");
+    if (is_text && find(p->command, "-m", 2) && is_model(word))
+        return base_fail_at(err, BASE_USAGE, word, -1,
+                            "is a model: -m takes it, and -p its name as the text");
     if (p->origin[o - cli_option_table] == FROM_LINE && o->kind != CLI_LIST)
         return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
-                            is_text ? "a text of several words needs quotes" : "too many",
+                            is_text ? "a text of several words needs quotes, and a model -m"
+                                    : "too many",
                             c->usage);
     return set_given(p, o, word, err);
 }
@@ -418,6 +450,9 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
             continue; /* it may be the value of an unknown option */
         else if (c->positional)
             ok = take_positional(p, word, err);
+        else if (strspn(word, "0123456789") == strlen(word) && find(p->command, "-t", 2))
+            ok = base_fail_at(err, BASE_USAGE, word, -1,
+                              "unexpected argument; a number of threads is -t %s", word);
         else
             ok = base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                               c->max_arguments ? "too many" : "there is none", c->usage);
@@ -509,10 +544,11 @@ static bool check_needs(const struct parser *p, struct base_error *err)
     return true;
 }
 
-/* Returns the option that the user wrote: row i, or the one that implies it. */
-static const struct cli_option *written(const struct parser *p, size_t i)
+/* Writes the name of what the user wrote: row i, or the option that implies it. */
+static void spell_written(const struct parser *p, size_t i, char *out, size_t room)
 {
-    return p->implied_by[i] ? p->implied_by[i] : &cli_option_table[i];
+    const struct cli_option *by = p->implied_by[i];
+    spell(p->values, by ? (size_t)(by - cli_option_table) : i, out, room);
 }
 
 /* Fails if a switch that the option implies is off on the line. */
@@ -533,14 +569,25 @@ static bool check_line(const struct parser *p, struct base_error *err)
         const struct cli_option *o = &cli_option_table[i];
         const struct cli_option *other =
             is_on(p, i, FROM_LINE) ? contradiction(p, o, FROM_LINE) : NULL;
-        char name[NAME_MAX_SIZE];
+        char name[NAME_MAX_SIZE], other_name[NAME_MAX_SIZE];
         if (!check_implied(p, i, err)) return false;
-        snprintf(name, sizeof name, "--%s", written(p, i)->name);
-        if (other)
-            return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",
-                                written(p, (size_t)(other - cli_option_table))->name);
+        if (!other) continue;
+        spell_written(p, i, name, sizeof name);
+        spell_written(p, (size_t)(other - cli_option_table), other_name, sizeof other_name);
+        return base_fail_at(err, BASE_USAGE, name, -1, "contradicts %s; give one of them",
+                            other_name);
     }
     return true;
+}
+
+/* Returns whether an option on the line replaces the variable of row `o`. */
+static bool yields(const struct parser *p, const struct cli_option *o)
+{
+    for (size_t i = 0; o->yields && i < cli_option_count; i++) {
+        const char *name = cli_option_table[i].name;
+        if (is_on(p, i, FROM_LINE) && cli_has_word(o->yields, name, strlen(name))) return true;
+    }
+    return false;
 }
 
 /* Reads the variables. The option itself, and any option on the line that contradicts it, override
@@ -555,7 +602,7 @@ static bool read_environment(struct parser *p, struct base_error *err)
         if (!text || !*text || !cli_option_belongs(o, p->command) || p->origin[i] == FROM_LINE ||
             !cli_option_has_variable(o))
             continue;
-        if (contradiction(p, o, FROM_LINE)) continue;
+        if (contradiction(p, o, FROM_LINE) || yields(p, o)) continue;
         const struct cli_option *other = contradiction(p, o, FROM_ENVIRONMENT);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1,
@@ -709,14 +756,20 @@ enum cli_mode cli_options_mode(const struct cli_values *values)
     return values->raw ? CLI_MODE_RAW : CLI_MODE_BY_MODEL;
 }
 
-void cli_options_name_variable(const struct cli_values *values, struct base_error *err)
+void cli_options_name_source(const struct cli_values *values, struct base_error *err)
 {
     if (strncmp(err->item, "--", 2) != 0) return;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[CLI_VARIABLE_SIZE];
-        if (!values->from_environment[i] || strcmp(err->item + 2, o->name) != 0) continue;
-        cli_option_variable(o, name);
+        if ((!values->from_environment[i] && !values->typed[i]) ||
+            strcmp(err->item + 2, o->name) != 0)
+            continue;
+        if (values->from_environment[i])
+            cli_option_variable(o, name);
+        else
+            spell(values, i, name, sizeof name);
         snprintf(err->item, sizeof err->item, "%s", name);
+        return;
     }
 }

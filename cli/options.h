@@ -76,7 +76,7 @@ struct cli_values {
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
-    const char *cache, *compare;
+    const char *cache, *compare, *statistics;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
     int64_t n_predict, seed;
@@ -95,6 +95,7 @@ struct cli_values {
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
+    bool joined;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */
@@ -104,6 +105,7 @@ struct cli_values {
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
     bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
     const char *text[CLI_OPTION_MAX];      /* as given; of a list the last; NULL: not given */
+    const char *typed[CLI_OPTION_MAX];     /* the word of the line, up to "="; NULL: none */
     const char *passed[CLI_PASSED_MAX];    /* words of other programs that have no effect here */
     size_t n_passed;
     bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
@@ -143,6 +145,7 @@ struct cli_option {
     double low, high;      /* range of numbers, both ends allowed */
     const char *choices;   /* "md|json|csv"; CLI_CHOICE: one of them, CLI_CHOICES: "md,csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
+    const char *yields;    /* names of options: if one is on the line, the variable is ignored */
     const char *needs;     /* names of options, one of which this one needs to have an effect */
     const char *implies;   /* name of a switch that this option turns on if it is on the line */
     const char *help;      /* one line; --help adds the default */
@@ -257,8 +260,8 @@ void cli_options_unknown_variables(struct base_buffer *out);
 enum cli_mode { CLI_MODE_BY_MODEL, CLI_MODE_CHAT, CLI_MODE_RAW };
 enum cli_mode cli_options_mode(const struct cli_values *values);
 
-/* Adds the name of the variable to an error about an option whose value is that of a variable. */
-void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
+/* Names in an error about an option what the user wrote: the word of the line, or the variable. */
+void cli_options_name_source(const struct cli_values *values, struct base_error *err);
 
 /* Append the text of `infer help`, and of `infer COMMAND --help`, for the width of the terminal;
  * `brief`: at most one screen of 80 columns. */

@@ -20,12 +20,14 @@ static bool open_path(struct cli_cache_folder *f, const char *given, bool make, 
                       struct base_error *err)
 {
     struct stat st;
-    if (strcmp(given, "auto") != 0)
+    const bool is_own = strcmp(given, "auto") == 0;
+    if (!is_own)
         base_buffer_add_text(&f->path, given);
     else if (!cli_user_path("XDG_CACHE_HOME", ".cache", "prefix", &f->path))
         return base_fail(err, BASE_FAILED, "there is no folder for it: set HOME, or name one");
     if (f->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (make && f->path.size) (void)cli_user_make_folder(f->path.data, 0700);
+    if (make && is_own && f->path.size) (void)cli_user_make_folder(f->path.data, 0700);
+    if (make && !is_own && f->path.size) (void)mkdir(f->path.data, 0700);
     f->fd = open(f->path.size ? f->path.data : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *missing = f->fd < 0 && errno == ENOENT;
     if (f->fd < 0 || fstat(f->fd, &st) != 0)

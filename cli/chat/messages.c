@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool no_memory(struct base_error *err)
 {
@@ -187,33 +188,42 @@ static bool check_tools(const json_t *list, struct base_error *err)
     return ok || base_fail(err, BASE_USAGE, "it is not a list of tools, each an object");
 }
 
-static bool read_checked(const char *path, bool (*check)(const json_t *, struct base_error *),
-                         json_t **out, struct base_error *err)
+static bool read_checked(const char *given, bool is_text, const char *option,
+                         bool (*check)(const json_t *, struct base_error *), json_t **out,
+                         struct base_error *err)
 {
-    if (!cli_json_read(path, out, err)) return false;
-    if (check(*out, err)) return true;
-    base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
+    *out = NULL;
+    if (is_text)
+        *out = cli_json_parse(given, strlen(given), "", err);
+    else if (!cli_json_read(given, out, err))
+        return false;
+    if (*out && check(*out, err)) return true;
+    if (is_text)
+        snprintf(err->item, sizeof err->item, "%s", option);
+    else
+        base_error_set_file(err, strcmp(given, "-") == 0 ? "standard input" : given);
     json_decref(*out);
     *out = NULL;
     return false;
 }
 
-bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
+/* Returns whether the value of an option is the list itself, not the name of a file. */
+static bool is_list(const char *given)
 {
-    return read_checked(path, check_messages, out, err);
+    return *given == '[' && access(given, F_OK) != 0;
+}
+
+bool cli_messages_read(const char *given, json_t **out, struct base_error *err)
+{
+    return read_checked(given, is_list(given), "--messages", check_messages, out, err);
 }
 
 bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err)
 {
     const char *given = values->tools;
     *out = NULL;
-    if (!given || !values->texts_only) return !given || read_checked(given, check_tools, out, err);
-    *out = cli_json_parse(given, strlen(given), "", err);
-    if (*out && check_tools(*out, err)) return true;
-    snprintf(err->item, sizeof err->item, "--tools");
-    json_decref(*out);
-    *out = NULL;
-    return false;
+    return !given || read_checked(given, values->texts_only || is_list(given), "--tools",
+                                  check_tools, out, err);
 }
 
 /* ---- Changing ---- */

@@ -19,13 +19,14 @@ json_t *cli_json_parse(const char *text, size_t size, const char *what, struct b
 /* Returns a member of an object; NULL if there is none, or it is null. */
 const json_t *cli_json_member(const json_t *object, const char *name);
 
-/* Reads a list of messages from a file and checks it; a new reference. */
-bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
+/* Reads a list of messages from a file, or from the text of a list, and checks it; a new
+ * reference. */
+bool cli_messages_read(const char *given, json_t **out, struct base_error *err);
 /* Makes the initial conversation, a new reference: the messages of a file and a system message,
  * each of which may be NULL. Fails with BASE_USAGE for two system messages. */
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
-/* Reads the list of --tools, from the file or (texts_only) from the text, and checks that each is
- * an object; *out is NULL without the option. */
+/* Reads the list of --tools, from the file or from the text of a list (texts_only: always), and
+ * checks that each is an object; *out is NULL without the option. */
 bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err);
 
 /* Appends a message whose content is a text. A byte that is not UTF-8 is skipped (`lossy`), or is

@@ -115,6 +115,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
 {
+    if (!cli_prefix_check(values, err)) return false;
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
     c.settings.given = values;
     struct cli_lines *lines = NULL;

@@ -90,9 +90,12 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
     base_buffer_add_text(out, "Model      ");
     cli_gguf_add_string(out, false, (struct gguf_str){m->name.data, m->name.size}, CLI_SHOWN_BYTES,
                         false);
-    base_buffer_add_text(out, " (");
-    cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
-    base_buffer_add_text(out, ")\nFile       ");
+    if (architecture.size) {
+        base_buffer_add_text(out, " (");
+        cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
+        base_buffer_add_text(out, ")");
+    }
+    base_buffer_add_text(out, "\nFile       ");
     add_name(out, gguf_path(f));
     base_buffer_add_format(out, ", %.1f MB", (double)gguf_size(f) / 1e6);
     if (gguf_part_count(f) > 1) base_buffer_add_format(out, " in %d parts", gguf_part_count(f));

@@ -8,16 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the subject as a string; markup remains markup. */
+/* Returns the subject as a string. */
 static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinja_value *out)
 {
     return jinja_to_str(r, c->self, out);
-}
-
-static bool mark(const struct jinja_value *like, struct jinja_value *out, bool ok)
-{
-    if (ok) out->safe = like->safe;
-    return ok;
 }
 
 /* ---- Case and space ---- */
@@ -25,14 +19,13 @@ static bool mark(const struct jinja_value *like, struct jinja_value *out, bool o
 static bool f_case(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) &&
-           mark(&s, out, jinja_change_case(r, s.s, (enum jinja_case)c->form, out));
+    return subject(r, c, &s) && jinja_change_case(r, s.s, (enum jinja_case)c->form, out);
 }
 
 static bool f_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && mark(&s, out, jinja_capitalize(r, s.s, out));
+    return subject(r, c, &s) && jinja_capitalize(r, s.s, out);
 }
 
 /* Words begin after space, hyphens and opening brackets, other than in the method title(). */
@@ -58,7 +51,7 @@ static bool f_title(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 static bool f_trim(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && jinja_strip_value(r, c, &s, JINJA_BOTH, out);
+    return subject(r, c, &s) && jinja_strip_value(r, c, s.s, JINJA_BOTH, out);
 }
 
 static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -96,7 +89,7 @@ static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_val
             return false;
     }
     *out = jinja_text_value(&text);
-    return mark(c->self, out, true);
+    return true;
 }
 
 /* ---- Changing text ---- */
@@ -116,13 +109,6 @@ static bool f_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
 static bool f_string(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     return subject(r, c, out);
-}
-
-static bool f_safe(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    if (!subject(r, c, out)) return false;
-    out->safe = true;
-    return true;
 }
 
 static bool f_default(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -319,7 +305,7 @@ static const struct jinja_func rows[] = {
     {"title", f_title, "", 0, 0},
     {"replace", f_replace, "old new count", 2, 0},
     {"indent", f_indent, "width first blank", 0, 0},
-    {"safe", f_safe, "", 0, 0},
+    {"safe", f_string, "", 0, 0},
     {"int", f_int, "default", 0, 0},
     {"float", f_float, "default", 0, 0},
     {"map", f_map, NULL, 0, 0},

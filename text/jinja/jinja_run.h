@@ -138,11 +138,10 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-/* Strips the text of `from` by the optional argument 0 of the call: characters, otherwise space. */
+/* Strips a text by the optional argument 0 of the call: characters, otherwise space. */
 enum jinja_sides { JINJA_LEFT = 1, JINJA_RIGHT = 2, JINJA_BOTH = 3 };
-bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c,
-                       const struct jinja_value *from, enum jinja_sides sides,
-                       struct jinja_value *out);
+bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c, struct jinja_str from,
+                       enum jinja_sides sides, struct jinja_value *out);
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
                    struct jinja_str by, int64_t count, struct jinja_value *out);
 bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq *out);

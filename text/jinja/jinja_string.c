@@ -41,19 +41,16 @@ static struct jinja_str strip(struct jinja_str s, const struct jinja_str *chars,
     return s;
 }
 
-bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c,
-                       const struct jinja_value *from, enum jinja_sides sides,
-                       struct jinja_value *out)
+bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c, struct jinja_str from,
+                       enum jinja_sides sides, struct jinja_value *out)
 {
     struct jinja_str chars = {0};
-    const struct jinja_value v = *from;
     const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
     if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
-    const struct jinja_str s = strip(v.s, given ? &chars : NULL, sides);
+    const struct jinja_str s = strip(from, given ? &chars : NULL, sides);
     *out = jinja_string(s.s, s.n);
-    out->safe = v.safe;
     /* Each code point that was stripped was compared with each of `chars`. */
-    return jinja_step(r, (uint64_t)(v.s.n - s.n) * (1 + chars.n) / JINJA_DECODED);
+    return jinja_step(r, (uint64_t)(from.n - s.n) * (1 + chars.n) / JINJA_DECODED);
 }
 
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
@@ -148,46 +145,35 @@ bool jinja_parse_float(struct jinja_str s, double *out)
     return end != text && *end == '\0';
 }
 
-/* ---- Methods: helpers ----
- *
- * The result of a method of markup is markup too. */
+/* ---- Methods: helpers ---- */
 
 static struct jinja_str self_of(const struct jinja_call *c)
 {
     return c->self->s;
 }
 
-static bool mark(const struct jinja_call *c, struct jinja_value *out, bool ok)
-{
-    if (ok) out->safe = c->self->safe;
-    return ok;
-}
-
 /* ---- Case ---- */
 
 static bool m_case(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_change_case(r, self_of(c), (enum jinja_case)c->form, out));
+    return jinja_change_case(r, self_of(c), (enum jinja_case)c->form, out);
 }
 
 static bool m_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_capitalize(r, self_of(c), out));
+    return jinja_capitalize(r, self_of(c), out);
 }
 
 /* ---- Stripping and splitting ---- */
 
 static bool m_strip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return jinja_strip_value(r, c, c->self, (enum jinja_sides)c->form, out);
+    return jinja_strip_value(r, c, self_of(c), (enum jinja_sides)c->form, out);
 }
 
-static bool push_part(struct jinja_run *r, const struct jinja_call *c, struct jinja_seq *seq,
-                      const char *s, size_t n)
+static bool push_part(struct jinja_run *r, struct jinja_seq *seq, const char *s, size_t n)
 {
-    struct jinja_value part = jinja_string(s, n);
-    part.safe = c->self->safe;
-    return jinja_push(r, seq, part) && jinja_step(r, 1);
+    return jinja_push(r, seq, jinja_string(s, n)) && jinja_step(r, 1);
 }
 
 /* Splits at runs of white space, at most `max_splits` times (negative: no maximum). */
@@ -198,12 +184,12 @@ static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t
     while (rest.n) {
         size_t n = 0, used;
         int32_t code;
-        if (max_splits-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* the rest, unsplit */
+        if (max_splits-- == 0) return push_part(r, seq, rest.s, rest.n); /* the rest, unsplit */
         for (; n < rest.n; n += used) {
             used = base_utf8_decode(rest.s + n, rest.n - n, &code);
             if (jinja_is_space(code)) break;
         }
-        if (!push_part(r, c, seq, rest.s, n)) return false;
+        if (!push_part(r, seq, rest.s, n)) return false;
         rest = strip((struct jinja_str){rest.s + n, rest.n - n}, NULL, JINJA_LEFT);
     }
     return true;
@@ -217,10 +203,10 @@ static bool split_at(struct jinja_run *r, const struct jinja_call *c, struct jin
         const char *hit = memmem(rest.s, rest.n, sep.s, sep.n);
         if (!hit) break;
         const size_t before = (size_t)(hit - rest.s);
-        if (!push_part(r, c, seq, rest.s, before)) return false;
+        if (!push_part(r, seq, rest.s, before)) return false;
         rest = (struct jinja_str){hit + sep.n, rest.n - before - sep.n};
     }
-    return push_part(r, c, seq, rest.s, rest.n);
+    return push_part(r, seq, rest.s, rest.n);
 }
 
 static bool m_split(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -270,15 +256,10 @@ static bool m_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
 {
     struct jinja_str old, by;
     int64_t count;
-    struct jinja_value escaped;
     if (!jinja_arg_str(r, c, 0, &old) || !jinja_arg_str(r, c, 1, &by) ||
         !jinja_arg_int(r, c, 2, -1, &count))
         return false;
-    if (c->self->safe) {
-        if (!jinja_escape(r, &c->arg[1], &escaped)) return false;
-        by = escaped.s;
-    }
-    return mark(c, out, jinja_replace(r, self_of(c), old, by, count, out));
+    return jinja_replace(r, self_of(c), old, by, count, out);
 }
 
 /* Returns the value of a field: "" is the next argument, a number, or a keyword. */
@@ -299,7 +280,6 @@ static bool m_format(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     struct jinja_text text = {0};
     const struct jinja_str s = self_of(c);
     size_t next = 0;
-    if (c->self->safe) return jinja_fail(r, "format of a marked string is not supported");
     if (!jinja_step(r, s.n / JINJA_DECODED)) return false;
     for (size_t at = 0; at < s.n; at++) {
         const char brace = s.s[at];

@@ -1,7 +1,7 @@
 /* engine/cpu/x86/vec_avx512.c: the sixteen-wide operations of vec_scalar.c as AVX-512 instructions,
  * with mask registers for the tails. Results have the same bits (see vec_avx2.c). Called only
  * through the table. */
-#include "engine/cpu/isa/vec_levels.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 
 #define VEC_TARGET CPU_TARGET_AVX512
@@ -145,24 +145,9 @@ VEC_FN v16 v_add_bits(v16 a, v16 b)
     return v_of_int(_mm512_add_epi32(int_of(a), int_of(b)));
 }
 
-VEC_FN v16 v_sub_bits(v16 a, v16 b)
-{
-    return v_of_int(_mm512_sub_epi32(int_of(a), int_of(b)));
-}
-
 VEC_FN v16 v_shl_bits(v16 a, int n)
 {
     return v_of_int(_mm512_slli_epi32(int_of(a), (unsigned)n));
-}
-
-VEC_FN v16 v_sar_bits(v16 a, int n)
-{
-    return v_of_int(_mm512_srai_epi32(int_of(a), (unsigned)n));
-}
-
-VEC_FN v16 v_from_int(v16 a)
-{
-    return _mm512_cvtepi32_ps(int_of(a));
 }
 
 /* ---- Trees ---- */
