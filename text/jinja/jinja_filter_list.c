@@ -116,23 +116,6 @@ static bool fold_unless(struct jinja_run *r, const struct jinja_call *c, int i, 
 
 /* ---- Sorting ---- */
 
-bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
-                bool reverse)
-{
-    if (n < 2) return true;
-    const size_t half = n / 2;
-    if (!jinja_sort(r, e, spare, half, reverse) ||
-        !jinja_sort(r, e + half, spare, n - half, reverse))
-        return false;
-    memcpy(spare, e, half * sizeof *e);
-    for (size_t i = 0, j = half, k = 0; i < half; k++) {
-        int order = 0;
-        if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
-        e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
-    }
-    return jinja_step(r, 2 * (uint64_t)n);
-}
-
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                    bool reverse, struct jinja_entry **out)
 {

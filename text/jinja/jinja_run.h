@@ -116,13 +116,6 @@ const struct jinja_func *jinja_find_row(const struct jinja_func *rows, size_t n,
 extern const struct jinja_func jinja_sequence_filters[];
 extern const size_t jinja_n_sequence_filters;
 
-/* Sorts e[n] by keys. A stable merge sort, because a comparison can fail. */
-struct jinja_entry {
-    struct jinja_value key, item;
-};
-bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
-                bool reverse);
-
 /* ---- Arguments ---- */
 
 static inline bool jinja_given(const struct jinja_value *v)

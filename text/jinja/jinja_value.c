@@ -701,6 +701,23 @@ bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct 
     return true;
 }
 
+bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
+                bool reverse)
+{
+    if (n < 2) return true;
+    const size_t half = n / 2;
+    if (!jinja_sort(r, e, spare, half, reverse) ||
+        !jinja_sort(r, e + half, spare, n - half, reverse))
+        return false;
+    memcpy(spare, e, half * sizeof *e);
+    for (size_t i = 0, j = half, k = 0; i < half; k++) {
+        int order = 0;
+        if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
+        e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
+    }
+    return jinja_step(r, 2 * (uint64_t)n);
+}
+
 bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out)
 {

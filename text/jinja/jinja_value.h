@@ -248,6 +248,12 @@ bool jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct 
 /* Compares: *out is < 0, 0 or > 0. An error for types that have no order. */
 bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
                  int *out);
+/* Sorts e[n] by keys. A stable merge sort, because a comparison can fail. */
+struct jinja_entry {
+    struct jinja_value key, item;
+};
+bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
+                bool reverse);
 bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out);
 /* Returns all items of anything that can be iterated over; a generator is consumed. The result may
