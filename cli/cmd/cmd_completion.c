@@ -2,6 +2,7 @@
  * `infer completion words -- WORD..` while the user types, and the words that it offers, from the
  * tables of commands and options. Names of models are those of `infer models`. */
 #include "cli/commands.h"
+#include "cli/hub_name.h"
 #include "cli/model_path.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
