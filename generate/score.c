@@ -10,7 +10,7 @@
 #include "base/interrupt.h"
 #include "base/list.h"
 #include "engine/cpu/cpu_device.h"
-#include "generate/judge.h"
+#include "generate/statistics.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -24,7 +24,7 @@ two=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --json --chunks -1
 [ "$(number chunks)" -eq "$all" ] || bad "$(cat "$work/out")"
 
-begin strides_score_the_ends_of_chunks
+begin a_stride_scores_the_ends_of_chunks
 infer perplexity -f "$work/text" --chunk 64 --stride 32 --json
 status 0
 out_like ',"positions":[0-9]+,"chunk":64,"chunks":[0-9]+,"unused_ids":[0-9]+,"stride":32\}$'
@@ -44,7 +44,7 @@ usage '--stride: 64 is not below --chunk 64' perplexity -f "$work/text" --chunk 
 usage 'with --stride it needs more than --chunk 512' perplexity -f "$work/text" --stride 8
 usage '--stride: contradicts --kl|--kl: contradicts --stride' perplexity --stride 8 --kl x
 
-begin both_forms_of_saved_logits
+begin both_forms_of_saved_logits_are_read
 infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/f32"
 infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/u16" --logits-format u16
 status 0

@@ -225,9 +225,9 @@ static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_val
         return false;
     for (size_t i = 0; i < items->n; i++) {
         struct jinja_value key = items->item[i];
-        struct jinja_value *hit;
-        if (!get(r, &g, &key) || !jinja_dict_find(r, seen, &key, &hit)) return false;
-        if (hit) continue;
+        struct jinja_value *found;
+        if (!get(r, &g, &key) || !jinja_dict_find(r, seen, &key, &found)) return false;
+        if (found) continue;
         if (!jinja_dict_set(r, seen, key, jinja_none()) || !jinja_push(r, kept, items->item[i]))
             return false;
     }
