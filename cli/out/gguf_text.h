@@ -18,7 +18,7 @@ void cli_gguf_add_item(struct base_buffer *out, bool json, const struct gguf_fil
 /* Appends a value; only the first items of an array. */
 void cli_gguf_add_value(struct base_buffer *out, bool json, const struct gguf_file *file,
                         const struct gguf_kv *kv);
-/* The same with its kind, and of an array the number of items; in JSON an object. */
+/* Appends a value with its kind, and of an array the number of items; in JSON an object. */
 void cli_gguf_add_typed(struct base_buffer *out, bool json, const struct gguf_file *file,
                         const struct gguf_kv *kv);
 /* Appends numbers, the last one first: "[2, 3]" of a shape {3, 2}. */
