@@ -133,6 +133,8 @@ const struct cli_foreign cli_foreign_table[] = {
     HINT(LLAMA, "--kl-divergence --kl-divergence-base --save-all-logits",
          "perplexity --kl FILE, --save-logits FILE --logits-format u16",
          "reads files of llama-perplexity"),
+    HINT(LLAMA, "--hellaswag --winogrande --multiple-choice --hellaswag-tasks --winogrande-tasks --multiple-choice-tasks",
+         "scripts/score-tasks FORM FILE", "tasks by `infer score`; in the sources"),
     HINT(LLAMA, "--ppl-output-type", "-v", "what each chunk adds"),
     FLAG(LLAMA, "--no-ppl", "not needed: `imatrix` computes no perplexity"),
     VALUE(LLAMA, "-ofreq --output-frequency --save-frequency --output-format",

@@ -42,8 +42,7 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
     struct gguf_str name = {NULL, 0};
     if (!gguf_get_str(m->file, "tokenizer.ggml.model", &name, NULL) || !name.data) return false;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
-        if (strlen(without[i]) == name.size && !memcmp(without[i], name.data, name.size))
-            return false;
+        if (gguf_str_is(name, without[i])) return false;
     return true;
 }
 
@@ -116,7 +115,7 @@ static double scaling(const struct gguf_file *file, const char *arch)
             gguf_get_f32(file, key, &factor, &ignored);
         }
     }
-    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
+    if (gguf_str_is(type, "none")) return 1;
     return factor > 1 ? factor : 1;
 }
 

@@ -86,7 +86,7 @@ struct cli_values {
         tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models, lora,
         control_vector;
     int64_t n_predict, seed;
-    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
+    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
     int64_t cache_size, older, connections, retries, timeout;
     int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
         max_tensors;
@@ -104,7 +104,7 @@ struct cli_values {
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool matrix, truncate, in_order;
-    bool joined, hellaswag, winogrande, multiple_choice;
+    bool joined;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */

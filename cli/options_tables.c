@@ -81,19 +81,18 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "best tokens of the last position as JSON.",
                     0, 0, "prompt"},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
-                        "how well a model predicts a text or answers tasks; KL divergence",
+                        "how well a model predicts a text; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
                         "its second half. Prints the perplexity and its standard error. --save-logits\n"
-                        "and --kl compare two models (or two quantizations) position by position.\n"
-                        "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
-                        "print how many the model solves.",
+                        "and --kl compare two models (or two quantizations) position by position.",
                         0, 0, "file"},
     [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
                    "probabilities of given continuations of a prompt",
                    "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
-                   "list of texts. The answer has the log-probability of each, in total and for\n"
-                   "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
-                   "scored, as a table; with --each too, each of many plain lines.",
+                   "list of texts; or with `texts`, which are whole. The answer has the\n"
+                   "log-probability of each, in total and for each token. With --continuation a\n"
+                   "single prompt (-p, -f or standard input) is scored, as a table; with --each\n"
+                   "too, each of many plain lines.",
                    0, 0, "file"},
     [CLI_EMBED] = {"embed", "infer embed [-m MODEL] [FILE].. [options] < LINES.jsonl",
                    "embeddings of texts, by encoders or decoders",
@@ -219,8 +218,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                         "Prints a completion script. `make install` puts it in place; without it:\n"
                         "  bash  source <(infer completion bash)\n"
                         "  zsh   source <(infer completion zsh)\n"
-                        "  fish  infer completion fish | source",
-                        1, 1, NULL},
+                        "  fish  infer completion fish | source\n"
+                        "It calls `infer completion words -- WORD..` while you type.",
+                        1, 65536, NULL},
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
                  "Prints the manual page as roff source: infer man | man -l -", 0, 0, NULL},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
@@ -567,20 +567,6 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .excludes = "kl save-logits",
      .help = "chunks N tokens apart, N scored each; 0: off", .at = AT(stride)},
-    {.name = "hellaswag", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .excludes = "winogrande multiple-choice ids kl save-logits stride chunk chunks",
-     .help = "the file has tasks of six lines: the accuracy", .at = AT(hellaswag)},
-    {.name = "winogrande", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .excludes = "hellaswag multiple-choice ids kl save-logits stride chunk chunks",
-     .help = "the file has tasks as CSV: the accuracy", .at = AT(winogrande)},
-    {.name = "multiple-choice", .kind = CLI_FLAG, .commands = PERPLEXITY,
-     .group = CLI_GROUP_MEASURE,
-     .excludes = "hellaswag winogrande ids kl save-logits stride chunk chunks",
-     .help = "the file has binary tasks (MMLU ...): the accuracy", .at = AT(multiple_choice)},
-    {.name = "tasks", .alias = {"--hellaswag-tasks", "--winogrande-tasks", "--multiple-choice-tasks"},
-     .kind = CLI_INTEGER, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N",
-     .standard = "0", .low = 0, .high = INT32_MAX, .needs = "hellaswag winogrande multiple-choice",
-     .help = "a selection of N tasks; 0: all", .at = AT(n_tasks)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "save ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "logits-format", .kind = CLI_CHOICE, .commands = PERPLEXITY,

@@ -1,5 +1,6 @@
 /* cli/sampler.c: sets a sampler's options. See cli/sampler.h. */
 #include "cli/sampler.h"
+#include "base/list.h"
 #include "cli/input.h"
 #include <math.h>
 #include <stdio.h>
@@ -78,13 +79,8 @@ static bool parse_bias(const char *text, struct bias_text *b, struct base_error 
 
 static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct base_error *err)
 {
-    if (p->n_biases == p->max_biases) {
-        const size_t n = 2 * p->max_biases + 16;
-        struct sample_bias *more = realloc(p->bias, n * sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
-        p->bias = more;
-        p->max_biases = n;
-    }
+    if (!BASE_LIST_ROOM(p->bias, p->n_biases, p->max_biases))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
     const int32_t narrow = id > INT32_MAX ? INT32_MAX : (int32_t)id; /* sample/ reports the error */
     p->bias[p->n_biases++] = (struct sample_bias){narrow, bias};
     return true;

@@ -8,6 +8,7 @@
  * waves of two evaluations: of all prefixes, then of all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include "engine/cpu/cpu_device.h"
 #include "generate/statistics.h"
 #include "models/adapter.h"
@@ -87,16 +88,6 @@ struct generate_score_counts generate_scorer_counts(const struct generate_scorer
 
 /* ---- One evaluation ---- */
 
-/* Returns the list, with room for one more item of `size` bytes, or NULL. */
-static void *grown(void *list, size_t *room, size_t used, size_t size)
-{
-    if (used < *room) return list;
-    const size_t more = *room ? *room * 2 : 256;
-    void *new = reallocarray(list, more, size);
-    if (new) *room = more;
-    return new;
-}
-
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
@@ -104,9 +95,7 @@ static bool no_memory(struct base_error *err)
 
 static bool add_token(struct generate_scorer *s, int32_t id, uint32_t seq, struct base_error *err)
 {
-    void *list = grown(s->token, &s->token_room, s->n_tokens, sizeof *s->token);
-    if (!list) return no_memory(err);
-    s->token = list;
+    if (!BASE_LIST_ROOM(s->token, s->n_tokens, s->token_room)) return no_memory(err);
     s->token[s->n_tokens++] = (struct model_token){.id = id, .seq = seq};
     return true;
 }
@@ -116,12 +105,9 @@ static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
                        struct base_error *err)
 {
     struct model_token *last = &s->token[s->n_tokens - 1];
-    void *list = grown(s->wanted, &s->wanted_room, s->n_wanted, sizeof *s->wanted);
-    if (!list) return no_memory(err);
-    s->wanted = list;
-    list = grown(s->target, &s->target_room, s->n_targets, sizeof *s->target);
-    if (!list) return no_memory(err);
-    s->target = list;
+    if (!BASE_LIST_ROOM(s->wanted, s->n_wanted, s->wanted_room) ||
+        !BASE_LIST_ROOM(s->target, s->n_targets, s->target_room))
+        return no_memory(err);
     if (!last->wants_logits) s->wanted[s->n_wanted++] = (struct wanted){.first = s->n_targets};
     last->wants_logits = true;
     s->wanted[s->n_wanted - 1].n++;

@@ -44,8 +44,7 @@ static const char *find(const struct kind *table, size_t n, const struct gguf_fi
     struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
     if (!gguf_get_str(file, key, &name, &ignored) || !name.data) return NULL;
     for (size_t i = 0; i < n; i++)
-        if (strlen(table[i].name) == name.size && memcmp(table[i].name, name.data, name.size) == 0)
-            return table[i].what;
+        if (gguf_str_is(name, table[i].name)) return table[i].what;
     return NULL;
 }
 

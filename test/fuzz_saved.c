@@ -1,8 +1,6 @@
 /* test/fuzz_saved.c: a fuzz target: any bytes as the files that infer writes and reads again (a
- * conversation, tools, saved logits), and as files of tasks. A conversation is written and read
- * again. */
+ * conversation, tools, saved logits). A conversation is written and read again. */
 #include "cli/chat/messages.h"
-#include "cli/cmd/task_files.h"
 #include "cli/out/saved_logits.h"
 #include "test/fuzz.h"
 #include "text/json/json_number.h"
@@ -53,26 +51,6 @@ static void use_messages(const char *path)
     base_buffer_free(&second);
 }
 
-static void use_tasks(const uint8_t *bytes, size_t size)
-{
-    struct base_buffer file = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
-    base_buffer_add(&file, bytes, size);
-    for (int form = CLI_TASKS_LINES; form <= CLI_TASKS_BINARY; form++) {
-        struct base_error err = BASE_ERROR_INIT;
-        struct cli_task_list list = {0};
-        const bool ok = cli_task_list_read(&list, (enum cli_task_form)form, &file, &err);
-        fuzz_check(ok, &err);
-        if (ok && !cli_task_list_select(&list, (list.n + 1) / 2, &err)) abort();
-        for (size_t i = 0; ok && i < list.n; i++)
-            for (size_t k = 0; k < list.task[i].n; k++)
-                cli_task_add_text(&list, &list.task[i], k, true, &text);
-        cli_task_list_free(&list);
-        base_buffer_clear(&text);
-    }
-    base_buffer_free(&file);
-    base_buffer_free(&text);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -84,7 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     use_logits(path);
     use_messages(path);
-    use_tasks(bytes, size);
     fuzz_check(cli_tools_read(&values, &tools, &err), &err);
     json_decref(tools);
     close(fd);

@@ -4,9 +4,11 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/list.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include <stdlib.h>
 #include <string.h>
 
 static void the_first_error_is_kept(void **state)
@@ -156,6 +158,22 @@ static void sha256_of_known_texts(void **state)
     }
 }
 
+static void list_grows_and_keeps_its_items(void **state)
+{
+    (void)state;
+    uint32_t *item = NULL;
+    size_t count = 0, room = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(BASE_LIST_ROOM(item, count, room));
+        item[count++] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++) assert_int_equal(item[i], i);
+    const uint32_t *old = item;
+    assert_false(base_list_grow(&item, &room, SIZE_MAX / 2));
+    assert_ptr_equal(item, old);
+    free(item);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +182,7 @@ int main(void)
         cmocka_unit_test(sums_and_products_of_sizes_do_not_overflow),
         cmocka_unit_test(arena_is_bounded_aligned_and_zeroed),
         cmocka_unit_test(sha256_of_known_texts),
+        cmocka_unit_test(list_grows_and_keeps_its_items),
         cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(utf8_every_code_point_round_trips),
         cmocka_unit_test(utf8_rejects_what_is_not_utf8),

@@ -1,5 +1,6 @@
 /* cli/batch/batch_output.c: the output of answers. See cli/batch/batch_output.h. */
 #include "cli/batch/batch_output.h"
+#include "base/list.h"
 #include "base/output.h"
 #include "base/sha256.h"
 #include "cli/batch/batch_input.h"
@@ -21,13 +22,8 @@ static const char model_line[] = "model ";
 static bool add_line(struct cli_batch_lines *l, uint64_t number, uint64_t hash,
                      struct base_error *err)
 {
-    if (l->count == l->room) {
-        const size_t room = l->room ? 2 * l->room : 64;
-        struct cli_batch_line *more = reallocarray(l->item, room, sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for line numbers");
-        l->item = more;
-        l->room = room;
-    }
+    if (!BASE_LIST_ROOM(l->item, l->count, l->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for line numbers");
     l->item[l->count] = (struct cli_batch_line){number, hash, l->count};
     l->count++;
     return true;

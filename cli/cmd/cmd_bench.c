@@ -61,11 +61,6 @@ struct bench {
     struct base_output svg;
 };
 
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
-}
-
 static double share_of_experts(const struct gguf_file *file, const char *arch)
 {
     char key[96];
@@ -90,16 +85,16 @@ static struct work count_work(const struct gguf_file *file, const struct model_f
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         double macs = (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
         double bytes = (double)t->size;
-        const bool embedding = str_is(t->name, "token_embd.weight");
-        const bool looked_up = embedding || str_is(t->name, "per_layer_token_embd.weight") ||
-                               str_is(t->name, "position_embd.weight");
+        const bool embedding = gguf_str_is(t->name, "token_embd.weight");
+        const bool looked_up = embedding || gguf_str_is(t->name, "per_layer_token_embd.weight") ||
+                               gguf_str_is(t->name, "position_embd.weight");
         if (memmem(t->name.data, t->name.size, "_exps.", 6)) {
             macs *= experts;
             bytes *= experts;
         }
         if (t->n_dims < 2) macs = 0;
         const bool late = t->name.size > length && memcmp(t->name.data, last_ffn, length) == 0;
-        if ((embedding && tied) || late || str_is(t->name, "output.weight")) {
+        if ((embedding && tied) || late || gguf_str_is(t->name, "output.weight")) {
             w.head_bytes += bytes;
             w.head_macs += macs;
         } else if (!looked_up) {
@@ -148,12 +143,6 @@ static bool measure(const struct bench *b, const struct subject *u, const struct
         for (uint32_t i = 0; ok && i < n; i++) ok = generate_step(b, u, r, i, err);
     *took = base_seconds() - start;
     return ok;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds. A step
@@ -229,7 +218,7 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
                      r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
                      r->sample[i]);
     }
-    qsort(r->sample, count, sizeof *r->sample, by_size);
+    cli_bench_sort(r->sample, count);
     r->n_samples = count;
     fill_shares(u, r);
     return !b->values->profile || run_profile(b, u, r, err);

@@ -42,16 +42,16 @@ struct edit {
     int lock;                  /* in_place: the file, locked; -1: not open */
 };
 
-static bool is_named(struct gguf_str key, const char *name)
+static bool is_same(struct gguf_str a, struct gguf_str b)
 {
-    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
+    return gguf_str_compare(a, b) == 0;
 }
 
 static bool is_deleted(const struct edit *e, struct gguf_str key)
 {
     const struct cli_list *list = &e->values->delete;
     for (size_t i = 0; i < list->count; i++)
-        if (is_named(key, list->item[i])) return true;
+        if (gguf_str_is(key, list->item[i])) return true;
     return false;
 }
 
@@ -60,9 +60,7 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 {
     for (size_t i = 0; i < e->n_rename; i++) {
         const struct rename *r = &e->rename[i];
-        if (r->is_key == is_key && r->old.size == name.size &&
-            memcmp(r->old.data, name.data, name.size) == 0)
-            return r->new;
+        if (r->is_key == is_key && is_same(r->old, name)) return r->new;
     }
     return name;
 }
@@ -72,7 +70,7 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 /* Fails for keys that describe the layout of the file, not the model. */
 static bool check_key(struct gguf_str key, const char *option, struct base_error *err)
 {
-    if (key.size < 6 || memcmp(key.data, "split.", 6) != 0) return true;
+    if (!gguf_str_begins(key, "split.")) return true;
     return base_fail_at(err, BASE_USAGE, option, -1,
                         "%.*s is written by infer split and removed by infer merge", (int)key.size,
                         key.data);
@@ -81,7 +79,7 @@ static bool check_key(struct gguf_str key, const char *option, struct base_error
 static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
 {
     uint32_t value;
-    if (!is_named(kv->key, "general.alignment")) return true;
+    if (!gguf_str_is(kv->key, "general.alignment")) return true;
     memcpy(&value, kv->data, kv->kind == GGUF_U32 ? sizeof value : 0);
     if (kv->kind == GGUF_U32 && gguf_alignment_valid(le32toh(value))) return true;
     return base_fail_at(err, BASE_USAGE, "--set", -1,
@@ -143,7 +141,7 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
                             "the file has no key and no tensor '%.*s'", (int)n, text);
     if (!check_key(r->old, "--rename", err) || !check_key(r->new, "--rename", err)) return false;
-    if (r->is_key && is_named(r->new, "general.alignment"))
+    if (r->is_key && gguf_str_is(r->new, "general.alignment"))
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
                             "general.alignment describes the layout of the file: use --set");
     if (r->is_key ? gguf_kv_find(e->in, r->new.data) && !is_deleted(e, r->new)
@@ -158,17 +156,12 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     return true;
 }
 
-static bool is_same(struct gguf_str a, struct gguf_str b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 /* Returns whether --set or --template gives the key a value. */
 static bool is_set(const struct edit *e, struct gguf_str key)
 {
     for (size_t i = 0; i < e->n_set; i++)
         if (is_same(e->set[i].kv.key, key)) return true;
-    return e->values->template && is_named(key, TEMPLATE_KEY);
+    return e->values->template && gguf_str_is(key, TEMPLATE_KEY);
 }
 
 static bool fail_collision(const char *option, struct gguf_str name, const char *what,
@@ -207,7 +200,7 @@ static bool check_collisions(const struct edit *e, struct base_error *err)
                                     deleted->item[i]);
     for (size_t i = 0; i < e->n_set; i++) {
         const struct gguf_str key = e->set[i].kv.key;
-        bool twice = e->values->template && is_named(key, TEMPLATE_KEY);
+        bool twice = e->values->template && gguf_str_is(key, TEMPLATE_KEY);
         for (size_t k = 0; k < i; k++) twice |= is_same(key, e->set[k].kv.key);
         if (twice) return fail_collision("--set", key, "is set twice", err);
     }
@@ -292,7 +285,7 @@ static struct gguf_writer *declare(const struct edit *e, int part, struct base_e
     for (uint64_t i = 0; w && i < gguf_kv_count(e->in); i++) {
         struct gguf_kv kv = *gguf_kv_at(e->in, i);
         if (is_deleted(e, kv.key)) continue;
-        if (part < 0 && kv.key.size > 6 && memcmp(kv.key.data, "split.", 6) == 0) continue;
+        if (part < 0 && gguf_str_begins(kv.key, "split.")) continue;
         kv.key = renamed(e, kv.key, true);
         gguf_writer_copy_kv(w, &kv);
     }

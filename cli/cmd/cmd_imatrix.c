@@ -143,23 +143,13 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct gguf_str x = ((const struct cli_imatrix_sums *)a)->name;
-    const struct gguf_str y = ((const struct cli_imatrix_sums *)b)->name;
-    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
-    return order ? order : (x.size > y.size) - (x.size < y.size);
-}
-
 /* Returns whether to collect a tensor: matrices of layers, and the output matrix only with the
  * option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
-    static const char output[] = "output.weight";
-    const bool of_layer = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0;
-    const bool of_output =
-        t->name.size == sizeof output - 1 && memcmp(t->name.data, output, sizeof output - 1) == 0;
-    return t->n_dims >= 2 && t->type->act && (of_layer || (m->values->process_output && of_output));
+    return t->n_dims >= 2 && t->type->act &&
+           (gguf_str_begins(t->name, "blk.") ||
+            (m->values->process_output && gguf_str_is(t->name, "output.weight")));
 }
 
 static bool make_items(struct imatrix *m, struct base_error *err)
@@ -250,7 +240,7 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
     if (!items) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     for (uint64_t i = 0; i < m->n_items; i++)
         if (was_used(&m->item[i])) items[n++] = sums_of(&m->item[i]);
-    qsort(items, n, sizeof *items, by_name);
+    qsort(items, n, sizeof *items, cli_imatrix_by_name);
     struct gguf_str sets[CLI_LIST_MAX] = {text_name(m->values->ids)};
     const size_t n_texts = m->values->texts.count;
     for (size_t i = 0; i < n_texts; i++) sets[i] = text_name(m->values->texts.item[i]);

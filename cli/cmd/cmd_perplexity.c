@@ -1,13 +1,11 @@
-/* cli/cmd/cmd_perplexity.c: `infer perplexity`: measures how well a model predicts a text, how far
- * its predictions are from saved ones (KL divergence), and how many tasks it solves
- * (cli/cmd/perplexity_tasks.c).
+/* cli/cmd/cmd_perplexity.c: `infer perplexity`: measures how well a model predicts a text, and how
+ * far its predictions are from saved ones (KL divergence).
  *
  * The ids are cut into chunks. Each chunk is evaluated from an empty context (its first id replaced
  * by the beginning-of-text token if the model adds one), and the predictions of its second half are
  * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is not used.
  * With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of each
  * chunk are scored, except that of the id after the chunk. The engine's threads share the rows. */
-#include "cli/cmd/perplexity_tasks.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -316,11 +314,8 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,
                             "needs a file: standard output has the result");
     struct perplexity p = {.values = values};
-    bool ok = open_model(&p, err);
-    if (ok && cli_tasks_asked(values))
-        ok = cli_tasks_run(values, &p.model, err);
-    else
-        ok = ok && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
+    const bool ok =
+        open_model(&p, err) && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
     free(p.score);
     generate_statistics_free(&p.statistics);
     cli_saved_end(&p.save);

@@ -4,30 +4,20 @@
 #include "cli/pull/pull.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TOKEN_MAX = 4096 };
 
-/* Creates the folder and its parents if they are missing. */
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
-    int failed = 0;
-    for (char *c = folder->data + 1; !failed; c++) {
-        const char was = *c;
-        if (was != '/' && was != '\0') continue;
-        *c = '\0';
-        if (mkdir(folder->data, 0777) != 0 && errno != EEXIST) failed = errno;
-        *c = was;
-        if (was == '\0') break;
-    }
-    if (!failed) return true;
-    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(failed));
+    if (cli_user_make_folder(folder->data, 0777)) return true;
+    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(errno));
     base_error_set_file(err, folder->data);
     return false;
 }
@@ -96,12 +86,6 @@ static bool read_token(const struct hub *hub, struct base_buffer *token, struct 
 
 /* ---- What is fetched ---- */
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF") == strlen(text) &&
-           strlen(text) == BASE_SHA256_HEX - 1;
-}
-
 /* Returns whether an address is that of a file, and not of a page about it. */
 static bool is_file_address(const char *url)
 {
@@ -138,10 +122,8 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
 {
     struct cli_hub_files files = {0};
     struct base_buffer token = BASE_BUFFER_INIT;
-    struct cli_http_options options = {.hub = hub->address,
-                                       .insecure = v->insecure,
-                                       .retries = (int)v->retries,
-                                       .timeout = v->timeout};
+    struct cli_http_options options = {
+        .hub = hub->address, .insecure = v->insecure, .timeout = v->timeout};
     const struct cli_pull_options pull = {
         .folder = folder, .connections = (int)v->connections, .retries = (int)v->retries};
     bool ok = read_token(hub, &token, err);
@@ -153,7 +135,7 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
     if (is_address)
         ok = http && cli_hub_from_url(v->argument[0], v->as, v->sha256, &files, err);
     else
-        ok = http && cli_hub_find(http, hub->address, name, &files, err) &&
+        ok = http && cli_hub_find(http, hub->address, name, pull.retries, &files, err) &&
              (!v->as || cli_hub_rename(&files, v->as, err));
     ok = ok && cli_pull(http, name, &files, &pull, err);
     cli_http_free(http);
@@ -183,7 +165,7 @@ bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
     const struct hub hub = find_hub(values);
     bool is_address;
-    if (values->sha256 && !is_digest(values->sha256))
+    if (values->sha256 && !base_sha256_is_hex(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok =
         cli_model_folder(&folder) ||

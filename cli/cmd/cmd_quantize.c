@@ -220,7 +220,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         weighted |= entry != NULL;
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
-        if (!entry && q->to[i] != t->type && t->name.size > 4 && !memcmp(t->name.data, "blk.", 4))
+        if (!entry && q->to[i] != t->type && gguf_str_begins(t->name, "blk."))
             cli_imatrix_names_add(&without, t->name);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,

@@ -2,7 +2,8 @@
  * prompt.
  *
  * The prompt of a line is tokenized as by `run`, and each continuation separately, as continuing
- * text; its tokens follow those of the prompt. The lines that are available are evaluated together
+ * text; its tokens follow those of the prompt. Whole texts (`texts`) are tokenized as by `run`; the
+ * ids with which all begin are the prompt. The lines that are available are evaluated together
  * (generate/score.h) and answered in their order. */
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_template.h"
@@ -146,15 +147,19 @@ static bool make_row_logprobs(struct item *it, struct base_error *err)
     return true;
 }
 
+static bool check_prompt(const struct item *it, struct base_error *err)
+{
+    return it->prompt.count > 0 ||
+           base_fail(err, BASE_USAGE,
+                     "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
+}
+
 /* Makes the rows of the continuations, whose texts are set. `joined`: the prompt, of n_own tokens;
  * NULL: continuations are encoded by themselves. */
 static bool make_rows(const struct score *s, struct item *it, const struct base_buffer *joined,
                       size_t n_own, struct base_error *err)
 {
-    if (it->prompt.count == 0)
-        return base_fail(
-            err, BASE_USAGE,
-            "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
+    if (!check_prompt(it, err)) return false;
     for (size_t i = 0; i < it->n; i++)
         if (!(joined ? encode_joined(s, it, i, joined, n_own, err)
                      : encode_continuation(s, it, i, err)))
@@ -207,18 +212,52 @@ static bool score_item(struct score *s, struct item *it, const json_t *messages,
            make_rows(s, it, s->values.joined ? prompt : NULL, n_own, err);
 }
 
+/* Returns the number of ids with which all texts begin, less than those of any; of a single text
+ * 1. */
+static size_t common_of(const struct item *it)
+{
+    size_t common = it->n > 1 ? SIZE_MAX : 1;
+    for (size_t k = 0; k < it->n; k++) {
+        size_t i = 0;
+        while (i < common && i + 1 < it->ids[k].count && it->ids[k].id[i] == it->ids[0].id[i]) i++;
+        common = i;
+    }
+    return common;
+}
+
+/* Encodes whole texts: the ids with which all begin are the prompt. */
+static bool encode_texts(const struct score *s, struct item *it, struct base_error *err)
+{
+    for (size_t i = 0; i < it->n; i++) {
+        if (it->text[i].size == 0) return base_fail(err, BASE_USAGE, "text %zu is empty", i + 1);
+        if (!cli_input_encode(&s->values, s->model.tokenizer, &it->text[i], &it->ids[i], err))
+            return false;
+    }
+    const size_t common = common_of(it);
+    for (size_t k = 0; k < common; k++)
+        if (!text_ids_add(&it->prompt, it->ids[0].id[k], err)) return false;
+    if (!begin_empty(s, &it->prompt, err)) return false;
+    for (size_t i = 0; i < it->n; i++) {
+        struct text_ids *ids = &it->ids[i];
+        ids->count -= common;
+        memmove(ids->id, ids->id + common, ids->count * sizeof *ids->id);
+        if (!check_length(s, it, i, err)) return false;
+    }
+    return check_prompt(it, err) && make_row_logprobs(it, err);
+}
+
 /* ---- Lines ---- */
 
-static bool read_continuations(struct item *it, struct base_error *err)
+static bool read_continuations(struct item *it, const char *name, struct base_error *err)
 {
-    const json_t *list = json_object_get(it->line, "continuations");
+    const json_t *list = json_object_get(it->line, name);
     if (!json_is_array(list) || json_array_size(list) == 0)
-        return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+        return base_fail_at(err, BASE_USAGE, name, -1, "is not a list of texts");
     if (!make_parts(it, json_array_size(list), err)) return false;
     for (size_t i = 0; i < it->n; i++) {
         const json_t *one = json_array_get(list, i);
         if (!json_is_string(one))
-            return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+            return base_fail_at(err, BASE_USAGE, name, -1, "is not a list of texts");
         base_buffer_add(&it->text[i], json_string_value(one), json_string_length(one));
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
@@ -232,9 +271,11 @@ static bool check_members(const struct item *it, struct base_error *err)
     json_object_foreach(it->line, name, value)
     {
         if (strcmp(name, "id") != 0 && strcmp(name, "prompt") != 0 &&
-            strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0)
+            strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0 &&
+            strcmp(name, "texts") != 0)
             return base_fail_at(err, BASE_USAGE, name, -1,
-                                "is not a member of a line: prompt, messages, continuations or id");
+                                "is not a member of a line: prompt, messages, continuations, "
+                                "texts or id");
     }
     return true;
 }
@@ -279,12 +320,18 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     const json_t *prompt = cli_json_member(it->line, "prompt");
     const json_t *messages = cli_json_member(it->line, "messages");
     if (!check_members(it, err)) return false;
+    if (json_object_get(it->line, "texts")) {
+        if (prompt || messages || json_object_get(it->line, "continuations"))
+            return base_fail_at(err, BASE_USAGE, "texts", -1,
+                                "are whole: without prompt, messages and continuations");
+        return read_continuations(it, "texts", err) && encode_texts(s, it, err);
+    }
     if (!prompt && !messages)
         return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
     if (prompt && !json_is_string(prompt))
         return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
     if (prompt) base_buffer_add(&text, json_string_value(prompt), json_string_length(prompt));
-    const bool ok = cli_buffer_check(&text, err) && read_continuations(it, err) &&
+    const bool ok = cli_buffer_check(&text, err) && read_continuations(it, "continuations", err) &&
                     score_item(s, it, messages, prompt ? &text : NULL, err);
     base_buffer_free(&text);
     return ok;

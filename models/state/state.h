@@ -26,7 +26,7 @@ struct model_state {
     struct model_recurrent recurrent;
     const struct engine_place *host;
     struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
-    uint32_t n_buffers, max_buffers;
+    size_t n_buffers, max_buffers;
 };
 
 struct model_state_options {

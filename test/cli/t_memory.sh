@@ -82,9 +82,8 @@ sample() {
     done
 }
 
-for i in 1 2 3; do printf 'A man walks\n%d\nhome\nup a hill\naway\nto his work\n' $i; done >"$work/tasks"
 printf '%s\n' '{"prompt":"a b c","continuations":["d","e f"]}' '{"prompt":"a b d","continuations":["d"]}' \
-    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' >"$work/rows"
+    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' '{"texts":["a b c","a b d"]}' >"$work/rows"
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
@@ -119,7 +118,6 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
     memory perplexity_u16 yes perplexity $m -f "$work/text" --save-logits "$work/saved16.bin" --logits-format u16
     memory perplexity_kl_u16 yes perplexity $m --kl "$work/saved16.bin" --json
-    memory perplexity_tasks yes perplexity $m -f "$work/tasks" --hellaswag --tasks 2
     memory score yes score $m -p hello --continuation ' you' --continuation ' all'
     given=$work/rows
     memory score_lines yes score $m --chat --template chatml -np 2
@@ -167,10 +165,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_samplers yes run $m -p 'a b a b a b' -n 4 --dry-multiplier 0.8 --temp 0.9 --min-p 0.1 --seed 3
     memory lines yes tokenize -m "$work/m.gguf" -f "$work/text" --lines
     memory man yes man
-    memory completion yes completion bash
+    memory completion yes completion words -- ''
     memory help yes help run
-    memory completion_zsh yes completion zsh
-    memory completion_fish yes completion fish
     memory version yes version --json
 }
 # Each run measures this machine.

@@ -240,7 +240,6 @@ usage "--echo: 'maybe' is neither on nor off" -p x --echo=maybe
 begin options_that_exclude_each_other_are_refused
 usage '^infer: -p: contradicts --ids; give one of them' logits -p x --ids 1
 usage '^infer: -p: contradicts -f; give one of them' score -p x -f y --heat
-usage '^infer: -c: contradicts --hellaswag' perplexity -c 128 --hellaswag -f x
 usage '^infer: --ctx=128: |^infer: --ctx: contradicts --kl' perplexity --ctx=128 --kl x
 usage '^infer: --schema: contradicts --choices' --schema x --choices y -p x
 usage '--echo: contradicts --json' -p x --echo --json
