@@ -16,23 +16,23 @@ struct cli_generation {
     struct cli_draft draft;
     /* Objects that the options point to. */
     struct cli_sampler_parts parts;
-    struct base_buffer stop_text[CLI_LIST_MAX];
-    const char *stop[CLI_LIST_MAX];
+    struct base_texts stop;        /* in parts.keep */
     struct constraint *constraint; /* NULL: no constraint */
     struct base_buffer marks;      /* text of options.marks */
     bool no_notes;                 /* the caller's: no line about the schema is written */
+    bool texts_only; /* the caller's: a grammar or schema is never the name of a file */
 };
 
 /* Checks the options, compiles the constraint and draws the seed. Call it before the model is
  * loaded, so that errors are reported early. `show_special`: control tokens are part of the
  * text. */
-bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *values,
+bool cli_generation_prepare(struct cli_generation *g, const struct chat_request *request,
                             bool show_special, struct base_error *err);
-/* Creates the request, on sequence 0 of an open session. */
+/* Creates the request of values->request, on sequence 0 of an open session, and opens drafting. */
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
                          const struct cli_model *model, struct base_error *err);
 /* Replaces the options and the request of an open generation; the draft remains. */
-bool cli_generation_change(struct cli_generation *g, const struct cli_values *values,
+bool cli_generation_change(struct cli_generation *g, const struct chat_request *request,
                            const struct cli_model *model, struct base_error *err);
 /* Returns in *seed the seed of --seed; `given` -1: draws one. */
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);

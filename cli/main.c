@@ -99,9 +99,8 @@ static void note_options(const struct cli_values *values)
     }
 }
 
-static bool run(int argc, char **argv, struct base_error *err)
+static bool run(int argc, char **argv, struct cli_values *values, struct base_error *err)
 {
-    struct cli_values values = {0};
     enum cli_command_id command = CLI_RUN;
     int first = 1;
     if (!cpu_family_check(err)) return false;
@@ -115,23 +114,26 @@ static bool run(int argc, char **argv, struct base_error *err)
             first = 1;
         }
     } else if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        values.brief = argv[1][1] == 'h';
-        return cli_cmd_help(&values, err);
+        values->brief = argv[1][1] == 'h';
+        return cli_cmd_help(values, err);
     }
-    if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
-    if (values.help) return help_of(command, values.brief, err);
-    if (values.version) return cli_cmd_version(&values, err);
+    if (!cli_options_parse(command, argc, argv, first, values, err)) return false;
+    if (values->help) return help_of(command, values->brief, err);
+    if (values->version) return cli_cmd_version(values, err);
     note_variables();
-    if (values.verbose) note_options(&values);
-    if (commands[command](&values, err)) return true;
-    cli_options_name_variable(&values, err);
+    if (values->verbose) note_options(values);
+    if (commands[command](values, err)) return true;
+    cli_options_name_variable(values, err);
     return false;
 }
 
 int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
-    if (cli_system_init(&err) && run(argc, argv, &err)) return BASE_OK;
+    struct cli_values values = {0};
+    const bool ok = cli_system_init(&err) && run(argc, argv, &values, &err);
+    cli_options_free(&values);
+    if (ok) return BASE_OK;
     /* No message after Ctrl-C, or for a result that is not a failure (diff). */
     if (err.code != BASE_INTERRUPTED && err.code != BASE_OK) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;

@@ -1,6 +1,7 @@
 /* cli/sampler.c: sets a sampler's options. See cli/sampler.h. */
 #include "cli/sampler.h"
 #include "cli/input.h"
+#include "cli/system.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,27 +9,34 @@
 
 void cli_sampler_parts_free(struct cli_sampler_parts *p)
 {
-    for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&p->breaker[i]);
+    base_keep_free(&p->keep);
     free(p->bias);
 }
 
 /* ---- DRY's sequence breakers ---- */
 
-static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *p,
+static bool read_breakers(const struct chat_request *r, struct cli_sampler_parts *p,
                           struct sample_options *o, struct base_error *err)
 {
     static const struct sample_text standard[] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
-    const struct cli_list *list = &v->dry_sequence_breaker;
-    o->dry_breaker = list->count ? p->breakers : standard;
-    o->n_dry_breakers = list->count ? list->count : sizeof standard / sizeof standard[0];
+    const struct base_texts *list = &r->generate.dry_breaker;
+    o->dry_breaker = standard;
+    o->n_dry_breakers = sizeof standard / sizeof standard[0];
+    if (list->count == 0) return true;
+    o->dry_breaker = p->breaker = base_keep_take(&p->keep, list->count * sizeof *p->breaker, err);
+    o->n_dry_breakers = list->count;
     if (list->count == 1 && strcmp(list->item[0], "none") == 0) o->n_dry_breakers = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        struct base_buffer *b = &p->breaker[i];
-        cli_input_add(v, list->item[i], b);
-        if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
-        p->breakers[i] = (struct sample_text){b->size ? b->data : "", b->size};
+    for (size_t i = 0; p->breaker && i < list->count; i++) {
+        struct base_buffer bytes = BASE_BUFFER_INIT;
+        cli_input_add(r, list->item[i], &bytes);
+        p->breaker[i].size = bytes.size;
+        p->breaker[i].data = cli_buffer_check(&bytes, err)
+                                 ? base_keep_text(&p->keep, bytes.data, bytes.size, err)
+                                 : NULL;
+        base_buffer_free(&bytes);
+        if (!p->breaker[i].data) return false;
     }
-    return true;
+    return p->breaker != NULL;
 }
 
 /* ---- Biases ---- */
@@ -92,14 +100,14 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
 
 /* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
  * the token of the text. */
-static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
+static bool add_text_bias(const struct chat_request *r, const struct text_tokenizer *t,
                           const struct bias_text *b, struct cli_sampler_parts *p,
                           struct base_error *err)
 {
     struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
     base_buffer_add(&text, b->token, b->size);
-    cli_input_add(v, text.data ? text.data : "", &want);
+    cli_input_add(r, text.data ? text.data : "", &want);
     bool ok = !want.failed && !text.failed;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
     for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {
@@ -120,14 +128,14 @@ static bool add_text_bias(const struct cli_values *v, const struct text_tokenize
 }
 
 /* Reads the biases; without a tokenizer only checks their form. */
-static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t,
+static bool read_biases(const struct chat_request *r, const struct text_tokenizer *t,
                         struct cli_sampler_parts *p, struct base_error *err)
 {
-    for (size_t i = 0; i < v->logit_bias.count; i++) {
+    for (size_t i = 0; i < r->generate.bias.count; i++) {
         struct bias_text b;
-        if (!parse_bias(v->logit_bias.item[i], &b, err)) return false;
+        if (!parse_bias(r->generate.bias.item[i], &b, err)) return false;
         if (!t) continue;
-        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(v, t, &b, p, err))
+        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(r, t, &b, p, err))
             return false;
     }
     return true;
@@ -147,20 +155,20 @@ static void option_of(const char *parameter, struct sample_name *out)
              o->parameter ? o->name : parameter);
 }
 
-bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p,
+bool cli_sampler_prepare(const struct chat_request *r, struct cli_sampler_parts *p,
                          struct sample_options *o, struct base_error *err)
 {
-    *o = v->sample;
+    *o = r->generate.sample;
     o->name_of = option_of;
-    return read_biases(v, NULL, p, err) && read_breakers(v, p, o, err) &&
+    return read_biases(r, NULL, p, err) && read_breakers(r, p, o, err) &&
            sample_options_check(o, err);
 }
 
-bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
+bool cli_sampler_finish(const struct chat_request *r, const struct cli_model *m,
                         struct cli_sampler_parts *p, struct sample_options *o,
                         struct base_error *err)
 {
-    if (!read_biases(v, m->tokenizer, p, err)) return false;
+    if (!read_biases(r, m->tokenizer, p, err)) return false;
     o->bias = p->bias;
     o->n_biases = p->n_biases;
     o->level = m->engine->options.level;

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
     char path[64];
-    struct cli_values values = {.tools = path};
+    const struct chat_settings chat = {.tools = path};
     json_t *tools;
     const int fd = memfd_create("fuzz", 0);
     if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     use_logits(path);
     use_messages(path);
     use_tasks(bytes, size);
-    fuzz_check(cli_tools_read(&values, &tools, &err), &err);
+    fuzz_check(cli_tools_read(&chat, true, &tools, &err), &err);
     json_decref(tools);
     close(fd);
     return 0;

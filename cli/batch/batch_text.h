@@ -17,7 +17,7 @@ struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* those of the command, with texts_only, no escapes */
+    const struct cli_values *values; /* those of the command, with bytes in place of escapes */
     const struct cli_model *model;
     struct generate_scheduler *scheduler;
     struct cli_chat_template template; /* if the model has one */

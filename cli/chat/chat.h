@@ -15,16 +15,17 @@ enum { CLI_CHAT_SETTINGS = 64 };
 
 /* Options that /set changed. */
 struct cli_chat_settings {
-    const struct cli_values *given; /* by the command line */
-    struct cli_values values;       /* with the settings */
-    struct cli_setting setting[CLI_CHAT_SETTINGS];
-    char *text[CLI_CHAT_SETTINGS]; /* of the settings */
+    const struct cli_option *option[CLI_CHAT_SETTINGS];
+    char *text[CLI_CHAT_SETTINGS];
     size_t n;
+    struct base_keep keep; /* of the conversation's request */
 };
 
 struct cli_chat {
-    const struct cli_values *values; /* those of the command line, or of the settings */
+    const struct cli_values *values;
+    struct chat_request request; /* that of the command line, with the settings */
     struct cli_chat_settings settings;
+    bool verbose;     /* -v, or /set verbose */
     bool interactive; /* the input is a terminal: an error does not end the session */
     bool colour;
     struct cli_model model;

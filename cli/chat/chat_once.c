@@ -14,8 +14,8 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
                         struct base_error *err)
 {
     c->values = values;
-    return cli_messages_open(values->messages, values->system, &c->messages, err) &&
-           cli_tools_read(values, &c->tools, err);
+    return cli_messages_open(values->messages, values->request.chat.system, &c->messages, err) &&
+           cli_tools_read(&values->request.chat, true, &c->tools, err);
 }
 
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
@@ -25,13 +25,14 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
     const bool must_ask = !c->values->messages || c->values->prompt || c->values->file;
     if (must_ask && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
     if (question->size && !cli_messages_add(c->messages, "user", question->data, question->size,
-                                            c->values->lossy, err))
+                                            c->values->request.lossy, err))
         return false;
     if (json_array_size(c->messages) == 0)
         return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "contains no message");
-    return cli_chat_prompt_begin(&c->prompt, c->values, c->messages, err) &&
-           cli_chat_template_open(&c->template, c->values, model, c->tools, err) &&
-           cli_chat_template_render(&c->template, c->values, model, c->messages, &c->prompt, err);
+    return cli_chat_prompt_begin(&c->prompt, &c->values->request, c->messages, err) &&
+           cli_chat_template_open(&c->template, &c->values->request, true, model, c->tools, err) &&
+           cli_chat_template_render(&c->template, &c->values->request, model, c->messages,
+                                    &c->prompt, err);
 }
 
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
@@ -44,7 +45,7 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
 bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model,
                          struct base_error *err)
 {
-    c->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
+    c->reply.mode = cli_reasoning_mode(&c->values->request.chat, CLI_REASONING_HIDE);
     c->reply.show = show;
     c->reply.user = &c->shown;
     return cli_chat_reply_open(&c->reply, &c->template, model, &c->prompt, err);

@@ -15,12 +15,12 @@ static bool no_memory(struct base_error *err)
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
 }
 
-enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
+enum cli_reasoning cli_reasoning_mode(const struct chat_settings *chat,
                                       enum cli_reasoning by_default)
 {
-    if (!values->reasoning) return by_default;
-    if (strcmp(values->reasoning, "only") == 0) return CLI_REASONING_ONLY;
-    return strcmp(values->reasoning, "show") == 0 ? CLI_REASONING_SHOW : CLI_REASONING_HIDE;
+    if (!chat->reasoning) return by_default;
+    if (strcmp(chat->reasoning, "only") == 0) return CLI_REASONING_ONLY;
+    return strcmp(chat->reasoning, "show") == 0 ? CLI_REASONING_SHOW : CLI_REASONING_HIDE;
 }
 
 bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_template *t,

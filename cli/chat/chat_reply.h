@@ -15,7 +15,7 @@
 extern const char *const cli_chat_part_name[];
 
 enum cli_reasoning { CLI_REASONING_HIDE, CLI_REASONING_SHOW, CLI_REASONING_ONLY };
-enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
+enum cli_reasoning cli_reasoning_mode(const struct chat_settings *chat,
                                       enum cli_reasoning by_default);
 
 /* Writes bytes of the reply; `dim` for reasoning and tool calls. */

@@ -35,10 +35,10 @@ static bool find_own(struct cli_chat_template *t, const struct cli_model *m, con
     return true;
 }
 
-static bool find_named(struct cli_chat_template *t, const struct cli_values *values,
-                       const struct cli_model *m, struct base_error *err)
+static bool find_named(struct cli_chat_template *t, const struct chat_request *request,
+                       bool names_files, const struct cli_model *m, struct base_error *err)
 {
-    const char *name = values->template;
+    const char *name = request->chat.template;
     const char *text = text_chat_format(name);
     t->origin_item = "--template";
     if (text) {
@@ -47,11 +47,11 @@ static bool find_named(struct cli_chat_template *t, const struct cli_values *val
     }
     if (find_own(t, m, name, err)) return true;
     if (err->code) return false;
-    if (values->texts_only && strchr(name, '{')) {
+    if (!names_files && strchr(name, '{')) {
         base_buffer_add_text(&t->source, name);
         return true;
     }
-    if (!values->texts_only && access(name, F_OK) == 0) {
+    if (names_files && access(name, F_OK) == 0) {
         t->origin_file = name;
         t->origin_item = "";
         return cli_source_read(name, &t->source, err);
@@ -60,24 +60,25 @@ static bool find_named(struct cli_chat_template *t, const struct cli_values *val
     for (size_t i = 0; text_chat_format_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_chat_format_name(i));
     base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a %s nor one of %s", name,
-                 values->texts_only ? "template" : "file", names.data ? names.data : "");
+                 names_files ? "file" : "template", names.data ? names.data : "");
     base_buffer_free(&names);
     return false;
 }
 
-bool cli_chat_template_exists(const struct cli_values *values, const struct cli_model *model,
+bool cli_chat_template_exists(const struct chat_request *request, const struct cli_model *model,
                               bool *exists, struct base_error *err)
 {
     struct gguf_str text = {0};
     if (!gguf_get_str(model->file, "tokenizer.chat_template", &text, err)) return false;
-    *exists = values->template || text.size > 0;
+    *exists = request->chat.template || text.size > 0;
     return true;
 }
 
-static bool find_source(struct cli_chat_template *t, const struct cli_values *values,
-                        const struct cli_model *m, bool with_tools, struct base_error *err)
+static bool find_source(struct cli_chat_template *t, const struct chat_request *request,
+                        bool names_files, const struct cli_model *m, bool with_tools,
+                        struct base_error *err)
 {
-    if (values->template) return find_named(t, values, m, err);
+    if (request->chat.template) return find_named(t, request, names_files, m, err);
     if (with_tools && find_own(t, m, "tool_use", err)) return true;
     if (err->code || find_own(t, m, "", err)) return !err->code;
     if (err->code) return false;
@@ -129,35 +130,44 @@ static bool set_special_tokens(json_t *variables, const struct cli_model *m, str
     return true;
 }
 
-/* Sets a variable from NAME=JSON of --template-var. */
-static bool set_variable(const struct cli_chat_template *t, const char *given,
+/* Sets a variable of the user; takes the reference, NULL is lack of memory. */
+static bool set_variable(const struct cli_chat_template *t, const char *name, json_t *value,
                          struct base_error *err)
 {
     static const char *const reserved[] = {"messages", "tools", "add_generation_prompt"};
+    const char *why =
+        jinja_template_uses(t->template, name) ? NULL : "the chat template has no variable %s";
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved + N_OWN; i++)
+        if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
+            why = "%s has its value already";
+    if (!why) return json_object_set_new(t->variables, name, value) == 0 || no_memory(err);
+    json_decref(value);
+    return base_fail_at(err, BASE_USAGE, "--template-var", -1, why, name);
+}
+
+/* Sets a variable from NAME=JSON. */
+static bool parse_variable(const struct cli_chat_template *t, const char *given,
+                           struct base_error *err)
+{
     const char *equals = strchr(given, '=');
     char name[128];
     if (!equals || equals == given || equals - given >= (ptrdiff_t)sizeof name)
         return base_fail_at(err, BASE_USAGE, "--template-var", -1, "'%s' is not NAME=JSON", given);
     snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved + N_OWN; i++)
-        if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
-            return base_fail_at(err, BASE_USAGE, "--template-var", -1, "%s has its value already",
-                                name);
-    if (!jinja_template_uses(t->template, name))
-        return base_fail_at(err, BASE_USAGE, "--template-var", -1,
-                            "the chat template has no variable %s", name);
     struct base_error wrong = BASE_ERROR_INIT;
     json_t *value = cli_json_parse(equals + 1, strlen(equals + 1), "", &wrong);
     if (!value)
         return base_fail_at(err, wrong.code, "--template-var", -1,
                             "the value of %s is not JSON (a text needs quotes): %s", name,
                             wrong.text);
-    return json_object_set_new(t->variables, name, value) == 0 || no_memory(err);
+    return set_variable(t, name, value, err);
 }
 
-static bool set_variables(struct cli_chat_template *t, const struct cli_values *values,
+static bool set_variables(struct cli_chat_template *t, const struct chat_request *request,
                           const struct cli_model *m, json_t *tools, struct base_error *err)
 {
+    const char *name;
+    json_t *value;
     t->variables = json_object();
     if (!t->variables || json_object_set_new(t->variables, "documents", json_null()) ||
         json_object_set(t->variables, "tools", tools ? tools : json_null()))
@@ -166,8 +176,12 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
         return base_fail_at(err, BASE_USAGE, "--tools", -1,
                             "the chat template does not support tools");
     if (!set_special_tokens(t->variables, m, err)) return false;
-    for (size_t i = 0; i < values->template_var.count; i++)
-        if (!set_variable(t, values->template_var.item[i], err)) return false;
+    for (size_t i = 0; i < request->chat.variable.count; i++)
+        if (!parse_variable(t, request->chat.variable.item[i], err)) return false;
+    json_object_foreach((json_t *)(uintptr_t)request->chat.variables, name, value)
+    {
+        if (!set_variable(t, name, json_incref(value), err)) return false;
+    }
     return true;
 }
 
@@ -347,10 +361,10 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
  * another model, and a file may declare its marks as ordinary tokens: the model then reads letters,
  * and its answers are useless. This is not an error, because nothing else is wrong. In other
  * templates a mark that is not in the vocabulary may be plain text. */
-static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
+static void note_marks(const struct cli_chat_template *t, const struct chat_request *request,
                        const struct cli_model *m)
 {
-    const bool by_name = values->template && text_chat_format(values->template);
+    const bool by_name = request->chat.template && text_chat_format(request->chat.template);
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
@@ -362,7 +376,7 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
             if (by_name)
                 cli_note("--template %s: '%.*s' is not a token of this model, which reads it as "
                          "letters",
-                         values->template, (int)size, mark);
+                         request->chat.template, (int)size, mark);
             else if (is_spelling(m->tokenizer, mark, size))
                 cli_note("the chat template's '%.*s' is not a special token in this file, so the "
                          "model reads it as letters",
@@ -377,16 +391,17 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
 
 /* ---- Opening and rendering ---- */
 
-bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
-                            const struct cli_model *model, json_t *tools, struct base_error *err)
+bool cli_chat_template_open(struct cli_chat_template *t, const struct chat_request *request,
+                            bool names_files, const struct cli_model *model, json_t *tools,
+                            struct base_error *err)
 {
-    if (!find_source(t, values, model, tools != NULL, err)) return false;
+    if (!find_source(t, request, names_files, model, tools != NULL, err)) return false;
     if (t->source.failed) return no_memory(err);
     t->template = jinja_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
     if (!t->template) return blame(t, err);
-    if (!set_variables(t, values, model, tools, err)) return false;
+    if (!set_variables(t, request, model, tools, err)) return false;
     if (!learn_forms(t, err)) return false;
-    note_marks(t, values, model);
+    note_marks(t, request, model);
     return true;
 }
 
@@ -410,7 +425,7 @@ static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct
     return true;
 }
 
-bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
+bool cli_chat_template_render(const struct cli_chat_template *t, const struct chat_request *request,
                               const struct cli_model *model, const json_t *messages,
                               struct cli_chat_prompt *out, struct base_error *err)
 {
@@ -426,9 +441,9 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
     for (size_t i = 0; ok && i < out->begun.size; i++) base_buffer_add(&out->own, "", 1);
     if (ok && out->begun.size) base_buffer_add(&out->text, out->begun.data, out->begun.size);
     ok = ok && (!(out->text.failed || out->own.failed) || no_memory(err)) &&
-         cli_encode(values, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
+         cli_encode(request, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
                     &out->ids, err) &&
-         (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
+         (request->no_bos || add_bos(model->tokenizer, &out->ids, err));
     json_decref(list);
     if (ok && out->ids.count == 0)
         return base_fail(err, BASE_USAGE,
@@ -447,12 +462,12 @@ bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *mess
     return ok && (!text->failed || no_memory(err));
 }
 
-bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
+bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct chat_request *request,
                            json_t *messages, struct base_error *err)
 {
     base_buffer_clear(&p->begun);
     if (!cli_messages_take_begun(messages, &p->begun, err)) return false;
-    if (values->continues) cli_input_add(values, values->continues, &p->begun);
+    if (request->chat.continues) cli_input_add(request, request->chat.continues, &p->begun);
     return !p->begun.failed || no_memory(err);
 }
 

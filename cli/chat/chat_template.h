@@ -29,20 +29,22 @@ struct cli_chat_prompt {
 
 /* Returns in *exists whether there is a template to answer through by default: the model's own one,
  * or that of INFER_TEMPLATE. */
-bool cli_chat_template_exists(const struct cli_values *values, const struct cli_model *model,
+bool cli_chat_template_exists(const struct chat_request *request, const struct cli_model *model,
                               bool *exists, struct base_error *err);
 /* Opens the template; the model must have its file and tokenizer. `tools` may be NULL; the template
- * takes a reference. Fails with BASE_USAGE if there is no template, it has an error, or it does not
- * use the given tools or variables. The caller calls cli_chat_template_close, after a failure
- * too. */
-bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
-                            const struct cli_model *model, json_t *tools, struct base_error *err);
+ * takes a
+ * reference. `names_files`: --template may be the name of a file. Fails with BASE_USAGE if there is
+ * no template, it has an error, or it does not use the given tools or variables. The caller calls
+ * cli_chat_template_close, after a failure too. */
+bool cli_chat_template_open(struct cli_chat_template *t, const struct chat_request *request,
+                            bool names_files, const struct cli_model *model, json_t *tools,
+                            struct base_error *err);
 void cli_chat_template_close(struct cli_chat_template *t); /* may be all zeros */
 
 /* Renders the messages up to the beginning of the answer, appends out->begun, and tokenizes;
  * replaces the other content of `out`. Fails with BASE_USAGE and the line of the template, or the
  * text that it passed to raise_exception; also for a prompt without ids. */
-bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
+bool cli_chat_template_render(const struct cli_chat_template *t, const struct chat_request *request,
                               const struct cli_model *model, const json_t *messages,
                               struct cli_chat_prompt *out, struct base_error *err);
 /* Renders a trial conversation to text, with the same errors. */
@@ -51,7 +53,7 @@ bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *mess
 /* Sets the beginning of the answer: an assistant's message at the end of `messages`, which is
  * removed from the list, and --continue. Call it before rendering. Fails with BASE_USAGE for a
  * message that cannot be continued. */
-bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
+bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct chat_request *request,
                            json_t *messages, struct base_error *err);
 void cli_chat_prompt_free(struct cli_chat_prompt *p);
 

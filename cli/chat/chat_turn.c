@@ -20,10 +20,10 @@ static bool no_memory(struct base_error *err)
 
 static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *err)
 {
-    if (!cli_generation_prepare(&c->generation, c->values, true, err) ||
+    if (!cli_generation_prepare(&c->generation, &c->request, true, err) ||
         !cli_model_open_file(&c->model, c->values, err) ||
         !cli_model_open_tokenizer(&c->model, err) ||
-        !cli_chat_template_open(&c->template, c->values, &c->model, tools, err) ||
+        !cli_chat_template_open(&c->template, &c->request, true, &c->model, tools, err) ||
         !cli_model_open_weights(&c->model, c->values, err))
         return false;
     uint32_t n_ctx = (uint32_t)c->values->ctx_size;
@@ -36,7 +36,7 @@ static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *e
 bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 {
     json_t *tools = NULL;
-    if (!cli_tools_read(c->values, &tools, err)) return false;
+    if (!cli_tools_read(&c->request.chat, true, &tools, err)) return false;
     const bool ok = open_session(c, tools, err);
     json_decref(tools);
     return ok;
@@ -81,7 +81,7 @@ static bool render(struct cli_chat *c, struct base_error *err)
 {
     json_t *list = read_messages(c);
     const bool ok =
-        list ? cli_chat_template_render(&c->template, c->values, &c->model, list, &c->prompt, err)
+        list ? cli_chat_template_render(&c->template, &c->request, &c->model, list, &c->prompt, err)
              : no_memory(err);
     json_decref(list);
     return ok;
@@ -104,7 +104,8 @@ static bool drop_turn(struct cli_chat *c)
 static bool make_room(struct cli_chat *c, struct base_error *err)
 {
     const uint64_t n_ctx = model_session_n_ctx(c->model.session);
-    const uint64_t predict = c->values->n_predict < 0 ? n_ctx : (uint64_t)c->values->n_predict;
+    const uint64_t predict =
+        c->request.generate.max_tokens < 0 ? n_ctx : (uint64_t)c->request.generate.max_tokens;
     const uint64_t room = predict < n_ctx / 4 ? predict : n_ctx / 4;
     const size_t before = c->n_dropped;
     const bool shift = strcmp(c->values->on_full, "shift") == 0;
@@ -269,12 +270,12 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     if (!make_room(c, err)) return false;
     c->last_byte = 0;
     cli_wrap_begin(&c->wrap, !c->no_wrap);
-    c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
-                                                                           : CLI_REASONING_HIDE);
+    c->reply.mode = cli_reasoning_mode(
+        &c->request.chat, cli_stdout_is_terminal() ? CLI_REASONING_SHOW : CLI_REASONING_HIDE);
     c->reply.show = c->values->json ? NULL : show;
     c->reply.user = c;
     if (!generate(c, err) || !finish(c, err)) return false;
-    if (c->values->verbose) note_turn(c);
+    if (c->verbose) note_turn(c);
     c->n_answers++;
     const char *lack = cli_chat_reply_lack(&c->reply, &c->outcome);
     if (lack && c->outcome.ending != GENERATE_END_CONTEXT)

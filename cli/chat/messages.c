@@ -203,12 +203,14 @@ bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
     return read_checked(path, check_messages, out, err);
 }
 
-bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err)
+bool cli_tools_read(const struct chat_settings *chat, bool names_files, json_t **out,
+                    struct base_error *err)
 {
-    const char *given = values->tools;
-    *out = NULL;
-    if (!given || !values->texts_only) return !given || read_checked(given, check_tools, out, err);
-    *out = cli_json_parse(given, strlen(given), "", err);
+    const char *given = chat->tools;
+    *out = json_incref((json_t *)(uintptr_t)chat->tool_list);
+    if (!*out && (!given || names_files))
+        return !given || read_checked(given, check_tools, out, err);
+    if (!*out) *out = cli_json_parse(given, strlen(given), "", err);
     if (*out && check_tools(*out, err)) return true;
     snprintf(err->item, sizeof err->item, "--tools");
     json_decref(*out);

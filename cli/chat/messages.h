@@ -24,9 +24,10 @@ bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
 /* Makes the initial conversation, a new reference: the messages of a file and a system message,
  * each of which may be NULL. Fails with BASE_USAGE for two system messages. */
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
-/* Reads the list of --tools, from the file or (texts_only) from the text, and checks that each is
- * an object; *out is NULL without the option. */
-bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err);
+/* Reads the request's list of tools, a new reference, and checks that each is an object; *out is
+ * NULL without one. `names_files`: --tools is the name of a file, not the text. */
+bool cli_tools_read(const struct chat_settings *chat, bool names_files, json_t **out,
+                    struct base_error *err);
 
 /* Appends a message whose content is a text. A byte that is not UTF-8 is skipped (`lossy`), or is
  * BASE_USAGE with its position. */

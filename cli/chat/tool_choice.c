@@ -308,19 +308,19 @@ static bool compile(const struct parts *p, const struct constrain_schema_options
     return ok && g->constraint;
 }
 
-bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat_template *t,
+bool cli_tool_choice_open(const struct chat_request *request, const struct cli_chat_template *t,
                           const struct cli_model *model, struct cli_generation *g,
                           struct base_error *err)
 {
     struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
     const struct constrain_schema_options o = {
-        .generate = true, .any_order = values->schema_any_order, .remarks = &ignored};
+        .generate = true, .any_order = request->generate.constraint.any_order, .remarks = &ignored};
     struct form form = {.call = BASE_BUFFER_INIT};
     struct parts parts = {0};
-    if (!values->tool_choice || strcmp(values->tool_choice, "auto") == 0) return true;
+    if (!request->chat.tool_choice || strcmp(request->chat.tool_choice, "auto") == 0) return true;
     const json_t *tools = json_object_get(t->variables, "tools");
     const bool ok = find_form(&form, t, model, err) &&
-                    add_parts(&parts, &form, tools, values->tool_choice, &o, err) &&
+                    add_parts(&parts, &form, tools, request->chat.tool_choice, &o, err) &&
                     compile(&parts, &o, g, err);
     free_parts(&parts);
     base_buffer_free(&form.call);

@@ -8,10 +8,10 @@
 #include "cli/chat/chat_template.h"
 #include "cli/generation.h"
 
-/* Sets the constraint of values->tool_choice in `g`; none for NULL and "auto". Fails with
+/* Sets the constraint of the request's tool_choice in `g`; none for NULL and "auto". Fails with
  * BASE_USAGE for an unknown tool, a schema that cannot be enforced, and a template that does not
  * write the arguments of calls as JSON. */
-bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat_template *t,
+bool cli_tool_choice_open(const struct chat_request *request, const struct cli_chat_template *t,
                           const struct cli_model *model, struct cli_generation *g,
                           struct base_error *err);
 

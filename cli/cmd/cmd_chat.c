@@ -66,7 +66,7 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
         ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
         ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
-                              c->values->lossy, err);
+                              c->request.lossy, err);
         next = CLI_CHAT_ANSWER;
         is_new = true;
     }
@@ -91,7 +91,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     const bool reads = has_lines(c);
     bool ok = true, leave = false, is_text;
     if (c->values->prompt) {
-        cli_input_add(c->values, c->values->prompt, &text);
+        cli_input_add(&c->request, c->values->prompt, &text);
         base_buffer_add_text(&text, "");
         ok = cli_buffer_check(&text, err) && take(c, &text, true, &leave, err);
         base_buffer_clear(&text);
@@ -115,8 +115,10 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
 {
-    struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
-    c.settings.given = values;
+    struct cli_chat c = {.values = values,
+                         .request = values->request,
+                         .verbose = values->verbose,
+                         .interactive = cli_stdin_is_terminal()};
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
     /* Only commands that the user types may name files. */
@@ -128,7 +130,7 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
         else
             cli_sandbox_limit(cli_prefix_file(c.cache));
     }
-    bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
+    bool ok = cli_messages_open(values->messages, values->request.chat.system, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);

@@ -52,7 +52,8 @@ bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
 {
     struct constraint *constraint = NULL;
     struct base_buffer text = BASE_BUFFER_INIT;
-    bool ok = cli_constraint_open(values, false, &constraint, NULL, err);
+    bool ok = cli_constraint_open(&values->request.generate.constraint, true, false, &constraint,
+                                  NULL, err);
     if (ok && !constraint)
         ok = base_fail(err, BASE_USAGE,
                        "nothing to check against: give --grammar, --json-schema, --json-object, "

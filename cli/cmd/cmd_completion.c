@@ -39,14 +39,13 @@ static bool takes_model(const struct cli_option *o)
 /* Returns whether words can complete an option's value. */
 static bool has_words(const struct cli_option *o)
 {
-    return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template) ||
-           takes_model(o);
+    return o->kind == CLI_CHOICE || o->at == CLI_REQUEST_AT(chat.template) || takes_model(o);
 }
 
 static void add_value_words(struct base_buffer *out, const struct cli_option *o)
 {
     add_words(out, o->choices);
-    if (o->at != offsetof(struct cli_values, template)) return;
+    if (o->at != CLI_REQUEST_AT(chat.template)) return;
     for (size_t i = 0; text_chat_format_name(i); i++)
         base_buffer_add_format(out, "%s%s", i ? " " : "", text_chat_format_name(i));
 }

@@ -98,8 +98,8 @@ static bool encode_continuation(const struct score *s, struct item *it, size_t i
                                 struct base_error *err)
 {
     const struct cli_values *v = &s->values;
-    const unsigned flags = TEXT_CONTINUES | (v->no_special ? 0 : TEXT_PARSE_SPECIAL);
-    if (!cli_encode(v, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
+    const unsigned flags = TEXT_CONTINUES | (v->request.no_special ? 0 : TEXT_PARSE_SPECIAL);
+    if (!cli_encode(&v->request, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
         return false;
     if (it->ids[i].count == 0)
         return base_fail(err, BASE_USAGE, "continuation %zu is empty", i + 1);
@@ -148,9 +148,10 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
         *err = s->no_template;
         return false;
     }
-    json_t *list = cli_messages_of_line(messages, v->system, question, v->lossy, err);
+    json_t *list =
+        cli_messages_of_line(messages, v->request.chat.system, question, v->request.lossy, err);
     const bool ok =
-        list && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
+        list && cli_chat_template_render(&s->template, &v->request, &s->model, list, &prompt, err);
     json_decref(list);
     if (ok) {
         *ids = prompt.ids;
@@ -165,16 +166,16 @@ static bool begin_empty(const struct score *s, struct text_ids *ids, struct base
 {
     const struct text_tokenizer *t = s->model.tokenizer;
     const int32_t id = text_token_bos(t) >= 0 ? text_token_bos(t) : text_token_eos(t);
-    return s->values.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
+    return s->values.request.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
 }
 
 static bool score_item(struct score *s, struct item *it, const json_t *messages,
                        const struct base_buffer *prompt, struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
-    return (messages || s->values.chat
+    return (messages || s->values.request.chat.chat
                 ? encode_chat(s, messages, prompt, ids, err)
-                : cli_input_encode(&s->values, s->model.tokenizer, prompt, ids, err) &&
+                : cli_input_encode(&s->values.request, s->model.tokenizer, prompt, ids, err) &&
                       begin_empty(s, ids, err)) &&
            make_rows(s, it, err);
 }
@@ -217,7 +218,7 @@ static bool copy_continuations(const struct score *s, struct item *it, struct ba
     const struct cli_values *v = &s->values;
     if (!make_parts(it, v->continuation.count, err)) return false;
     for (size_t i = 0; i < it->n; i++) {
-        cli_input_add(v, v->continuation.item[i], &it->text[i]);
+        cli_input_add(&v->request, v->continuation.item[i], &it->text[i]);
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
     return true;
@@ -427,11 +428,11 @@ static bool make_whole(struct score *s, struct item *it, const struct base_buffe
                        struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
-    if (s->values.chat)
+    if (s->values.request.chat.chat)
         return base_fail_at(err, BASE_USAGE, "--heat", -1,
                             "with --chat needs --continuation, the answer");
     if (!make_parts(it, 1, err) ||
-        !cli_input_encode(&s->values, s->model.tokenizer, text, ids, err))
+        !cli_input_encode(&s->values.request, s->model.tokenizer, text, ids, err))
         return false;
     if (ids->count < 2)
         return base_fail(err, BASE_USAGE, "the text has %zu tokens: there is nothing to score",
@@ -545,9 +546,11 @@ static bool open_template(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     s->no_template = BASE_ERROR_INIT;
-    if (cli_chat_template_open(&s->template, v, &s->model, NULL, &s->no_template)) return true;
+    if (cli_chat_template_open(&s->template, &v->request, true, &s->model, NULL, &s->no_template))
+        return true;
     cli_chat_template_close(&s->template);
-    if (!v->chat && !v->template && s->no_template.code != BASE_NO_MEMORY) return true;
+    if (!v->request.chat.chat && !v->request.chat.template && s->no_template.code != BASE_NO_MEMORY)
+        return true;
     *err = s->no_template;
     return false;
 }

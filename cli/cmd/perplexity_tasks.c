@@ -46,7 +46,7 @@ static bool encode(const struct tasks *t, const struct cli_task *task, size_t k,
     struct base_buffer text = BASE_BUFFER_INIT;
     cli_task_add_text(&t->list, task, k, whole, &text);
     const bool ok = cli_buffer_check(&text, err) &&
-                    cli_input_encode(t->values, t->model->tokenizer, &text, ids, err);
+                    cli_input_encode(&t->values->request, t->model->tokenizer, &text, ids, err);
     base_buffer_free(&text);
     return ok;
 }

@@ -180,7 +180,7 @@ nonsense
 {"prompt":"x","raw":true,"system":"You are a cat."}
 {"messages":[]}
 {"messages":[{"content":"x"}]}
-{"prompt":"x","choices":["a,b"]}
+{"prompt":"x","choices":["a",5]}
 {"prompt":"x","json_schema":7}
 {"prompt":"","chat":true}
 {"prompt":"x","stop":"a\u0000b"}
@@ -220,7 +220,7 @@ out_like '"line":12,.*--regex: contradicts --choices'
 out_like '"line":13,.*--system: contradicts --raw'
 out_like '"line":14,.*messages: contains no message'
 out_like '"line":15,.*messages: message 1: it has no role'
-out_like '"line":16,.*--choices: is not a list of texts without commas'
+out_like '"line":16,.*--choices: is not a list of texts'
 out_like '"line":17,.*--json-schema: is not a schema'
 out_like '"line":18,.*the question is empty'
 out_like '"line":19,.*--stop: contains a NUL'
@@ -370,6 +370,7 @@ if has_python; then
 --seed 9 --regex [a-z]{3,12}	"seed":9,"regex":"[a-z]{3,12}"
 --seed 10 --choices cat,dog,no	"seed":10,"choices":["cat","dog","no"]
 --seed 11 --choices cat,dog	"seed":11,"choices":"cat,dog"
+--seed 22 --regex cat,dog	"seed":22,"choices":["cat,dog"]
 --seed 12 --json-object	"seed":12,"json_object":true
 --seed 13 --json-schema {"enum":[1,22,333]}	"seed":13,"json_schema":{"enum":[1,22,333]}
 --seed 14 --mirostat 2	"seed":14,"mirostat":2
