@@ -12,12 +12,22 @@
 /* Whether a text is answered through a chat template or completed as it is. */
 enum chat_mode { CHAT_MODE_BY_MODEL, CHAT_MODE_CHAT, CHAT_MODE_RAW };
 
+/* The words of whoever filled the request, for messages of chat/. */
+struct chat_caller {
+    const char *template, *variable, *tools, *tool_choice; /* names of these settings */
+    const char *no_template;                               /* advice if the model has no template */
+    const char *lossy;              /* advice about a byte that is not UTF-8 or has no token */
+    void (*note)(const char *text); /* takes remarks that are no errors */
+};
+
 struct chat_settings {
-    enum chat_mode mode; /* of `chat` and `raw`; BY_MODEL: neither was given */
+    const struct chat_caller *caller; /* must be set */
+    enum chat_mode mode;              /* of `chat` and `raw`; BY_MODEL: neither was given */
     bool chat, raw;
     const char *system;         /* the system message; NULL: none */
     const char *continues;      /* the beginning of the answer; NULL: none */
     const char *template;       /* a template, or the name of one; NULL: the model's */
+    const char *template_file;  /* the file that the template is from, for messages; or NULL */
     struct base_texts variable; /* "NAME=JSON" for the template */
     const json_t *variables;    /* {"NAME": value}; NULL: none */
     const char *tools;          /* a list of tools as JSON; NULL: none */

@@ -38,14 +38,6 @@ static void name_source(const struct generate_constraint_source *given, const ch
         snprintf(err->item, sizeof err->item, "%s", option_of(given));
 }
 
-void cli_schema_note(const struct constrain_remarks *remarks, const char *source)
-{
-    if (remarks->count > 1)
-        cli_note("%s: %s; %u such remarks in all", source, remarks->text, remarks->count);
-    else if (remarks->count)
-        cli_note("%s: %s", source, remarks->text);
-}
-
 bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
                          bool generate, struct constraint **out, struct constrain_remarks *remarks,
                          struct base_error *err)

@@ -12,8 +12,4 @@
 bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
                          bool generate, struct constraint **out, struct constrain_remarks *remarks,
                          struct base_error *err);
-/* Writes a line about what generation does not do as a schema says, if there is anything; `source`
- * names the schema. */
-void cli_schema_note(const struct constrain_remarks *remarks, const char *source);
-
 #endif

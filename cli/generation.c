@@ -1,5 +1,6 @@
 /* cli/generation.c: makes a request from the options. See cli/generation.h. */
 #include "cli/generation.h"
+#include "chat/tool_choice.h"
 #include "cli/constrain.h"
 #include "cli/input.h"
 #include "cli/system.h"
@@ -53,7 +54,7 @@ bool cli_generation_prepare(struct cli_generation *g, const struct chat_request 
     if (!read_stops(g, r, err) || !cli_sampler_prepare(r, &g->parts, &o->sample, err) ||
         !cli_constraint_open(&s->constraint, !g->texts_only, true, &g->constraint, &remarks, err))
         return false;
-    if (!g->no_notes) cli_schema_note(&remarks, "--json-schema");
+    if (!g->no_notes) chat_schema_note(r->chat.caller, &remarks, "--json-schema");
     o->constraint = g->constraint;
     return cli_seed_pick(s->seed, &o->sample.seed, err);
 }
@@ -95,6 +96,17 @@ void cli_generation_close(struct cli_generation *g)
     *g = (struct cli_generation){0};
 }
 
+bool cli_generation_choose_tool(struct cli_generation *g, const struct chat_request *r,
+                                const struct chat_template *t, struct base_error *err)
+{
+    struct constraint *chosen = NULL;
+    if (!chat_tool_choice_compile(r, t, &chosen, &g->marks, err)) return false;
+    if (!chosen) return true;
+    g->options.constraint = g->constraint = chosen;
+    g->options.marks = g->marks.data;
+    return true;
+}
+
 bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err)
 {
     const char *by = outcome->ending == GENERATE_END_STOP      ? "a --stop text"
@@ -104,6 +116,13 @@ bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error
     return base_fail(err, BASE_CUT,
                      "%s ended the text after %llu tokens, before the constraint was satisfied", by,
                      (unsigned long long)outcome->n_generated);
+}
+
+const char *cli_reply_lack(const struct chat_reply *r, const struct generate_outcome *outcome)
+{
+    if (!chat_reply_is_blank(r)) return NULL;
+    if (r->mode == CHAT_REASONING_ONLY) return "the model wrote no reasoning";
+    return cli_outcome_lack(outcome, chat_reply_has_reasoning(r));
 }
 
 const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned)

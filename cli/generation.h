@@ -6,6 +6,7 @@
 #ifndef CLI_GENERATION_H
 #define CLI_GENERATION_H
 
+#include "chat/chat_reply.h"
 #include "cli/draft_model.h"
 #include "cli/sampler.h"
 #include "generate/generate.h"
@@ -34,6 +35,9 @@ bool cli_generation_open(struct cli_generation *g, const struct cli_values *valu
 /* Replaces the options and the request of an open generation; the draft remains. */
 bool cli_generation_change(struct cli_generation *g, const struct chat_request *request,
                            const struct cli_model *model, struct base_error *err);
+/* Makes the call of a tool the constraint, if the request chooses one. */
+bool cli_generation_choose_tool(struct cli_generation *g, const struct chat_request *request,
+                                const struct chat_template *t, struct base_error *err);
 /* Returns in *seed the seed of --seed; `given` -1: draws one. */
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);
 void cli_generation_close(struct cli_generation *g); /* may be all zeros */
@@ -43,5 +47,7 @@ bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error
 
 /* Returns why a text that is empty, or has only reasoning (`reasoned`), is; NULL if it may be. */
 const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned);
+/* The same for an ended reply, which is empty if it has nothing of what its user reads. */
+const char *cli_reply_lack(const struct chat_reply *r, const struct generate_outcome *outcome);
 
 #endif

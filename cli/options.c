@@ -484,7 +484,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
                                  .request = &values->request,
                                  .keep = &values->keep}};
     struct cli_given *g = &p.given;
-    *values = (struct cli_values){0};
+    *values = (struct cli_values){.request.chat.caller = &cli_chat_caller};
     if (cli_option_count > CLI_OPTION_MAX)
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
     if (!set_defaults(g, err) || !read_line(&p, argc, argv, first, err)) return false;

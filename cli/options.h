@@ -151,6 +151,7 @@ struct cli_option {
 extern const struct cli_option cli_option_table[];
 extern const size_t cli_option_count;
 extern const char *const cli_group_title[CLI_GROUP_COUNT];
+extern const struct chat_caller cli_chat_caller;
 
 /* A subcommand: its name and its arguments. */
 struct cli_command {

@@ -1,6 +1,7 @@
 /* cli/options_tables.c: the tables of commands and options, in the order of --help. */
 #include "base/cpu.h"
 #include "cli/option_value.h"
+#include "cli/system.h"
 
 #define RUN        (1u << CLI_RUN)
 #define CHAT       (1u << CLI_CHAT)
@@ -239,6 +240,22 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
     [CLI_GROUP_INPUT] = "Input",     [CLI_GROUP_SAMPLING] = "Generation",
     [CLI_GROUP_CONSTRAINT] = "Constraints", [CLI_GROUP_OUTPUT] = "Output",   [CLI_GROUP_MEASURE] = "Measurement",
     [CLI_GROUP_ENGINE] = "Engine",   [CLI_GROUP_GENERAL] = "General",
+};
+
+static void note(const char *text)
+{
+    cli_note("%s", text);
+}
+
+const struct chat_caller cli_chat_caller = {
+    .template = "--template",
+    .variable = "--template-var",
+    .tools = "--tools",
+    .tool_choice = "--tool-choice",
+    .no_template = "give --template FILE, or --template NAME with the format that it was trained "
+                   "with, such as chatml or llama3",
+    .lossy = "--lossy leaves out such bytes",
+    .note = note,
 };
 
 const struct cli_option cli_option_table[] = {

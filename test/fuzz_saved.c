@@ -1,11 +1,13 @@
 /* test/fuzz_saved.c: a fuzz target: any bytes as the files that infer writes and reads again (a
  * conversation, tools, saved logits), and as files of tasks. A conversation is written and read
  * again. */
-#include "cli/chat/messages.h"
+#include "chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/cmd/task_files.h"
 #include "cli/out/saved_logits.h"
 #include "test/fuzz.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,12 +43,12 @@ static void use_messages(const char *path)
     fuzz_check(ok, &err);
     if (!ok) return;
     text_json_write(&first, list, false);
-    again = cli_json_parse(first.data, first.size, "", &err);
+    again = text_json_parse(first.data, first.size, "", &err);
     if (!again) abort();
     text_json_write(&second, again, false);
     if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();
-    for (size_t i = 0; i <= json_array_size(list); i++) cli_messages_role(list, i);
-    cli_messages_cut(list, cli_messages_last_turn(list));
+    for (size_t i = 0; i <= json_array_size(list); i++) chat_messages_role(list, i);
+    chat_messages_cut(list, chat_messages_last_turn(list));
     json_decref(list);
     json_decref(again);
     base_buffer_free(&first);

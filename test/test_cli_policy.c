@@ -3,9 +3,10 @@
  * conversation. */
 #include "test/support.h"
 
+#include "chat/messages.h"
 #include "cli/cache/cache_folder.h"
 #include "cli/chat/chat_history.h"
-#include "cli/chat/messages.h"
+#include "cli/options.h"
 #include "cli/pull/partial.h"
 #include "test/support_files.h"
 #include <fcntl.h>
@@ -397,9 +398,9 @@ static void the_last_turn_begins_with_the_last_message_of_the_user(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *list = talk(cases[i].roles);
-        assert_int_equal(cli_messages_last_turn(list), cases[i].last_turn);
-        assert_int_equal(cli_messages_n_system(list), cases[i].n_system);
-        cli_messages_cut(list, cases[i].last_turn); /* drops the turn */
+        assert_int_equal(chat_messages_last_turn(list), cases[i].last_turn);
+        assert_int_equal(chat_messages_n_system(list), cases[i].n_system);
+        chat_messages_cut(list, cases[i].last_turn); /* drops the turn */
         assert_int_equal(json_array_size(list), cases[i].last_turn);
         json_decref(list);
     }
@@ -410,16 +411,17 @@ static void a_conversation_has_one_system_message_in_front(void **state)
     struct base_error err = BASE_ERROR_INIT;
     (void)state;
     json_t *list = talk("ua");
-    assert_true(cli_messages_set_system(list, "one", &err));
-    assert_true(cli_messages_set_system(list, "two", &err));
+    assert_true(chat_messages_set_system(list, "one", &cli_chat_caller, &err));
+    assert_true(chat_messages_set_system(list, "two", &cli_chat_caller, &err));
     assert_int_equal(json_array_size(list), 3);
-    assert_string_equal(cli_messages_role(list, 0), "system");
+    assert_string_equal(chat_messages_role(list, 0), "system");
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "content")),
                         "two");
-    assert_true(cli_messages_set_system(list, NULL, &err));
+    assert_true(chat_messages_set_system(list, NULL, &cli_chat_caller, &err));
     assert_int_equal(json_array_size(list), 2);
     /* A line's own system message comes before that of the command line. */
-    json_t *own = talk("su"), *both = cli_messages_of_line(own, "given", NULL, false, &err);
+    const struct chat_request request = {.chat = {.caller = &cli_chat_caller, .system = "given"}};
+    json_t *own = talk("su"), *both = chat_messages_of_line(own, &request, NULL, &err);
     assert_int_equal(json_array_size(both), 2);
     assert_string_equal(json_string_value(json_object_get(json_array_get(both, 0), "content")),
                         "x");

@@ -1,9 +1,9 @@
 /* cli/batch/openai.c: OpenAI's form of lines. See cli/batch/openai.h. */
 #include "cli/batch/openai.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -200,8 +200,9 @@ static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *
     base_buffer_add_text(&text, "[");
     base_buffer_add(&text, a->logprobs, a->n_logprobs);
     base_buffer_add_text(&text, "]");
-    json_t *list =
-        cli_buffer_check(&text, err) ? cli_json_parse(text.data, text.size, "logprobs", err) : NULL;
+    json_t *list = cli_buffer_check(&text, err)
+                       ? text_json_parse(text.data, text.size, "logprobs", err)
+                       : NULL;
     bool ok = list != NULL;
     json_array_foreach(list, i, item)
     {

@@ -6,8 +6,8 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
+#include "chat/chat_reply.h"
 #include "cli/cache/prefix_cache.h"
-#include "cli/chat/chat_reply.h"
 #include "cli/chat/chat_wrap.h"
 #include "cli/generation.h"
 
@@ -30,10 +30,10 @@ struct cli_chat {
     bool colour;
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
-    struct cli_chat_template template;
-    struct cli_chat_prompt prompt; /* prompt of the latest answer */
+    struct chat_template template;
+    struct chat_prompt prompt; /* prompt of the latest answer */
     struct cli_generation generation;
-    struct cli_chat_reply reply;
+    struct chat_reply reply;
     struct generate_outcome outcome; /* outcome of the latest answer */
     size_t n_dropped;                /* messages after the system message that are not rendered */
     uint64_t n_answers;

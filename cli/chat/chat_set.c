@@ -3,8 +3,8 @@
  *
  * A setting is an option of the command line that one text may have (cli_option_of_request); the
  * request of the session is that of the command line with all settings applied. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +138,7 @@ bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *e
     if (is_word(argument, n, "parameter")) return set_parameter(c, rest, err);
     if (is_word(argument, n, "system") && *rest) {
         cli_chat_changed(c);
-        return cli_messages_set_system(c->messages, rest, err);
+        return chat_messages_set_system(c->messages, rest, c->request.chat.caller, err);
     }
     if (is_word(argument, n, "format") && strcmp(rest, "json") == 0)
         return set_format(c, true, err);
@@ -200,7 +200,7 @@ bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     const json_t *system =
-        cli_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
+        chat_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(system, "content"));
     bool ok = true;
     if (strcmp(argument, "info") == 0)

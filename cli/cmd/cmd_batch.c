@@ -166,7 +166,7 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
                                                  .n_step = (uint32_t)b->values.batch_size,
                                                  .store = cli_prefix_store(b->cache),
                                                  .draft = b->draft.draft};
-    b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
+    b->scheduler = b->context.profiles.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
         cli_model_note(&b->model);
         cli_note("%u texts together; part %llu of %llu%s%s", n_slots,

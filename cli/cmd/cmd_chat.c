@@ -1,7 +1,8 @@
 /* cli/cmd/cmd_chat.c: `infer chat`: a conversation, message by message. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
+#include "cli/chat/chat_files.h"
 #include "cli/chat/chat_line.h"
-#include "cli/chat/messages.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
@@ -31,7 +32,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     const size_t before = json_array_size(c->messages);
     if (!cli_chat_answer(c, err)) {
         if (!can_go_on(c, err)) return false;
-        if (is_new) cli_messages_cut(c->messages, before - 1);
+        if (is_new) chat_messages_cut(c->messages, before - 1);
         if (err->code != BASE_INTERRUPTED) cli_report(err);
         *err = BASE_ERROR_INIT;
     }
@@ -65,8 +66,8 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
     if (is_command && !escaped) {
         ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
-        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
-                              c->request.lossy, err);
+        ok = chat_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
+                               &c->request, err);
         next = CLI_CHAT_ANSWER;
         is_new = true;
     }
@@ -130,7 +131,7 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
         else
             cli_sandbox_limit(cli_prefix_file(c.cache));
     }
-    bool ok = cli_messages_open(values->messages, values->request.chat.system, &c.messages, err) &&
+    bool ok = cli_messages_open(values->messages, &values->request.chat, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);

@@ -5,7 +5,6 @@
  * tensors are copied unchanged, and shared if the file system supports it. Of a split model only
  * the first part, which has the metadata, is written. The edited model can be opened if the
  * original can. */
-#include "cli/chat/messages.h"
 #include "cli/cmd/edit_value.h"
 #include "cli/commands.h"
 #include "cli/load.h"

@@ -1,9 +1,9 @@
 /* cli/cmd/cmd_run.c: `infer run`: the answer to one text, through the model's chat template, or the
  * completion of exactly this text. */
 #include "base/clock.h"
+#include "chat/tool_choice.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
-#include "cli/chat/tool_choice.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
@@ -45,7 +45,8 @@ static bool choose_mode(struct completion *c, bool has_text, struct base_error *
     struct chat_request *r = &c->values.request;
     bool *chat = &r->chat.chat;
     *chat = r->chat.mode == CHAT_MODE_CHAT;
-    if (r->chat.mode == CHAT_MODE_BY_MODEL && !cli_chat_template_exists(r, &c->model, chat, err))
+    if (r->chat.mode == CHAT_MODE_BY_MODEL &&
+        !chat_template_exists(&r->chat, c->model.file, chat, err))
         return false;
     *chat = *chat && (has_text || !c->values.plan); /* a memory plan needs no text */
     c->values.echo = c->values.echo && !*chat;      /* INFER_ECHO is for plain texts */
@@ -60,8 +61,7 @@ static bool encode_chat(struct completion *c, const struct base_buffer *text,
     if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
     c->prompt = c->chat.prompt.ids;
     c->chat.prompt.ids = TEXT_IDS_INIT;
-    return cli_tool_choice_open(&c->values.request, &c->chat.template, &c->model, &c->generation,
-                                err);
+    return cli_generation_choose_tool(&c->generation, &c->values.request, &c->chat.template, err);
 }
 
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
@@ -130,7 +130,7 @@ static bool open_rest(struct completion *c, struct base_error *err)
     cli_prefix_choose(c->cache, &c->model);
     return open_session(c, err) &&
            cli_generation_open(&c->generation, &c->values, &c->model, err) &&
-           (!c->values.request.chat.chat || cli_chat_once_begin(&c->chat, &c->model, err));
+           (!c->values.request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
 
 /* ---- Results ---- */
@@ -172,7 +172,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
     if (c->values.heat) return take_heat(c, piece, err);
     if (c->values.request.chat.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
-    if (c->values.request.chat.chat) c->result.part = cli_chat_part_name[c->chat.reply.latest];
+    if (c->values.request.chat.chat) c->result.part = chat_part_name[c->chat.reply.latest];
     return write_piece(c, &shown, err);
 }
 
@@ -211,7 +211,7 @@ static bool finish(struct completion *c, struct base_error *err)
 /* Says why an answer is empty. */
 static void note_lack(const struct completion *c)
 {
-    const char *why = c->values.request.chat.chat ? cli_chat_reply_lack(&c->chat.reply, &c->outcome)
+    const char *why = c->values.request.chat.chat ? cli_reply_lack(&c->chat.reply, &c->outcome)
                       : c->has_text               ? NULL
                                                   : cli_outcome_lack(&c->outcome, false);
     if (why) cli_note("the %s is empty: %s", c->values.request.chat.chat ? "answer" : "text", why);
@@ -249,7 +249,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
     if (c->values.request.chat.chat &&
-        !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
+        !chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
         return false;
     c->loaded = base_seconds();
     if (c->values.plan) return cli_plan_show(&c->model, &c->values, c->prompt.count, err);

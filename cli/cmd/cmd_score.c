@@ -4,9 +4,9 @@
  * The prompt of a line is tokenized as by `run`, and each continuation separately, as continuing
  * text; its tokens follow those of the prompt. The lines that are available are evaluated together
  * (generate/score.h) and answered in their order. */
+#include "chat/messages.h"
 #include "cli/batch/batch_input.h"
-#include "cli/chat/chat_template.h"
-#include "cli/chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/out/heat.h"
@@ -16,6 +16,7 @@
 #include "cli/system.h"
 #include "generate/score.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -42,8 +43,8 @@ struct item {
 struct score {
     struct cli_values values;
     struct cli_model model;
-    struct cli_chat_template template; /* if the model has one */
-    struct base_error no_template;     /* the error if the model has none */
+    struct chat_template template; /* if the model has one */
+    struct base_error no_template; /* the error if the model has none */
     struct generate_scorer *scorer;
     struct base_buffer each; /* --each, with escapes as bytes */
     struct cli_batch_input input;
@@ -143,21 +144,19 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
                         struct text_ids *ids, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
-    struct cli_chat_prompt prompt = {0};
+    struct chat_prompt prompt = {0};
     if (!s->template.template) {
         *err = s->no_template;
         return false;
     }
-    json_t *list =
-        cli_messages_of_line(messages, v->request.chat.system, question, v->request.lossy, err);
-    const bool ok =
-        list && cli_chat_template_render(&s->template, &v->request, &s->model, list, &prompt, err);
+    json_t *list = chat_messages_of_line(messages, &v->request, question, err);
+    const bool ok = list && chat_template_render(&s->template, &v->request, list, &prompt, err);
     json_decref(list);
     if (ok) {
         *ids = prompt.ids;
         prompt.ids = TEXT_IDS_INIT;
     }
-    cli_chat_prompt_free(&prompt);
+    chat_prompt_free(&prompt);
     return ok;
 }
 
@@ -243,14 +242,14 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
     if (s->values.each) return read_plain_line(s, it, line, size, err);
-    it->line = cli_json_parse(line, size, "JSON", err);
+    it->line = text_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
     if (!text_json_is_object(it->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
-    if (json_object_get(it->line, "id")) cli_json_add_own(&it->id, it->line, line, size, "id");
+    if (json_object_get(it->line, "id")) text_json_add_own(&it->id, it->line, line, size, "id");
     if (!cli_buffer_check(&it->id, err)) return false;
-    const json_t *prompt = cli_json_member(it->line, "prompt");
-    const json_t *messages = cli_json_member(it->line, "messages");
+    const json_t *prompt = text_json_member(it->line, "prompt");
+    const json_t *messages = text_json_member(it->line, "messages");
     if (!check_members(it, err)) return false;
     if (!prompt && !messages)
         return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
@@ -546,9 +545,9 @@ static bool open_template(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     s->no_template = BASE_ERROR_INIT;
-    if (cli_chat_template_open(&s->template, &v->request, true, &s->model, NULL, &s->no_template))
+    if (cli_template_open(&s->template, &v->request.chat, true, &s->model, NULL, &s->no_template))
         return true;
-    cli_chat_template_close(&s->template);
+    chat_template_close(&s->template);
     if (!v->request.chat.chat && !v->request.chat.template && s->no_template.code != BASE_NO_MEMORY)
         return true;
     *err = s->no_template;
@@ -598,7 +597,7 @@ static void close_all(struct score *s)
     cli_batch_input_free(&s->input);
     base_buffer_free(&s->each);
     if (s->input.fd > STDERR_FILENO) close(s->input.fd);
-    cli_chat_template_close(&s->template);
+    chat_template_close(&s->template);
     cli_model_close(&s->model);
     free(s);
 }
