@@ -64,7 +64,7 @@ static const struct cli_option *find_named(enum cli_command_id command, const ch
 enum cli_command_id cli_command_find(const char *name)
 {
     int i = 0;
-    while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i].name, name) != 0) i++;
+    while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i]->name, name) != 0) i++;
     return (enum cli_command_id)i;
 }
 
@@ -91,7 +91,7 @@ static bool resembles(enum cli_command_id command, const char *word, char near[N
 static bool fail_unknown(enum cli_command_id command, const char *word, size_t n,
                          struct base_error *err)
 {
-    const char *own = cli_command_table[command].name;
+    const char *own = cli_command_table[command]->name;
     char given[NAME_MAX_SIZE];
     snprintf(given, sizeof given, "%.*s", (int)n, word);
     const struct cli_foreign *foreign = cli_foreign_find(word, n);
@@ -105,7 +105,7 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
             return base_fail_at(
                 err, BASE_USAGE, given, -1,
                 "is an option of `infer %s`, not of `infer %s`; see infer %s --help",
-                cli_command_table[c].name, own, own);
+                cli_command_table[c]->name, own, own);
     char near[NAME_MAX_SIZE];
     if (resembles(command, given, near))
         return base_fail_at(err, BASE_USAGE, given, -1,
@@ -209,7 +209,7 @@ static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, c
 /* Takes an argument as the value of the option that the command names for it. */
 static bool take_positional(struct parser *p, const char *word, struct base_error *err)
 {
-    const struct cli_command *c = &cli_command_table[p->given.command];
+    const struct cli_command *c = cli_command_table[p->given.command];
     const struct cli_option *o = find_named(p->given.command, c->positional);
     const bool is_text = o->at == offsetof(struct cli_values, prompt);
     if (is_text && cli_command_find(word) != CLI_COMMAND_COUNT)
@@ -248,7 +248,7 @@ static bool check_unknown(struct parser *p, struct base_error *err)
         base_fail(err, BASE_USAGE,
                   "unknown options: %s; see infer %s --help, and infer help coming-from",
                   p->unknown_names.failed ? "" : p->unknown_names.data,
-                  cli_command_table[p->given.command].name);
+                  cli_command_table[p->given.command]->name);
     base_buffer_free(&p->unknown);
     base_buffer_free(&p->unknown_names);
     return p->n_unknown == 0;
@@ -287,7 +287,7 @@ static void add_argument(struct parser *p, char **argv, int first, int i)
 
 static bool read_line(struct parser *p, int argc, char **argv, int first, struct base_error *err)
 {
-    const struct cli_command *c = &cli_command_table[p->given.command];
+    const struct cli_command *c = cli_command_table[p->given.command];
     bool options = true, ok = true;
     p->given.values->arguments = argv + first;
     for (int i = first; ok && i < argc; i++) {
@@ -490,7 +490,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     if (!set_defaults(g, err) || !read_line(&p, argc, argv, first, err)) return false;
     if (values->help || values->version) return true;
     add_implied(g);
-    const struct cli_command *c = &cli_command_table[command];
+    const struct cli_command *c = cli_command_table[command];
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
     if (!check_line(g, err) || !read_environment(g, err) || !check_needs(g, err)) return false;

@@ -9,41 +9,12 @@
 #include "base/buffer.h"
 #include "base/keep.h"
 #include "chat/chat_request.h"
+#include "cli/commands.h"
 #include <stddef.h>
-
-enum cli_command_id {
-    CLI_RUN,
-    CLI_CHAT,
-    CLI_BATCH,
-    CLI_SCORE,
-    CLI_TOKENIZE,
-    CLI_LOGITS,
-    CLI_PERPLEXITY,
-    CLI_BENCH,
-    CLI_MODELS,
-    CLI_PULL,
-    CLI_INSPECT,
-    CLI_QUANTIZE,
-    CLI_DOCTOR,
-    CLI_IMATRIX,
-    CLI_CHECK,
-    CLI_CACHE,
-    CLI_SPLIT,
-    CLI_MERGE,
-    CLI_EDIT,
-    CLI_DIFF,
-    CLI_VERIFY,
-    CLI_COMPLETION,
-    CLI_MAN,
-    CLI_VERSION,
-    CLI_HELP,
-    CLI_COMMAND_COUNT
-};
 
 enum {
     CLI_LIST_MAX = 64,
     CLI_INTEGERS_MAX = 16,
-    CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
     CLI_NAME_SIZE = 64, /* "--top-k" */
@@ -153,22 +124,6 @@ extern const size_t cli_option_count;
 extern const char *const cli_group_title[CLI_GROUP_COUNT];
 extern const struct chat_caller cli_chat_caller;
 
-/* A subcommand: its name and its arguments. */
-struct cli_command {
-    const char *name;
-    const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
-    const char *effect; /* one line for the list of commands */
-    const char *about;  /* lines for its own --help */
-    size_t min_arguments, max_arguments;
-    const char *positional; /* the option whose value an argument is; NULL: none */
-};
-
-extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
-
-/* The kinds of a command's arguments, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or
- * choices "a|b"; NULL: unknown. */
-extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
-
 /* The exit statuses that --help and the man page list. */
 struct cli_status {
     int status;
@@ -226,6 +181,10 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 
 /* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
+/* Returns whether a word that is no command resembles one, or is one of another program; and fails
+ * with BASE_USAGE for it, with what is meant. */
+bool cli_command_is_near(const char *word);
+bool cli_command_unknown(const char *word, struct base_error *err);
 
 /* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails
  * with BASE_USAGE, with the option's name and a remedy. With --help or --version among the options

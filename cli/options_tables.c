@@ -1,32 +1,13 @@
-/* cli/options_tables.c: the tables of commands and options, in the order of --help. */
+/* cli/options_tables.c: the tables of options, in the order of --help. */
 #include "base/cpu.h"
 #include "cli/option_value.h"
 #include "cli/system.h"
 
-#define RUN        (1u << CLI_RUN)
-#define CHAT       (1u << CLI_CHAT)
-#define BATCH      (1u << CLI_BATCH)
-#define TOKENIZE   (1u << CLI_TOKENIZE)
-#define LOGITS     (1u << CLI_LOGITS)
-#define PERPLEXITY (1u << CLI_PERPLEXITY)
-#define SCORE      (1u << CLI_SCORE)
-#define BENCH      (1u << CLI_BENCH)
-#define INSPECT    (1u << CLI_INSPECT)
-#define QUANTIZE   (1u << CLI_QUANTIZE)
-#define IMATRIX    (1u << CLI_IMATRIX)
-#define SPLIT      (1u << CLI_SPLIT)
-#define MERGE      (1u << CLI_MERGE)
-#define EDIT       (1u << CLI_EDIT)
-#define DIFF       (1u << CLI_DIFF)
-#define VERIFY     (1u << CLI_VERIFY)
-#define CHECK      (1u << CLI_CHECK)
+/* Bits of commands: RUN, CHAT ... */
+#define BIT_OF(ID, name) ID = 1u << CLI_##ID,
+enum { CLI_COMMANDS(BIT_OF) };
+
 #define GENERATING (RUN | CHAT | BATCH)
-#define MODELS     (1u << CLI_MODELS)
-#define PULL       (1u << CLI_PULL)
-#define DOCTOR     (1u << CLI_DOCTOR)
-#define CACHE      (1u << CLI_CACHE)
-#define VERSION    (1u << CLI_VERSION)
-#define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
@@ -44,184 +25,8 @@
     .parameter = #member, .at = OF(generate.sample.member), RANGE_OF(SAMPLE_RANGE_##member)
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
-const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
-    [CLI_RUN] = {"run", "infer [run] [-m MODEL] TEXT [options]",
-                 "answer a text, or complete it (the default command)",
-                 "Answers the text through the model's chat template; with --raw, or if the model\n"
-                 "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
-                 "file (-f), on a line of its own. The same command writes the same bytes.",
-                 0, 0, "prompt"},
-    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [TEXT] [options]",
-                  "a conversation, line by line, through the model's chat template",
-                  "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
-                  "stops the answer, and /help lists the commands; a backslash at the end of a\n"
-                  "line or lines between two \"\"\" make a message of several lines. From a pipe\n"
-                  "only the answers are written, each ending with a line end, and /commands are\n"
-                  "text unless --commands is given. The conversation stays in the cache: each turn\n"
-                  "evaluates only new text.",
-                  0, 0, "prompt"},
-    [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
-                   "answer many texts together: JSON lines in, JSON lines out",
-                   "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
-                   "with --lines, --each or --csv a text. Answers are those of `infer run`.",
-                   0, 0, "file"},
-    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] TEXT [options]",
-                      "print the token ids of a text, or the text of ids",
-                      "Prints the token ids of the text (-p, -f or standard input), separated by\n"
-                      "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0, "prompt"},
-    [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
-                    "write the logits of every position, or the best of the last",
-                    "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
-                    "best tokens of the last position as JSON.",
-                    0, 0, "prompt"},
-    [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
-                        "how well a model predicts a text or answers tasks; KL divergence",
-                        "Cuts the text into chunks, evaluates each from an empty context and scores\n"
-                        "its second half. Prints the perplexity and its standard error. --save-logits\n"
-                        "and --kl compare two models (or two quantizations) position by position.\n"
-                        "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
-                        "print how many the model solves.",
-                        0, 0, "file"},
-    [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
-                   "probabilities of given continuations of a prompt",
-                   "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
-                   "list of texts. The answer has the log-probability of each, in total and for\n"
-                   "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
-                   "scored, as a table; with --each too, each of many plain lines.",
-                   0, 0, "file"},
-    [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
-                   "measure tokens per second and the machine's limits",
-                   "Measures reading a prompt and generating, through the code that `run` uses,\n"
-                   "and each figure's share of the machine's int8 multiply rate and of its streaming\n"
-                   "read bandwidth, which are measured in the same run. Of lists (-t 1,2 -ctk\n"
-                   "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
-                   "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
-                   "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
-                   "ratios to earlier results, with the interval that their scatter leaves.",
-                   0, 0, "model"},
-    [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
-                     "show the content of a GGUF file",
-                     "Prints what the model is and the memory that it needs; with -v also all\n"
-                     "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
-                     0, 1, NULL},
-    [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
-                      "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
-                      "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
-                      "Norms and other vectors are unchanged. If a type's block does not divide a\n"
-                      "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
-                      "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
-                      "printed. --dry-run only prints types and sizes.",
-                      2, 3, NULL},
-    [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
-                     "collect an importance matrix from a text, for quantize",
-                     "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
-                     "matrix of the model, with experts separately: the importance matrix of\n"
-                     "quantize --imatrix, as GGUF. --combine adds up matrices of several texts.",
-                     0, 0, "file"},
-    [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
-                   "test whether a grammar, schema or expression accepts a text",
-                   "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
-                   "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
-                   "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0, "prompt"},
-    [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
-                    "list the model files, or remove one",
-                    "Lists the model files of the folders, or of the folder of the default model:\n"
-                    "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
-                    "headers only. * marks the model that is used without -m. --remove NAME removes\n"
-                    "a model of that folder (of a split one all parts) and prints the files' names.",
-                    0, 3, NULL},
-    [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
-                   "list or clear the prefix cache on disk",
-                   "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
-                   "model. With NAME only of models whose name contains it. With --clear removes\n"
-                   "what it would list.",
-                   0, 1, NULL},
-    [CLI_PULL] = {"pull", "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
-                  "fetch a model from the hub, or from an address",
-                  "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
-                  "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
-                  "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
-                  "first file. A file that is there needs no network. An interrupted download\n"
-                  "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
-                  "the hub's own tools, and sent only to the hub.",
-                  1, 1, NULL},
-    [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
-                    "report what limits speed on this machine",
-                    "Shows the features of this machine and the settings that infer chooses, with\n"
-                    "reasons, and measures the limits of its speed for about a second. Lines that\n"
-                    "begin with -> are advice for more speed. Always ends with status 0.",
-                    0, 0, "model"},
-    [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
-                   "cut a model file into parts",
-                   "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
-                   "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
-                   "the first part. Any part's name opens the model, also as IN.gguf.",
-                   1, 2, NULL},
-    [CLI_MERGE] = {"merge", "infer merge PART.gguf.. OUT.gguf [options]",
-                   "join the parts of a model into one file",
-                   "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
-                   "Parts that are missing or not of one model are an error.",
-                   1, 65536, NULL},
-    [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
-                  "change the metadata of a model file",
-                  "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
-                  "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
-                  "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
-                  "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
-                  "array. An edit after which the model could not be opened is an error.",
-                  1, 1, NULL},
-    [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
-                  "show how two model files differ",
-                  "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
-                  "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
-                  "bytes differ the error of B from A once both are decoded: the root mean square\n"
-                  "relative to that of A, and the largest difference. How a file is split does not\n"
-                  "count. Status 0: equal; 1: different.",
-                  2, 2, NULL},
-    [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
-                    "check a model file: structure, values, hashes",
-                    "Checks everything that opening a model checks, then padding, order, gaps and\n"
-                    "bytes after the data, and decodes every tensor to find values that are NaN or\n"
-                    "infinite. Status 0: no problem; 3: there are problems.",
-                    1, 1, NULL},
-    [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
-                        "print a script that completes commands and options",
-                        "Prints a completion script. `make install` puts it in place; without it:\n"
-                        "  bash  source <(infer completion bash)\n"
-                        "  zsh   source <(infer completion zsh)\n"
-                        "  fish  infer completion fish | source",
-                        1, 1, NULL},
-    [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
-                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, NULL},
-    [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also the source and the tools of the build.", 0, 0, NULL},
-    [CLI_HELP] = {"help", "infer help [COMMAND | coming-from]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options; with coming-from what\n"
-                  "options of llama.cpp, ollama and llm are here.", 0, 1, NULL},
-};
-
-const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
-    [CLI_BATCH] = {"FILE"},
-    [CLI_SCORE] = {"FILE"},
-    [CLI_PERPLEXITY] = {"FILE"},
-    [CLI_BENCH] = {"FILE"},
-    [CLI_IMATRIX] = {"FILE"},
-    [CLI_DOCTOR] = {"FILE"},
-    [CLI_INSPECT] = {"FILE"},
-    [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
-    [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
-    [CLI_PULL] = {NULL},
-    [CLI_SPLIT] = {"FILE", "FILE"},
-    [CLI_MERGE] = {"FILE", "FILE"},
-    [CLI_EDIT] = {"FILE"},
-    [CLI_DIFF] = {"FILE", "FILE"},
-    [CLI_VERIFY] = {"FILE"},
-    [CLI_COMPLETION] = {"bash|zsh|fish"},
-    [CLI_HELP] = {"COMMAND"},
-};
+#define ROW_OF(ID, name) &cli_command_##name,
+const struct cli_command *const cli_command_table[CLI_COMMAND_COUNT] = {CLI_COMMANDS(ROW_OF)};
 
 const struct cli_status cli_status_table[] = {
     {0, "done"},

@@ -6,10 +6,10 @@
 #include "cli/batch/batch_text.h"
 #include "cli/batch/shard.h"
 #include "cli/cache/prefix_cache.h"
-#include "cli/commands.h"
 #include "cli/draft_model.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -441,7 +441,7 @@ static void close_all(struct batch *b)
     free(b);
 }
 
-bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
+static bool cmd_batch(const struct cli_values *values, struct base_error *err)
 {
     struct batch *b = calloc(1, sizeof *b);
     if (!b) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
@@ -456,3 +456,14 @@ bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
     close_all(b);
     return ok;
 }
+
+const struct cli_command cli_command_batch = {
+    .name = "batch",
+    .usage = "infer batch [-m MODEL] [options] < LINES.jsonl",
+    .effect = "answer many texts together: JSON lines in, JSON lines out",
+    .about = "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
+             "with --lines, --each or --csv a text. Answers are those of `infer run`.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_batch,
+};

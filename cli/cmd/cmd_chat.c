@@ -3,8 +3,8 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/chat_files.h"
 #include "cli/chat/chat_line.h"
-#include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     return ok;
 }
 
-bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
+static bool cmd_chat(const struct cli_values *values, struct base_error *err)
 {
     struct cli_chat c = {.values = values,
                          .request = values->request,
@@ -147,3 +147,17 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     cli_chat_close(&c);
     return ok;
 }
+
+const struct cli_command cli_command_chat = {
+    .name = "chat",
+    .usage = "infer chat [-m MODEL] [TEXT] [options]",
+    .effect = "a conversation, line by line, through the model's chat template",
+    .about = "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
+             "stops the answer, and /help lists the commands; a backslash at the end of a\n"
+             "line or lines between two \"\"\" make a message of several lines. From a pipe\n"
+             "only the answers are written, each ending with a line end, and /commands are\n"
+             "text unless --commands is given. The conversation stays in the cache: each turn\n"
+             "evaluates only new text.",
+    .positional = "prompt",
+    .run = cmd_chat,
+};

@@ -4,7 +4,7 @@
  * Each script is self-contained: it runs no program while the user types and uses only functions of
  * the shell. Names of models are the short ones of the files in the user's folder, as `infer
  * models` shows them. */
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
@@ -60,7 +60,7 @@ static void add_spellings(struct base_buffer *out, const struct cli_option *o)
 static void add_command_names(struct base_buffer *out, const char *between)
 {
     for (int i = 0; i < CLI_COMMAND_COUNT; i++)
-        base_buffer_add_format(out, "%s%s", i ? between : "", cli_command_table[i].name);
+        base_buffer_add_format(out, "%s%s", i ? between : "", cli_command_table[i]->name);
 }
 
 /* Appends text for single quotes of a shell: every quote as '\'' , and characters of `escaped` with
@@ -167,8 +167,8 @@ static void bash_values(struct base_buffer *out, enum cli_command_id command)
 static void bash_arguments(struct base_buffer *out, enum cli_command_id command)
 {
     base_buffer_add_text(out, "        arguments=(");
-    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_argument_table[command][i]; i++) {
-        const char *takes = cli_argument_table[command][i];
+    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_command_table[command]->takes[i]; i++) {
+        const char *takes = cli_command_table[command]->takes[i];
         base_buffer_add_text(out, i ? " '" : "'");
         if (strcmp(takes, "COMMAND") == 0)
             add_command_names(out, " ");
@@ -192,7 +192,7 @@ static void add_bash(struct base_buffer *out)
                               "    case $command in\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
         const enum cli_command_id c = (enum cli_command_id)i;
-        base_buffer_add_format(out, "    %s)\n", cli_command_table[c].name);
+        base_buffer_add_format(out, "    %s)\n", cli_command_table[c]->name);
         bash_list(out, c, "options", LIST_ALL);
         bash_list(out, c, "taking", LIST_TAKING);
         bash_list(out, c, "files", LIST_FILES);
@@ -270,12 +270,12 @@ static void zsh_value(struct base_buffer *out, const struct cli_option *o)
 static void zsh_command(struct base_buffer *out, enum cli_command_id command)
 {
     base_buffer_add_format(out, "_infer_%s() {\n    _arguments -S",
-                           cli_command_table[command].name);
+                           cli_command_table[command]->name);
     for (size_t i = 0; i < cli_option_count; i++)
         if (cli_option_belongs(&cli_option_table[i], command))
             zsh_option(out, &cli_option_table[i]);
-    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_argument_table[command][i]; i++) {
-        const char *takes = cli_argument_table[command][i];
+    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_command_table[command]->takes[i]; i++) {
+        const char *takes = cli_command_table[command]->takes[i];
         base_buffer_add_format(out, " \\\n        '%d:argument:", i + 1);
         zsh_action(out, takes, strcmp(takes, "FILE") == 0);
         base_buffer_add_text(out, "'");
@@ -289,8 +289,8 @@ static void add_zsh(struct base_buffer *out)
                               "# zsh completion for infer; made by `infer completion zsh`\n"
                               "_infer_commands() {\n    local -a commands\n    commands=(\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
-        base_buffer_add_format(out, "        '%s:", cli_command_table[i].name);
-        add_quoted(out, cli_command_table[i].effect, ":\\");
+        base_buffer_add_format(out, "        '%s:", cli_command_table[i]->name);
+        add_quoted(out, cli_command_table[i]->effect, ":\\");
         base_buffer_add_text(out, "'\n");
     }
     base_buffer_add_text(
@@ -323,7 +323,7 @@ static void fish_option(struct base_buffer *out, const struct cli_option *o)
     base_buffer_add_text(out, "complete -c infer -n '__infer_in");
     for (int c = 0; c < CLI_COMMAND_COUNT; c++)
         if (cli_option_belongs(o, (enum cli_command_id)c))
-            base_buffer_add_format(out, " %s", cli_command_table[c].name);
+            base_buffer_add_format(out, " %s", cli_command_table[c]->name);
     base_buffer_add_format(out, "' -l %s", o->name);
     for (int i = 0; i < CLI_ALIAS_MAX && o->alias[i]; i++) {
         const char *name = o->alias[i] + 1;
@@ -354,12 +354,12 @@ static void fish_arguments(struct base_buffer *out, enum cli_command_id command)
     bool files = false;
     /* fish does not count arguments: it offers all kinds of a command's arguments for each of
      * them. */
-    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_argument_table[command][i]; i++) {
-        takes = cli_argument_table[command][i];
+    for (int i = 0; i < CLI_ARGUMENT_MAX && cli_command_table[command]->takes[i]; i++) {
+        takes = cli_command_table[command]->takes[i];
         files |= strcmp(takes, "FILE") == 0;
-        if (i > 0 && strcmp(takes, cli_argument_table[command][i - 1]) == 0) continue;
+        if (i > 0 && strcmp(takes, cli_command_table[command]->takes[i - 1]) == 0) continue;
         base_buffer_add_format(out, "complete -c infer -n '__infer_in %s'",
-                               cli_command_table[command].name);
+                               cli_command_table[command]->name);
         if (strcmp(takes, "FILE") == 0) {
             base_buffer_add_text(out, " -F\n");
             continue;
@@ -400,8 +400,8 @@ static void add_fish(struct base_buffer *out)
                          "complete -c infer -f\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
         base_buffer_add_format(out, "complete -c infer -n __infer_first -a %s -d '",
-                               cli_command_table[i].name);
-        add_quoted(out, cli_command_table[i].effect, "");
+                               cli_command_table[i]->name);
+        add_quoted(out, cli_command_table[i]->effect, "");
         base_buffer_add_text(out, "'\n");
     }
     for (size_t i = 0; i < cli_option_count; i++) fish_option(out, &cli_option_table[i]);
@@ -410,7 +410,7 @@ static void add_fish(struct base_buffer *out)
 
 /* ---- The command ---- */
 
-bool cli_cmd_completion(const struct cli_values *values, struct base_error *err)
+static bool cmd_completion(const struct cli_values *values, struct base_error *err)
 {
     static const struct {
         const char *shell;
@@ -427,3 +427,17 @@ bool cli_cmd_completion(const struct cli_values *values, struct base_error *err)
     }
     return base_fail_at(err, BASE_USAGE, wanted, -1, "is none of bash, zsh and fish");
 }
+
+const struct cli_command cli_command_completion = {
+    .name = "completion",
+    .usage = "infer completion bash|zsh|fish",
+    .effect = "print a script that completes commands and options",
+    .about = "Prints a completion script. `make install` puts it in place; without it:\n"
+             "  bash  source <(infer completion bash)\n"
+             "  zsh   source <(infer completion zsh)\n"
+             "  fish  infer completion fish | source",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = {"bash|zsh|fish"},
+    .run = cmd_completion,
+};

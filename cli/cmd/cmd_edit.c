@@ -6,9 +6,9 @@
  * the first part, which has the metadata, is written. The edited model can be opened if the
  * original can. */
 #include "cli/cmd/edit_value.h"
-#include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/model_copy.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -361,7 +361,7 @@ static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_
            (!e->in_place || check_there(e, err)) && gguf_writer_end(w, err);
 }
 
-bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
+static bool cmd_edit(const struct cli_values *values, struct base_error *err)
 {
     struct edit e = {.values = values, .in_place = !values->output, .lock = -1};
     const char *in = values->argument[0];
@@ -378,3 +378,18 @@ bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
     close_input(&e);
     return ok;
 }
+
+const struct cli_command cli_command_edit = {
+    .name = "edit",
+    .usage = "infer edit MODEL.gguf [-o OUT.gguf] [options]",
+    .effect = "change the metadata of a model file",
+    .about = "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
+             "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
+             "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
+             "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
+             "array. An edit after which the model could not be opened is an error.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_edit,
+};

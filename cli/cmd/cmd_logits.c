@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best ids of the
  * last one. */
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -130,7 +130,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
     return cli_model_open_session(m, v, 1, n_ctx, err);
 }
 
-bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
+static bool cmd_logits(const struct cli_values *values, struct base_error *err)
 {
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -158,3 +158,13 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_logits = {
+    .name = "logits",
+    .usage = "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
+    .effect = "write the logits of every position, or the best of the last",
+    .about = "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
+             "best tokens of the last position as JSON.",
+    .positional = "prompt",
+    .run = cmd_logits,
+};

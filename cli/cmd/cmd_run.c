@@ -4,10 +4,10 @@
 #include "chat/tool_choice.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
-#include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
+#include "cli/options.h"
 #include "cli/out/heat.h"
 #include "cli/out/memory_plan.h"
 #include "cli/out/result.h"
@@ -289,7 +289,7 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
                            err);
 }
 
-bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
+static bool cmd_run(const struct cli_values *values, struct base_error *err)
 {
     struct completion c = {.values = *values};
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -311,3 +311,14 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     cli_model_close(&c.model);
     return ok;
 }
+
+const struct cli_command cli_command_run = {
+    .name = "run",
+    .usage = "infer [run] [-m MODEL] TEXT [options]",
+    .effect = "answer a text, or complete it (the default command)",
+    .about = "Answers the text through the model's chat template; with --raw, or if the model\n"
+             "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
+             "file (-f), on a line of its own. The same command writes the same bytes.",
+    .positional = "prompt",
+    .run = cmd_run,
+};

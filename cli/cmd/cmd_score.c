@@ -7,8 +7,8 @@
 #include "chat/messages.h"
 #include "cli/batch/batch_input.h"
 #include "cli/chat/chat_files.h"
-#include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/out/heat.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
@@ -602,7 +602,7 @@ static void close_all(struct score *s)
     free(s);
 }
 
-bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
+static bool cmd_score(const struct cli_values *values, struct base_error *err)
 {
     struct score *s = calloc(1, sizeof *s);
     if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
@@ -613,3 +613,16 @@ bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
     close_all(s);
     return ok;
 }
+
+const struct cli_command cli_command_score = {
+    .name = "score",
+    .usage = "infer score [-m MODEL] [options] < LINES.jsonl",
+    .effect = "probabilities of given continuations of a prompt",
+    .about = "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
+             "list of texts. The answer has the log-probability of each, in total and for\n"
+             "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
+             "scored, as a table; with --each too, each of many plain lines.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_score,
+};

@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_tokenize.c: `infer tokenize`: prints the ids of a text, or the text of ids. It reads
  * only the vocabulary of the file, so files without weights work too. */
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <string.h>
@@ -106,7 +106,7 @@ static bool each_line(struct job *j, const struct base_buffer *text, struct base
     return true;
 }
 
-bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
+static bool cmd_tokenize(const struct cli_values *values, struct base_error *err)
 {
     if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
@@ -126,3 +126,13 @@ bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_tokenize = {
+    .name = "tokenize",
+    .usage = "infer tokenize [-m MODEL] TEXT [options]",
+    .effect = "print the token ids of a text, or the text of ids",
+    .about = "Prints the token ids of the text (-p, -f or standard input), separated by\n"
+             "spaces, one line per input. Needs the vocabulary only, not the weights.",
+    .positional = "prompt",
+    .run = cmd_tokenize,
+};
