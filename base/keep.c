@@ -26,7 +26,7 @@ void *base_keep_take(struct base_keep *k, size_t size, struct base_error *err)
 const char *base_keep_text(struct base_keep *k, const char *text, size_t size,
                            struct base_error *err)
 {
-    char *copy = size < SIZE_MAX ? base_keep_take(k, size + 1, err) : NULL;
+    char *copy = base_keep_take(k, size < SIZE_MAX ? size + 1 : SIZE_MAX, err);
     if (copy && size) memcpy(copy, text, size);
     return copy;
 }

@@ -43,7 +43,7 @@ static bool open_model(struct cli_draft *d, const struct cli_values *values,
     memset(&v.override_kv, 0, sizeof v.override_kv); /* these options apply to the main model */
     if (!cli_model_open_file(&d->model, &v, err) || !cli_model_open_tokenizer(&d->model, err))
         return false;
-    d->model.model = model_open(d->model.file, model->engine, err);
+    d->model.model = model_open(d->model.file, model->engine, NULL, err);
     if (!d->model.model) base_error_set_file(err, gguf_path(d->model.file));
     return d->model.model && check_vocabulary(&d->model, model, err) &&
            cli_model_open_session(&d->model, &v, 1, model_session_n_ctx(model->session), err);

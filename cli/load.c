@@ -69,7 +69,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);
     if (!m->engine) return false;
-    m->model = model_open(m->file, m->engine, err);
+    m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
     return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) && base_goes_on(err);
 }
@@ -80,7 +80,7 @@ bool cli_model_check(const struct gguf_file *file, struct base_error *err)
     o.n_threads = 1;
     o.plan_only = true;
     struct engine *engine = engine_new(&o, err);
-    struct model *model = engine ? model_open(file, engine, err) : NULL;
+    struct model *model = engine ? model_open(file, engine, NULL, err) : NULL;
     const bool ok = model != NULL;
     model_close(model);
     engine_free(engine);

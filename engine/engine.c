@@ -1,8 +1,6 @@
-/* engine/engine.c: the engine object: fills the kernel tables, starts the pool, loads OpenBLAS if
- * options.use_blas is set. Nothing in it changes while a graph runs. */
+/* engine/engine.c: the engine object. See engine/engine.h. */
 #include "engine/engine.h"
-#include "engine/cpu/matmul/blas.h"
-#include "engine/cpu/threads.h"
+#include "engine/backend.h"
 #include <stdlib.h>
 
 struct engine_options engine_options_default(void)
@@ -10,45 +8,42 @@ struct engine_options engine_options_default(void)
     return (struct engine_options){.level = cpu_level_best()};
 }
 
-int engine_threads_default(void)
-{
-    struct engine_cpus allowed;
-    engine_cpus_allowed(&allowed);
-    return engine_threads_count("", &allowed);
-}
-
 struct engine *engine_new(const struct engine_options *options, struct base_error *err)
 {
+    const struct engine_backend *host =
+        options->plan_only ? &engine_backend_plan : &engine_backend_cpu;
     struct engine *e = calloc(1, sizeof(*e));
     if (!e) {
         base_fail(err, BASE_NO_MEMORY, "no memory for the engine");
         return NULL;
     }
     e->options = *options;
-    if (e->options.n_threads == 0) e->options.n_threads = engine_threads_default();
-    quant_kernels_init(&e->quant, options->level);
-    e->options.level = e->quant.level;
-    engine_vec_init(&e->vec, e->options.level);
-    if (options->use_blas && !(e->blas = engine_blas_open(err))) goto fail;
-    e->pool = engine_pool_new(e->options.n_threads, options->pin_threads, err);
-    if (!e->pool) goto fail;
-    e->options.n_threads = engine_pool_threads(e->pool);
-    return e;
-
-fail:
+    e->place[e->n_places++] = (struct engine_place){.backend = host};
+    if (host->open(e, err)) return e;
     engine_free(e);
     return NULL;
-}
-
-void engine_set_observer(struct engine *e, const struct engine_observer *observer)
-{
-    e->observer = observer;
 }
 
 void engine_free(struct engine *e)
 {
     if (!e) return;
-    engine_pool_free(e->pool);
-    engine_blas_close(e->blas);
+    e->place[0].backend->close(e);
     free(e);
+}
+
+const struct engine_place *engine_add_place(struct engine *e, const struct engine_backend *backend,
+                                            void *device, struct base_error *err)
+{
+    if (e->n_places == ENGINE_PLACES_MAX) {
+        base_fail(err, BASE_FAILED, "more than %d places", ENGINE_PLACES_MAX);
+        return NULL;
+    }
+    struct engine_place *place = &e->place[e->n_places];
+    *place = (struct engine_place){.index = e->n_places++, .backend = backend, .device = device};
+    return place;
+}
+
+void engine_set_observer(struct engine *e, const struct engine_observer *observer)
+{
+    e->observer = observer;
 }

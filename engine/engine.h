@@ -1,17 +1,16 @@
-/* engine/engine.h: the engine object: instruction-set level, kernel tables, thread pool.
+/* engine/engine.h: the engine object: options, places and their devices, observers.
  *
  * All state for computing belongs to one `struct engine`; there are no globals. An engine runs
  * one graph at a time. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "base/cpu.h"
 #include "base/error.h"
-#include "engine/cpu/isa/vec.h"
-#include "engine/cpu/pool.h"
-#include "quant/quant.h"
+#include "engine/place.h"
 
 struct engine_options {
-    int n_threads;        /* 0: engine_threads_default() */
+    int n_threads;        /* 0: engine_threads_default() (engine/cpu/threads.h) */
     enum cpu_level level; /* a cap; cpu_level_best() for no cap */
     bool use_blas;        /* large F32 products by OpenBLAS (results may differ in the last bits) */
     bool pin_threads;     /* bind thread i to the i-th allowed processor */
@@ -19,7 +18,10 @@ struct engine_options {
 };
 struct engine_options engine_options_default(void);
 
+struct engine_cpu;
+struct engine_profile;
 struct engine_tensor;
+struct engine_worker;
 
 /* The inputs of one weight matrix in a product: w[n][k], x[T][k] with batches, and ids[T][U] of
  * experts (NULL without experts); shapes as in engine_mul_mat and engine_mul_mat_id
@@ -38,25 +40,26 @@ struct engine_observer {
 };
 
 struct engine {
-    struct engine_options options; /* n_threads and level have the values in use */
-    struct quant_kernels quant;
-    struct engine_vec vec;
-    struct engine_pool *pool;
-    struct engine_blas *blas;               /* NULL unless use_blas */
+    struct engine_options options;                /* n_threads and level have the values in use */
+    struct engine_place place[ENGINE_PLACES_MAX]; /* [n_places]; 0: this machine's memory */
+    int n_places;
+    struct engine_cpu *cpu;                 /* the device of place 0 (engine/cpu/cpu_device.h) */
     struct engine_profile *profile;         /* engine_set_profile; NULL: off */
     const struct engine_observer *observer; /* engine_set_observer; NULL: none */
 };
 
-/* Fills the tables and starts the pool; the caller frees the engine by engine_free. BASE_USAGE when
- * use_blas is set and OpenBLAS cannot be loaded. */
+/* Opens the processor as the device of place 0; the caller frees the engine by engine_free. Errors
+ * are those of engine_cpu_new. */
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* e may be NULL */
 
+/* Adds a place whose memory and nodes belong to `device`, which the backend knows and which must
+ * outlive the engine. Graphs and models that exist already do not use it. Returns NULL and
+ * BASE_FAILED if there are ENGINE_PLACES_MAX. */
+const struct engine_place *engine_add_place(struct engine *e, const struct engine_backend *backend,
+                                            void *device, struct base_error *err);
+
 /* Sets the observer of all later runs; NULL: none. It must remain valid. Results do not change. */
 void engine_set_observer(struct engine *e, const struct engine_observer *observer);
-
-/* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
- * physical cores among them). */
-int engine_threads_default(void);
 
 #endif

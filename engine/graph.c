@@ -23,13 +23,13 @@ struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
         base_fail(err, BASE_NO_MEMORY, "no memory for a graph");
         return NULL;
     }
-    const uint64_t tensor_bytes = (uint64_t)max_tensors * sizeof(struct engine_tensor);
-    const uint64_t user_bytes = (uint64_t)max_tensors * sizeof(int); /* engine/simplify.c */
     g->engine = engine;
-    g->max_tensors = max_tensors;
+    g->max_tensors = engine_plan_tensors(max_tensors, engine->n_places);
     g->err = BASE_ERROR_INIT;
+    const uint64_t tensor_bytes = (uint64_t)g->max_tensors * sizeof(struct engine_tensor);
+    const uint64_t user_bytes = (uint64_t)g->max_tensors * sizeof(int); /* engine/simplify.c */
     g->arena = base_arena_new(tensor_bytes + user_bytes + 2 * BASE_ARENA_PIECE_OVERHEAD +
-                                  engine_plan_arena_bytes(max_tensors),
+                                  engine_plan_arena_bytes(g->max_tensors, engine->n_places),
                               err);
     if (!g->arena) goto fail;
     g->tensors = base_arena_take(g->arena, tensor_bytes, 64, err);
@@ -48,6 +48,11 @@ void engine_graph_free(struct engine_graph *g)
     free(g);
 }
 
+void engine_graph_set_place(struct engine_graph *g, const struct engine_place *place)
+{
+    g->place = place;
+}
+
 /* ---- Plan and run ---- */
 
 bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err)
@@ -64,13 +69,16 @@ bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error 
 
 bool engine_graph_run(struct engine_graph *g, struct base_error *err)
 {
-    if (!g->plan.backend) return base_fail(err, BASE_FAILED, "graph: run before its plan");
-    return g->plan.backend->run(&g->plan, g->engine, err);
+    if (!g->plan.made) return base_fail(err, BASE_FAILED, "graph: run before its plan");
+    return engine_plan_run(&g->plan, g->engine, err);
 }
 
 int64_t engine_graph_bytes(const struct engine_graph *g)
 {
-    return (int64_t)(g->plan.buffer_bytes + g->plan.scratch_bytes);
+    uint64_t bytes = 0;
+    for (int i = 0; i < ENGINE_PLACES_MAX; i++)
+        bytes += g->plan.memory[i].buffer_bytes + g->plan.memory[i].scratch_bytes;
+    return (int64_t)bytes;
 }
 
 int engine_graph_nodes(const struct engine_graph *g)

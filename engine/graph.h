@@ -4,8 +4,9 @@
  * (engine_graph_plan returns it); after an error, or for a NULL tensor, builders return NULL, so
  * that a model's code needs no check after each line. Plan: fuses nodes, selects those that outputs
  * depend on and those that write into leaves, in the order of building, computes the offset of
- * every intermediate from its lifetime, and allocates one buffer. Run: executes the planned nodes
- * without any allocation; a decode step writes new inputs and runs the same graph again.
+ * every intermediate from its lifetime, and allocates one buffer in each place. Run: executes the
+ * planned nodes without any allocation; a decode step writes new inputs and runs the same graph
+ * again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
 #ifndef ENGINE_GRAPH_H
@@ -25,11 +26,26 @@ void engine_graph_free(struct engine_graph *g); /* g may be NULL */
 struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A leaf that the caller fills before each run through ->data (set by the plan). */
+/* A leaf in place 0 that the caller fills before each run. */
 struct engine_tensor *engine_input(struct engine_graph *g, enum quant_id type, int n_dims,
                                    const int64_t *ne, const char *name);
 /* Marks t as an output: its data is valid after a run. */
 void engine_output(struct engine_graph *g, struct engine_tensor *t);
+/* The memory of an input, and of an output after a run, in this machine's memory; valid from the
+ * plan on. */
+static inline void *engine_input_data(const struct engine_tensor *t)
+{
+    return t->data;
+}
+
+static inline const void *engine_output_data(const struct engine_tensor *t)
+{
+    return t->copy ? t->copy->data : t->data;
+}
+
+/* Sets the place of the nodes that are appended from now on; at first it is place 0. A node that
+ * writes into another tensor's memory is in the place of that tensor. */
+void engine_graph_set_place(struct engine_graph *g, const struct engine_place *place);
 
 /* Fuses nodes if `simplify` (which affects only speed; tests compare both), plans and allocates.
  * Call it once. */
@@ -54,7 +70,6 @@ struct engine_tensor *engine_reshape(struct engine_graph *g, struct engine_tenso
 struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tensor *a, int d0,
                                      int d1, int d2,
                                      int d3); /* dimension i of a becomes dimension d_i */
-struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_tensor *a);
 /* Columns [first, first + n) of every row. */
 struct engine_tensor *engine_cols(struct engine_graph *g, struct engine_tensor *a, int64_t first,
                                   int64_t n);
@@ -79,8 +94,6 @@ struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *b, int dim);
 struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
                                     struct engine_tensor *like);
-struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
-                                 const int64_t *after); /* zeros after each dimension */
 
 /* ---- Arithmetic: elementwise; b is repeated over a if its dimensions divide a's ---- */
 struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
@@ -91,8 +104,6 @@ struct engine_tensor *engine_mul(struct engine_graph *g, struct engine_tensor *a
                                  struct engine_tensor *b);
 struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a,
                                  struct engine_tensor *b);
-struct engine_tensor *engine_add1(struct engine_graph *g, struct engine_tensor *a,
-                                  struct engine_tensor *scalar); /* one-element tensor */
 struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a, float scale,
                                    float bias); /* fmaf(a, scale, bias) */
 struct engine_tensor *engine_clamp(struct engine_graph *g, struct engine_tensor *a, float lo,
@@ -125,11 +136,6 @@ struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tens
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *mask, struct engine_tensor *sinks,
                                       float scale, float max_bias);
-/* I32 indexes that sort each row in descending (or ascending) order; the sort is stable, NaN comes
- * last. */
-struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
-                                     bool descending);
-struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k);
 
 /* ---- Products ---- */
 /* w[n][k] (any type with arithmetic) and x[T][k] F32 give [T][n] F32. x's ne2 and ne3 are multiples
@@ -179,10 +185,11 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
                                   const struct engine_rope *rope);
 
 /* clang-format off */
-/* An int16-quantized KV cache stores keys or values as attention multiplies them (engine/cpu/isa/attn.h):
+/* An int16-quantized KV cache stores keys or values as the device's attention multiplies them
+ * (engine/kv.h; on the processor engine/cpu/isa/attn.h):
  *
- *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][engine_kv_q16_bytes(what, elements of a row)],
- *            64-byte aligned, zeroed at first
+ *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][elements of engine_kv_form], 64-byte aligned,
+ *            zeroed at first
  *
  * engine_set_kv_q16 rounds the rows x[KH][T][D] to the type `as` and stores them in the slots I32
  * [T], which must differ (slots out of range are skipped); the result is the cache. Attention over
@@ -191,11 +198,6 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
  * from such a multiple on; otherwise it gathers rows. */
 /* clang-format on */
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
-/* Bytes of a group of ENGINE_KV_Q16_GROUP rows of `size` elements. */
-int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
-/* Copies row `from` of one group to row `to` of another; rows have `size` elements. */
-void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
-                        void *group, uint32_t to);
 struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, struct engine_tensor *x,
                                         struct engine_tensor *slots, enum quant_id as);

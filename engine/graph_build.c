@@ -87,6 +87,7 @@ struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct eng
         engine_graph_fail(g, "%s: shapes do not fit", op->name); /* if the rule gave no message */
         return NULL;
     }
+    dst->place = dst->view_of ? engine_tensor_root(dst->view_of)->place : g->place;
     if (dst->view_of) {
         dst->view_offset = dst->view_of->view_offset;
         dst->view_of = engine_tensor_root(dst->view_of);
@@ -136,6 +137,7 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
     dst->src[0] = a;
     dst->type = a->type;
     dst->view_of = engine_tensor_root(a);
+    dst->place = dst->view_of->place;
     for (int d = 0; d < ENGINE_DIMS; d++) dst->ne[d] = d < n_dims ? ne[d] : 1;
     bool fits = engine_tensor_layout(dst);
     /* Dimensions beyond n_dims have one element, so any stride is valid; they keep the contiguous

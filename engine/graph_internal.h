@@ -96,8 +96,9 @@ static inline int64_t engine_kv_slots(const struct engine_tensor *cache)
 
 struct engine_graph {
     struct engine *engine;
-    struct base_arena *arena; /* the memory of tensors and of the plan */
-    struct base_error err;    /* the first error of the builders */
+    const struct engine_place *place; /* of the nodes that builders append */
+    struct base_arena *arena;         /* the memory of tensors and of the plan */
+    struct base_error err;            /* the first error of the builders */
     struct engine_tensor *tensors;
     int n_tensors, max_tensors;
     bool planned;

@@ -84,7 +84,6 @@ struct engine_set_kv_q16 {
 union engine_params {
     enum quant_id cast; /* the type */
     int concat;         /* the dimension */
-    int64_t pad[4];     /* zeros after each dimension */
     struct engine_scale scale;
     struct engine_clamp clamp;
     float softcap;           /* the bound */
@@ -92,7 +91,6 @@ union engine_params {
     struct engine_glu_clamp glu_clamp;
     struct engine_norm norm; /* of norm, rms_norm, l2_norm, group_norm */
     struct engine_soft_max soft_max;
-    bool argsort;            /* whether descending */
     struct engine_rope rope; /* of rope_table, rope */
     struct engine_choose_experts choose_experts;
     struct engine_expert_weights expert_weights;

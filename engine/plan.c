@@ -1,20 +1,31 @@
-/* engine/plan.c: plans a built graph, once: steps and offsets.
+/* engine/plan.c: plans a built graph, once: steps, segments, copies between places, and offsets.
  *
- * Determines which nodes run and in which order, and the layout of the buffer; the device prepares
- * and runs the plan (engine/backend.h).
+ * Determines which nodes run and in which order, and the layout of the buffers; the devices prepare
+ * and run the segments (engine/backend.h).
  *
  * Order: nodes run in the order in which they were built. The sources of a builder exist before it
  * is called, so sources always precede users, and a node that writes into a tensor precedes nodes
  * that were built later to read it. Nodes that no output depends on are removed. A node that writes
  * into the memory of a leaf is always kept, because later runs read what it writes.
  *
- * Layout: a tensor occupies memory from the step that computes it to the last step that uses it or
- * a view of it, inputs and outputs for the whole run. Free memory is a list of holes; the smallest
- * hole that fits is used. */
+ * Segments: consecutive steps of one place. A source in another place is copied before the segment
+ * of its first reader, once for all readers until its memory is written again; outputs are copied
+ * to place 0 at the end. With one place there is one segment and no copy.
+ *
+ *     place 0    ids  embedding            .copy.            logits of the output product
+ *                          |copy              ^
+ *     place 1              v                  |copy
+ *                       layer 0 .. layer n - 1
+ *
+ * Layout: a tensor occupies memory of its place from the step that computes it to the last step
+ * that uses it or a view of it, inputs and outputs for the whole run. Free memory is a list of
+ * holes; the smallest hole that fits is used. */
 #include "engine/plan.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"
+#include "engine/ops.h"
 #include <limits.h>
+#include <string.h>
 
 enum { PLAN_ALIGN = 64 };
 
@@ -29,35 +40,60 @@ struct life { /* lifetime of a tensor with separate memory in the buffer */
     bool needed;  /* an output depends on the tensor */
 };
 
-struct planner {
-    struct engine_graph *g;
-    struct engine_plan *plan;
-    struct life *life;  /* [n_tensors] */
+/* The free memory of a place. */
+struct room {
     struct hole *holes; /* [n_holes], sorted by offset, never adjacent */
     int n_holes;
     uint64_t end; /* size of the buffer so far */
 };
 
-/* Sizes of the arrays that engine_plan_make allocates from the arena, for n tensors. */
-static uint64_t steps_bytes(int n)
+struct planner {
+    struct engine_graph *g;
+    struct engine_plan *plan;
+    struct life *life; /* [n_tensors] */
+    struct room room[ENGINE_PLACES_MAX];
+    struct engine_tensor **copied; /* [n_copied]: copies whose source has not changed since */
+    int n_copied;
+};
+
+int engine_plan_tensors(int max_tensors, int n_places)
 {
-    return (uint64_t)n * sizeof(struct engine_step);
+    return n_places > 1 && max_tensors <= INT_MAX / 4 ? 4 * max_tensors : max_tensors;
 }
 
-static uint64_t life_bytes(int n)
+/* Takes an array for n elements of the plan. */
+static void *take(struct planner *p, uint64_t n, uint64_t size, struct base_error *err)
 {
-    return (uint64_t)n * sizeof(struct life);
+    return base_arena_take(p->g->arena, n * size, PLAN_ALIGN, err);
 }
 
-static uint64_t holes_bytes(int n)
+uint64_t engine_plan_arena_bytes(int max_tensors, int n_places)
 {
-    return ((uint64_t)n + 1) * sizeof(struct hole);
+    const uint64_t n = (uint64_t)max_tensors, places = (uint64_t)n_places;
+    const uint64_t copies = places > 1 ? n * (sizeof(struct engine_copy) + sizeof(void *)) : 0;
+    const uint64_t segments = places > 1 ? n + 1 : 1;
+    return n * (sizeof(struct engine_step) + sizeof(struct life)) +
+           places * (n + 1) * sizeof(struct hole) + copies +
+           segments * sizeof(struct engine_segment) + (5 + places) * BASE_ARENA_PIECE_OVERHEAD;
 }
 
-uint64_t engine_plan_arena_bytes(int max_tensors)
+static bool take_arrays(struct planner *p, struct base_error *err)
 {
-    return steps_bytes(max_tensors) + life_bytes(max_tensors) + holes_bytes(max_tensors) +
-           3 * BASE_ARENA_PIECE_OVERHEAD;
+    struct engine_plan *plan = p->plan;
+    const uint64_t n = (uint64_t)p->g->max_tensors;
+    const int n_places = p->g->engine->n_places;
+    plan->steps = take(p, n, sizeof *plan->steps, err);
+    plan->segments = take(p, n_places > 1 ? n + 1 : 1, sizeof *plan->segments, err);
+    p->life = take(p, n, sizeof *p->life, err);
+    bool ok = plan->steps && plan->segments && p->life;
+    for (int i = 0; ok && i < n_places; i++) {
+        p->room[i].holes = take(p, n + 1, sizeof *p->room[i].holes, err);
+        ok = p->room[i].holes != NULL;
+    }
+    if (!ok || n_places == 1) return ok;
+    plan->copies = take(p, n, sizeof *plan->copies, err);
+    p->copied = take(p, n, sizeof(void *), err);
+    return plan->copies && p->copied;
 }
 
 /* ---- Which nodes run ---- */
@@ -98,83 +134,200 @@ static void mark_needed(struct planner *p)
     }
 }
 
-static bool lay_steps(struct planner *p, struct base_error *err)
+/* ---- Segments and copies ---- */
+
+static const struct engine_place *place_at(const struct planner *p, int index)
 {
-    for (int i = 0; i < p->g->n_tensors; i++) {
-        struct engine_tensor *t = &p->g->tensors[i];
-        if (!p->life[i].needed || !t->op || t->op->is_view) continue;
-        const void *row = p->plan->backend->row(t);
-        if (!row)
-            return base_fail_at(err, BASE_FAILED, t->name, -1, "%s is not an op of backend %s",
-                                t->op->name, p->plan->backend->name);
-        p->plan->steps[p->plan->n_steps++] = (struct engine_step){.node = t, .row = row};
+    return &p->g->engine->place[index];
+}
+
+/* Adds a tensor to the graph; NULL: BASE_FAILED. */
+static struct engine_tensor *add_tensor(struct planner *p, const struct engine_tensor *like,
+                                        int place, struct base_error *err)
+{
+    struct engine_graph *g = p->g;
+    if (g->n_tensors == g->max_tensors) {
+        base_fail(err, BASE_FAILED, "graph: too many copies between places");
+        return NULL;
+    }
+    struct engine_tensor *t = &g->tensors[g->n_tensors];
+    p->life[g->n_tensors++] = (struct life){.needed = true};
+    *t = *like;
+    t->place = place_at(p, place);
+    t->is_output = false;
+    memset(t->src, 0, sizeof t->src);
+    return t;
+}
+
+/* Returns the copy of a root tensor in a place, from which it differs; a new copy belongs to the
+ * last segment. */
+static struct engine_tensor *copy_root(struct planner *p, struct engine_tensor *root, int place,
+                                       struct base_error *err)
+{
+    struct engine_plan *plan = p->plan;
+    for (int i = 0; i < p->n_copied; i++)
+        if (p->copied[i]->src[0] == root && engine_tensor_place(p->copied[i]) == place)
+            return p->copied[i];
+    struct engine_tensor *from = root;
+    if (place != 0 && engine_tensor_place(root) != 0 && !(from = copy_root(p, root, 0, err)))
+        return NULL;
+    struct engine_tensor *to = add_tensor(p, root, place, err);
+    if (!to) return NULL;
+    to->op = &engine_op_copy; /* by the copies of a segment, not by a step */
+    to->src[0] = root;
+    p->copied[p->n_copied++] = to;
+    plan->copies[plan->n_copies++] = (struct engine_copy){from, to};
+    plan->segments[plan->n_segments - 1].n_copies++;
+    return to;
+}
+
+/* Returns t, or a view of its copy, in the place of the last segment. */
+static struct engine_tensor *bring(struct planner *p, struct engine_tensor *t,
+                                   struct base_error *err)
+{
+    const int place = p->plan->segments[p->plan->n_segments - 1].place->index;
+    struct engine_tensor *root = engine_tensor_root(t);
+    if (engine_tensor_place(root) == place) return t;
+    struct engine_tensor *copy = copy_root(p, root, place, err);
+    if (!copy || root == t) return copy;
+    struct engine_tensor *view = add_tensor(p, t, place, err);
+    if (view) view->view_of = copy;
+    return view;
+}
+
+/* Later readers of what t writes need new copies. */
+static void forget_copies(struct planner *p, struct engine_tensor *t)
+{
+    const struct engine_tensor *root = engine_tensor_root(t), *updated = engine_updated(t);
+    for (int i = p->n_copied; i-- > 0;)
+        if (p->copied[i]->src[0] == root || p->copied[i]->src[0] == updated)
+            p->copied[i] = p->copied[--p->n_copied];
+}
+
+static void begin_segment(struct planner *p, int place)
+{
+    struct engine_plan *plan = p->plan;
+    plan->segments[plan->n_segments++] = (struct engine_segment){
+        .place = place_at(p, place), .first_step = plan->n_steps, .first_copy = plan->n_copies};
+}
+
+static bool add_step(struct planner *p, struct engine_tensor *t, struct base_error *err)
+{
+    struct engine_plan *plan = p->plan;
+    const int place = engine_tensor_place(t);
+    if (plan->n_segments == 0 || plan->segments[plan->n_segments - 1].place->index != place)
+        begin_segment(p, place);
+    const struct engine_backend *backend = place_at(p, place)->backend;
+    if (engine_updated(t) && engine_tensor_place(engine_updated(t)) != place)
+        return base_fail_at(err, BASE_FAILED, t->name, -1, "%s updates a tensor of another place",
+                            t->op->name);
+    for (int k = 0; k < ENGINE_MAX_SRC; k++)
+        if (t->src[k] && !(t->src[k] = bring(p, t->src[k], err))) return false;
+    const void *row = backend->row(t);
+    if (!row)
+        return base_fail_at(err, BASE_FAILED, t->name, -1, "%s is not an op of backend %s",
+                            t->op->name, backend->name);
+    plan->segments[plan->n_segments - 1].n_steps++;
+    plan->steps[plan->n_steps++] = (struct engine_step){.node = t, .row = row};
+    forget_copies(p, t);
+    return true;
+}
+
+/* Copies outputs of other places to place 0. An output in the memory of a leaf stays there. */
+static bool bring_outputs(struct planner *p, int n_tensors, struct base_error *err)
+{
+    for (int i = 0; i < n_tensors; i++) {
+        struct engine_tensor *t = &p->g->tensors[i], *root = engine_tensor_root(t);
+        if (!t->is_output || engine_tensor_place(t) == 0 || !root->op) continue;
+        if (p->plan->segments[p->plan->n_segments - 1].place->index != 0) begin_segment(p, 0);
+        if (!(t->copy = bring(p, t, err))) return false;
+        t->copy->is_output = engine_tensor_root(t->copy)->is_output = true;
     }
     return true;
 }
 
+static bool lay_steps(struct planner *p, struct base_error *err)
+{
+    const int n = p->g->n_tensors;
+    for (int i = 0; i < n; i++) {
+        struct engine_tensor *t = &p->g->tensors[i];
+        if (p->life[i].needed && t->op && !t->op->is_view && !add_step(p, t, err)) return false;
+    }
+    return p->plan->n_segments == 0 || bring_outputs(p, n, err);
+}
+
+static void use(struct planner *p, struct engine_tensor *t, int step)
+{
+    struct life *life = life_of(p, t);
+    if (life && life->last_use < step) life->last_use = step;
+}
+
 static void mark_uses(struct planner *p)
 {
-    for (int s = 0; s < p->plan->n_steps; s++) {
-        struct engine_tensor *t = p->plan->steps[s].node;
-        struct life *life = life_of(p, t);
-        if (life) life->last_use = s;
-        for (int k = 0; k < ENGINE_MAX_SRC; k++) {
-            life = t->src[k] ? life_of(p, t->src[k]) : NULL;
-            if (life) life->last_use = s;
-        }
+    const struct engine_plan *plan = p->plan;
+    for (int s = 0; s < plan->n_steps; s++) {
+        struct engine_tensor *t = plan->steps[s].node;
+        use(p, t, s);
+        for (int k = 0; k < ENGINE_MAX_SRC; k++)
+            if (t->src[k]) use(p, t->src[k], s);
     }
+    for (int i = 0; i < plan->n_segments; i++)
+        for (int c = 0; c < plan->segments[i].n_copies; c++) {
+            const struct engine_copy *copy = &plan->copies[plan->segments[i].first_copy + c];
+            use(p, (struct engine_tensor *)copy->from, plan->segments[i].first_step);
+            use(p, copy->to, plan->segments[i].first_step);
+        }
     for (int i = 0; i < p->g->n_tensors; i++) {
         struct engine_tensor *t = &p->g->tensors[i];
-        struct life *life = life_of(p, t);
-        if (life && (t->is_output || !t->op)) life->last_use = INT_MAX;
+        if (t->is_output || !t->op) use(p, t, INT_MAX);
     }
 }
 
 /* ---- Offsets ---- */
 
 /* Allocates `size` bytes from the smallest hole that fits, or at the end of the buffer. */
-static bool hole_alloc(struct planner *p, uint64_t size, uint64_t *offset)
+static bool hole_alloc(struct room *r, uint64_t size, uint64_t *offset)
 {
     int best = -1;
-    for (int h = 0; h < p->n_holes; h++)
-        if (p->holes[h].size >= size && (best < 0 || p->holes[h].size < p->holes[best].size))
+    for (int h = 0; h < r->n_holes; h++)
+        if (r->holes[h].size >= size && (best < 0 || r->holes[h].size < r->holes[best].size))
             best = h;
     if (best >= 0) {
-        *offset = p->holes[best].offset;
-        p->holes[best].offset += size;
-        p->holes[best].size -= size;
-        if (p->holes[best].size == 0) {
-            p->n_holes--;
-            for (int h = best; h < p->n_holes; h++) p->holes[h] = p->holes[h + 1];
+        *offset = r->holes[best].offset;
+        r->holes[best].offset += size;
+        r->holes[best].size -= size;
+        if (r->holes[best].size == 0) {
+            r->n_holes--;
+            for (int h = best; h < r->n_holes; h++) r->holes[h] = r->holes[h + 1];
         }
         return true;
     }
     /* Grows the buffer, from the hole at its end if there is one. */
-    if (p->n_holes > 0 && p->holes[p->n_holes - 1].offset + p->holes[p->n_holes - 1].size == p->end)
-        p->end = p->holes[--p->n_holes].offset;
-    *offset = p->end;
-    return base_add(p->end, size, &p->end);
+    if (r->n_holes > 0 && r->holes[r->n_holes - 1].offset + r->holes[r->n_holes - 1].size == r->end)
+        r->end = r->holes[--r->n_holes].offset;
+    *offset = r->end;
+    return base_add(r->end, size, &r->end);
 }
 
 /* Adds free memory to the list of holes and joins it with adjacent ones. */
-static void hole_free(struct planner *p, uint64_t offset, uint64_t size)
+static void hole_free(struct room *r, uint64_t offset, uint64_t size)
 {
     int at = 0;
-    while (at < p->n_holes && p->holes[at].offset < offset) at++;
-    bool joins_left = at > 0 && p->holes[at - 1].offset + p->holes[at - 1].size == offset;
-    bool joins_right = at < p->n_holes && offset + size == p->holes[at].offset;
+    while (at < r->n_holes && r->holes[at].offset < offset) at++;
+    bool joins_left = at > 0 && r->holes[at - 1].offset + r->holes[at - 1].size == offset;
+    bool joins_right = at < r->n_holes && offset + size == r->holes[at].offset;
     if (joins_left) {
-        p->holes[at - 1].size += size;
+        r->holes[at - 1].size += size;
         if (!joins_right) return;
-        p->holes[at - 1].size += p->holes[at].size;
-        p->n_holes--;
-        for (int h = at; h < p->n_holes; h++) p->holes[h] = p->holes[h + 1];
+        r->holes[at - 1].size += r->holes[at].size;
+        r->n_holes--;
+        for (int h = at; h < r->n_holes; h++) r->holes[h] = r->holes[h + 1];
     } else if (joins_right) {
-        p->holes[at].offset = offset;
-        p->holes[at].size += size;
+        r->holes[at].offset = offset;
+        r->holes[at].size += size;
     } else {
-        for (int h = p->n_holes++; h > at; h--) p->holes[h] = p->holes[h - 1];
-        p->holes[at] = (struct hole){offset, size};
+        for (int h = r->n_holes++; h > at; h--) r->holes[h] = r->holes[h - 1];
+        r->holes[at] = (struct hole){offset, size};
     }
 }
 
@@ -201,7 +354,7 @@ static bool place(struct planner *p, struct engine_tensor *t)
     struct life *life = life_of(p, t);
     life->placed = true;
     return base_align_up((uint64_t)engine_tensor_bytes(t), PLAN_ALIGN, &life->size) &&
-           hole_alloc(p, life->size, &life->offset);
+           hole_alloc(&p->room[engine_tensor_place(t)], life->size, &life->offset);
 }
 
 static void release_after(struct planner *p, struct engine_tensor *t, int s)
@@ -209,46 +362,83 @@ static void release_after(struct planner *p, struct engine_tensor *t, int s)
     struct life *life = life_of(p, t);
     if (!life || !life->placed || life->last_use != s) return;
     life->placed = false;
-    hole_free(p, life->offset, life->size);
+    hole_free(&p->room[engine_tensor_place(t)], life->offset, life->size);
+}
+
+/* Gives memory to the copies before a segment, and frees the memory of sources that only they
+ * read. */
+static bool lay_copies(struct planner *p, const struct engine_segment *segment)
+{
+    const struct engine_copy *copies = p->plan->copies + segment->first_copy;
+    for (int c = 0; c < segment->n_copies; c++)
+        if (!place(p, copies[c].to)) return false;
+    for (int c = 0; c < segment->n_copies; c++)
+        if (engine_tensor_place(copies[c].from) != segment->place->index)
+            release_after(p, (struct engine_tensor *)copies[c].from, segment->first_step);
+    return true;
+}
+
+static bool lay_step(struct planner *p, int s)
+{
+    struct engine_tensor *t = p->plan->steps[s].node;
+    if (!t->view_of && can_overwrite(p, t, s)) {
+        struct life *old = life_of(p, t->src[0]), *life = life_of(p, t);
+        life->offset = old->offset;
+        life->size = old->size;
+        life->placed = true;
+        old->placed = false;
+    } else if (!t->view_of && !place(p, t)) {
+        return false;
+    }
+    for (int k = 0; k < ENGINE_MAX_SRC; k++)
+        if (t->src[k]) release_after(p, t->src[k], s);
+    release_after(p, t, s);
+    return true;
 }
 
 static bool lay_memory(struct planner *p)
 {
+    const struct engine_plan *plan = p->plan;
     for (int i = 0; i < p->g->n_tensors; i++)
         if (!p->g->tensors[i].op && !place(p, &p->g->tensors[i])) return false;
-    for (int s = 0; s < p->plan->n_steps; s++) {
-        struct engine_tensor *t = p->plan->steps[s].node;
-        if (!t->view_of && can_overwrite(p, t, s)) {
-            struct life *old = life_of(p, t->src[0]), *life = life_of(p, t);
-            life->offset = old->offset;
-            life->size = old->size;
-            life->placed = true;
-            old->placed = false;
-        } else if (!t->view_of && !place(p, t)) {
-            return false;
-        }
-        for (int k = 0; k < ENGINE_MAX_SRC; k++)
-            if (t->src[k]) release_after(p, t->src[k], s);
-        release_after(p, t, s);
+    for (int i = 0; i < plan->n_segments; i++) {
+        const struct engine_segment *segment = &plan->segments[i];
+        if (!lay_copies(p, segment)) return false;
+        for (int s = 0; s < segment->n_steps; s++)
+            if (!lay_step(p, segment->first_step + s)) return false;
     }
     return true;
 }
 
-/* ---- The buffer ---- */
+/* ---- The buffers ---- */
 
-static bool allocate(struct planner *p, struct base_error *err)
+static bool allocate(struct planner *p, int place, struct base_error *err)
 {
-    struct engine_plan *plan = p->plan;
-    plan->buffer_bytes = p->end;
-    if (!plan->backend->measure(plan, p->g->engine, err)) return false;
+    struct engine_plan_memory *m = &p->plan->memory[place];
+    m->buffer_bytes = p->room[place].end;
+    if (m->buffer_bytes == 0 && m->scratch_bytes == 0 && place > 0) return true;
     /* Kernels may read up to 64 bytes past the end of the last tensor and of the scratch. */
     uint64_t bytes;
-    if (!base_align_up(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
-        !base_add(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
-        !base_add(plan->buffer_bytes, plan->scratch_bytes, &bytes) || bytes > INT64_MAX)
+    if (!base_align_up(m->scratch_bytes, PLAN_ALIGN, &m->scratch_bytes) ||
+        !base_add(m->scratch_bytes, PLAN_ALIGN, &m->scratch_bytes) ||
+        !base_add(m->buffer_bytes, m->scratch_bytes, &bytes) || bytes > INT64_MAX)
         return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
-    if (!plan->backend->buffer_new(bytes, &plan->buffer, err)) return false;
-    plan->scratch = (char *)plan->buffer.base + plan->buffer_bytes;
+    if (!engine_buffer_new(place_at(p, place), ENGINE_BUFFER_GRAPH, bytes, &m->buffer, err))
+        return false;
+    m->scratch = m->buffer.base + m->buffer_bytes;
+    return true;
+}
+
+static bool allocate_all(struct planner *p, struct base_error *err)
+{
+    struct engine_plan *plan = p->plan;
+    const struct engine *engine = p->g->engine;
+    for (int i = 0; i < plan->n_segments; i++) {
+        const struct engine_segment *segment = &plan->segments[i];
+        if (!segment->place->backend->measure(plan, segment, engine, err)) return false;
+    }
+    for (int i = 0; i < engine->n_places; i++)
+        if (!allocate(p, i, err)) return false;
     return true;
 }
 
@@ -262,8 +452,9 @@ static bool set_data(struct planner *p, struct base_error *err)
 {
     for (int i = 0; i < p->g->n_tensors; i++) {
         struct engine_tensor *t = &p->g->tensors[i];
+        const struct engine_plan_memory *m = &p->plan->memory[engine_tensor_place(t)];
         bool in_buffer = !t->op || (p->life[i].needed && !t->view_of);
-        if (in_buffer) t->data = (char *)p->plan->buffer.base + p->life[i].offset;
+        if (in_buffer) t->data = m->buffer.base + p->life[i].offset;
         if (!t->op || !p->life[i].needed) continue;
         for (int k = 0; k < ENGINE_MAX_SRC; k++)
             if (t->src[k] && !t->src[k]->op && !leaf_has_data(t->src[k], err)) return false;
@@ -278,22 +469,40 @@ bool engine_plan_make(struct engine_graph *g, struct base_error *err)
 {
     struct engine_plan *plan = &g->plan;
     struct planner p = {.g = g, .plan = plan};
-    plan->steps = base_arena_take(g->arena, steps_bytes(g->max_tensors), PLAN_ALIGN, err);
-    p.life = base_arena_take(g->arena, life_bytes(g->max_tensors), PLAN_ALIGN, err);
-    p.holes = base_arena_take(g->arena, holes_bytes(g->max_tensors), PLAN_ALIGN, err);
-    if (!plan->steps || !p.life || !p.holes) return false;
-    plan->backend = g->engine->options.plan_only ? &engine_backend_plan : &engine_backend_cpu;
+    if (!take_arrays(&p, err)) return false;
     mark_needed(&p);
     if (!lay_steps(&p, err)) return false;
     mark_uses(&p);
     if (!lay_memory(&p))
         return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
-    if (!allocate(&p, err) || !set_data(&p, err)) return false;
-    plan->backend->prepare(plan);
+    if (!allocate_all(&p, err) || !set_data(&p, err)) return false;
+    for (int i = 0; i < plan->n_segments; i++)
+        plan->segments[i].place->backend->prepare(plan, &plan->segments[i]);
+    return plan->made = true;
+}
+
+static void run_copy(const struct engine_copy *copy)
+{
+    const uint64_t bytes = (uint64_t)engine_tensor_bytes(copy->to);
+    if (engine_tensor_place(copy->to) == 0)
+        engine_place_read(copy->from->place, copy->to->data, copy->from->data, bytes);
+    else
+        engine_place_write(copy->to->place, copy->to->data, copy->from->data, bytes);
+}
+
+bool engine_plan_run(const struct engine_plan *plan, const struct engine *engine,
+                     struct base_error *err)
+{
+    for (int i = 0; i < plan->n_segments; i++) {
+        const struct engine_segment *segment = &plan->segments[i];
+        for (int c = 0; c < segment->n_copies; c++)
+            run_copy(&plan->copies[segment->first_copy + c]);
+        if (!segment->place->backend->run(plan, segment, engine, err)) return false;
+    }
     return true;
 }
 
 void engine_plan_free(struct engine_plan *plan)
 {
-    if (plan->backend) plan->backend->buffer_free(&plan->buffer);
+    for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&plan->memory[i].buffer);
 }

@@ -7,7 +7,6 @@
  *     glu(product by id, the same by id)      the product by id with a gate
  * The fused node replaces the last node of its group and has its name; the others then have no
  * users, so the plan removes them. No rounding changes. Called by graph.c before the plan. */
-#include "engine/cpu/matmul/matmul.h"
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 #include <string.h>
@@ -42,7 +41,8 @@ static bool can_join(const struct simplifier *s, const struct engine_tensor *fir
                      const struct engine_tensor *last)
 {
     int from = engine_graph_index(s->g, first), to = engine_graph_index(s->g, last);
-    if (from < 0 || first->is_output || s->users[from] != users) return false;
+    if (from < 0 || first->is_output || s->users[from] != users || first->place != last->place)
+        return false;
     for (int i = from + 1; i < to; i++) {
         const struct engine_tensor *t = &s->g->tensors[i];
         if (t->view_of && !t->op->is_view) return false;
@@ -77,8 +77,7 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
            memcmp(t->nb, p->nb, sizeof t->nb) == 0 && t->view_offset == first * p->nb[0];
 }
 
-/* Replaces t = glu(gate, up) by `op` of `src`, if one kernel computes both sides. Products with one
- * or two columns are not fused: gemv reads weights in file order, and fusing gains little.
+/* Replaces t = glu(gate, up) by `op` of `src`, if the device of t has one kernel for both sides.
  * `replaced`: the nodes that t makes unnecessary. */
 static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,
                       struct engine_tensor *const src[4], struct engine_tensor *const replaced[3])
@@ -88,8 +87,10 @@ static void join_gate(struct simplifier *s, struct engine_tensor *t, const struc
     joined.op = op;
     memset(joined.src, 0, sizeof joined.src);
     for (int i = 0; i < 4; i++) joined.src[i] = src[i];
-    if (engine_tensor_rows(t) <= ENGINE_MATMUL_GEMV_COLS || !op->shape(&joined, &unused) ||
-        !engine_tensor_same_shape(&joined, t))
+    const struct engine *engine = s->g->engine;
+    const struct engine_backend *backend = engine->place[engine_tensor_place(t)].backend;
+    if (!backend->fuses_gate || !backend->fuses_gate(engine, &joined) ||
+        !op->shape(&joined, &unused) || !engine_tensor_same_shape(&joined, t))
         return;
     count_sources(s, t, -1);
     *t = joined;
@@ -97,14 +98,12 @@ static void join_gate(struct simplifier *s, struct engine_tensor *t, const struc
     for (int i = 0; i < 3 && replaced[i]; i++) set_sources(s, replaced[i], NULL);
 }
 
-/* Fuses gate and up if they are the columns of the two weights of a product p, unless OpenBLAS may
- * compute p. */
+/* Fuses gate and up if they are the columns of the two weights of a product p. */
 static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
     const int64_t n = t->ne[0];
     if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->src[3] ||
-        (s->g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) ||
         !is_columns(gate, p, 0, n) || !is_columns(up, p, n, n) || !can_join(s, p, 2, t) ||
         !can_join(s, gate, 1, t) || !can_join(s, up, 1, t))
         return;

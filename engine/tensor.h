@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/op_params.h"
+#include "engine/place.h"
 #include "quant/quant.h"
 
 enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_NAME_SIZE = 48 };
@@ -21,10 +22,12 @@ struct engine_tensor {
     const struct engine_op *op; /* NULL: a leaf (weight or input) */
     union engine_params params; /* of the op */
     struct engine_tensor *src[ENGINE_MAX_SRC];
-    struct engine_tensor *view_of; /* the tensor whose memory it uses, or NULL */
-    int64_t view_offset;           /* bytes from that tensor's data */
-    char *data;                    /* set by the planner, the model or the view */
-    bool is_output;                /* its data is valid until the next run */
+    struct engine_tensor *view_of;    /* the tensor whose memory it uses, or NULL */
+    int64_t view_offset;              /* bytes from that tensor's data */
+    const struct engine_place *place; /* of its memory; NULL: place 0 */
+    char *data;     /* an address in its place: set by the planner, the model or the view */
+    bool is_output; /* its data is valid until the next run */
+    struct engine_tensor *copy; /* of an output in another place: its copy in place 0 */
     char name[ENGINE_NAME_SIZE];
 };
 
@@ -32,6 +35,11 @@ struct engine_tensor {
  * shape is not positive, not whole blocks, or its bytes do not fit 63 bits. */
 bool engine_tensor_init(struct engine_tensor *t, const struct quant_type *type, int n_dims,
                         const int64_t *ne, void *data, const char *name, struct base_error *err);
+
+static inline int engine_tensor_place(const struct engine_tensor *t)
+{
+    return t->place ? t->place->index : 0;
+}
 
 int64_t engine_tensor_elements(const struct engine_tensor *t);
 int64_t engine_tensor_rows(const struct engine_tensor *t);  /* ne1 * ne2 * ne3 */

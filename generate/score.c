@@ -8,6 +8,7 @@
  * waves of two evaluations: of all prefixes, then of all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
+#include "engine/cpu/cpu_device.h"
 #include "generate/judge.h"
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
 {
     const struct generate_scorer *s = user;
     struct rows_job job = {s, s->wanted + first, logits, (int64_t)rows};
-    engine_pool_run(s->engine->pool, score_rows, &job);
+    engine_pool_run(s->engine->cpu->pool, score_rows, &job);
     return base_goes_on(err);
 }
 

@@ -3,7 +3,13 @@
 #include "models/internal.h"
 #include <math.h>
 
-enum { NODES_PER_LAYER = 96, NODES_OF_STREAMS = 160, NODES_AROUND = 64 };
+enum {
+    NODES_PER_LAYER = 96,
+    NODES_OF_STREAMS = 160,
+    NODES_AROUND = 64,
+    HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
+    HEAD_ROWS = 64
+};
 
 static struct engine_tensor *build_part(struct model_builder *b, const struct model_part *part,
                                         struct engine_tensor *x)
@@ -89,6 +95,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
+    engine_graph_set_place(b->g, b->layer->place);
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
@@ -102,6 +109,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
 static struct engine_tensor *build_embedding(const struct model_builder *b,
                                              struct engine_tensor *table)
 {
+    engine_graph_set_place(b->g, b->params->ends.place);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
     struct engine_tensor *x = engine_get_rows(b->g, table, b->ids);
@@ -118,6 +126,7 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
                                           struct engine_tensor *x)
 {
     const struct model_params *p = b->params;
+    engine_graph_set_place(b->g, p->ends.place);
     x = model_linear(b, output, x);
     if (p->logit_scale != 1.0f) x = engine_scale(b->g, x, p->logit_scale, 0.0f);
     if (p->logit_softcap > 0.0f) x = engine_softcap(b->g, x, p->logit_softcap);
@@ -161,6 +170,7 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
 
     struct engine_tensor *x =
         build_embedding(&b, mtp->token_embd ? mtp->token_embd : p->ends.token_embd);
+    engine_graph_set_place(b.g, b.layer->place);
     x = engine_concat(b.g, model_norm(&b, x, &mtp->embd_norm),
                       model_norm(&b, out->hidden, &mtp->hidden_norm), 0);
     x = build_layer(&b, model_named(&b, model_linear(&b, &mtp->in, x), "mtp_in"));
@@ -215,15 +225,16 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
             x = model_norm(&b, x, &p->ends.output_norm);
         x = build_layer(&b, x);
     }
+    engine_graph_set_place(b.g, p->ends.place);
     if (p->ends.n_streams) x = model_altup_end(&b);
     out->all = x;
     x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
     if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
-    x = engine_name(x, "hidden");
+    out->hidden = x = engine_name(x, "hidden");
     if (state->mtp && n_rows > 0) engine_output(b.g, out->all);
     if (n_out > 0) {
-        out->hidden = x;
+        if (n_out <= model_head_rows(p)) x = out->logits = build_logits(&b, &p->ends.output, x);
         engine_output(b.g, x);
     } else if (n_rows == 0) {
         output_state(&b);
@@ -244,16 +255,25 @@ uint64_t model_graph_bytes(const struct model_graph *g)
     return (uint64_t)engine_graph_bytes(g->graph);
 }
 
-bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
+uint32_t model_head_rows(const struct model_params *p)
+{
+    const uint64_t rows = HEAD_BYTES / sizeof(float) / p->n_vocab;
+    return rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
+}
+
+bool model_head_build(struct model_head *h, struct model *m, const struct engine_tensor *hidden,
                       struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    *h = (struct model_head){.n_rows = n_rows};
+    const int64_t ne[2] = {p->n_embd, model_head_rows(p)};
+    *h = (struct model_head){0};
+    if (!engine_tensor_init(&h->hidden, hidden->type, 2, ne, hidden->data, "hidden", err))
+        return false;
+    h->hidden.place = hidden->place;
     h->graph = engine_graph_new(m->engine, NODES_AROUND, err);
     if (!h->graph) return false;
-    h->hidden = engine_input(h->graph, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "hidden");
     const struct model_builder b = {.g = h->graph, .params = p};
-    h->logits = build_logits(&b, &p->ends.output, h->hidden);
+    h->logits = build_logits(&b, &p->ends.output, &h->hidden);
     engine_output(h->graph, h->logits);
     if (engine_graph_plan(h->graph, true, err)) return true;
     engine_graph_free(h->graph);

@@ -32,9 +32,10 @@ struct model_mtp_graph {
 bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
                      uint32_t n_tokens, bool guesses, struct base_error *err);
 
-/* A planned graph for a batch shape: T tokens in, the final hidden states of n_out of them out.
- * After the mixer of the last layer the graph continues with n_rows of the tokens: those with
- * logits, and those whose hidden states the MTP layer reads. */
+/* A planned graph for a batch shape: T tokens in, the logits of n_out of them out, or if n_out is
+ * above the maximum of a piece (model_head_rows) their hidden states. After the mixer of the last
+ * layer the graph continues with n_rows of the tokens: those with logits, and those whose hidden
+ * states the MTP layer reads. */
 struct model_graph {
     struct engine_graph *graph;
     uint32_t n_tokens, n_rows, n_out;
@@ -45,7 +46,8 @@ struct model_graph {
     struct model_state_inputs inputs; /* where each token's state is stored */
     struct engine_tensor *rows;       /* I32 [n_rows]: token indices; NULL if n_rows is 0 or T */
     struct engine_tensor *out_rows;   /* I32 [n_out]: row indices; NULL if n_out is 0 or n_rows */
-    struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */
+    struct engine_tensor *hidden;     /* F32 [n_out][E], normalized */
+    struct engine_tensor *logits;     /* F32 [n_out][V]; NULL: hidden is the output, or n_out 0 */
     struct engine_tensor *all;        /* F32 [n_rows][E]: what the MTP layer reads, or NULL */
     uint64_t last_used;
 };
@@ -56,13 +58,19 @@ bool model_graph_build(struct model_graph *g, struct model *m, struct model_stat
 void model_graph_free(struct model_graph *g);
 uint64_t model_graph_bytes(const struct model_graph *g);
 
-/* A planned graph of the output projection: hidden states F32 [rows][E] to logits F32 [rows][V]. */
+/* The maximum number of rows whose logits a graph computes at once: those of a whole batch can be
+ * larger than the model. */
+uint32_t model_head_rows(const struct model_params *p);
+
+/* A planned graph of the output product alone: model_head_rows hidden states to logits F32
+ * [rows][V]. */
 struct model_head {
     struct engine_graph *graph;
-    uint32_t n_rows;
-    struct engine_tensor *hidden, *logits;
+    struct engine_tensor hidden; /* a leaf in the memory of another graph's output */
+    struct engine_tensor *logits;
 };
-bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
+/* `hidden` is the output of a graph with more rows. */
+bool model_head_build(struct model_head *h, struct model *m, const struct engine_tensor *hidden,
                       struct base_error *err);
 
 /* ---- The MTP layer, in a session (mtp.c) ---- */

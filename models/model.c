@@ -22,8 +22,17 @@ static void collect_facts(struct model *m)
     }
 }
 
+/* Sets the places of layers; the MTP layer follows the others. */
+static void place_layers(struct model_params *p, const struct model_placement *placement)
+{
+    const uint32_t n = p->n_layer + (p->n_mtp > 0);
+    const uint32_t first = placement->n_layers < n ? n - placement->n_layers : 0;
+    for (uint32_t i = first; i < n; i++) p->layer[i].place = placement->place;
+    if (placement->ends) p->ends.place = placement->place;
+}
+
 struct model *model_open(const struct gguf_file *file, struct engine *engine,
-                         struct base_error *err)
+                         const struct model_placement *placement, struct base_error *err)
 {
     struct model *m = calloc(1, sizeof *m);
     if (!m) {
@@ -32,8 +41,9 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     }
     m->file = file;
     m->engine = engine;
-    if (!model_params_read(&m->params, file, err) ||
-        !model_weights_bind(&m->weights, &m->params, file, err)) {
+    bool ok = model_params_read(&m->params, file, err);
+    if (ok && placement) place_layers(&m->params, placement);
+    if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
         base_error_set_file(err, gguf_path(file));
         model_close(m);
         return NULL;

@@ -39,11 +39,21 @@ struct model_facts { /* what callers may read of a model */
  * their own. */
 #define MODEL_OPTION_PREFIX "option"
 
+/* Where a model's weights lie: the last n_layers layers (all if there are fewer) are copied to
+ * `place`, and with `ends` the embeddings and the output product too; all else stays in place 0, in
+ * the mapped file. The state of a layer lies where its weights do. */
+struct model_placement {
+    const struct engine_place *place;
+    uint32_t n_layers;
+    bool ends;
+};
+
 /* Opens the model of a file. `file` and `engine` must outlive it; the caller frees it with
- * model_close. Returns NULL with BASE_MODEL if the model is incomplete, damaged or not supported:
- * the message names the key, the tensor or the architecture. */
+ * model_close. `placement` NULL: all in place 0. Returns NULL with BASE_MODEL if the model is
+ * incomplete, damaged or not supported: the message names the key, the tensor or the architecture.
+ */
 struct model *model_open(const struct gguf_file *file, struct engine *engine,
-                         struct base_error *err);
+                         const struct model_placement *placement, struct base_error *err);
 void model_close(struct model *m); /* accepts NULL */
 /* Returns whether the file may contain a language model. Otherwise fails with BASE_MODEL and what
  * the file is: an adapter, an encoder for images, an importance matrix, a vocabulary. model_open

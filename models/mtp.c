@@ -126,18 +126,18 @@ static void keep(struct model_mtp_rows *r, uint32_t seq, uint32_t position, int3
 static void fill(const struct model_mtp_rows *r, const struct model_mtp_graph *g, int32_t id,
                  const struct model_place *at, const float *hidden)
 {
-    float *to = (float *)g->hidden->data + (size_t)at->t * r->n_embd;
+    float *to = (float *)engine_input_data(g->hidden) + (size_t)at->t * r->n_embd;
     if (hidden)
         memcpy(to, hidden, r->n_embd * sizeof *to);
     else
         memset(to, 0, r->n_embd * sizeof *to);
-    ((int32_t *)g->ids->data)[at->t] = id;
-    ((int32_t *)g->positions->data)[at->t] = (int32_t)at->position;
+    ((int32_t *)engine_input_data(g->ids))[at->t] = id;
+    ((int32_t *)engine_input_data(g->positions))[at->t] = (int32_t)at->position;
     model_state_kv.fill_inputs(r->state, &g->inputs, at);
     const uint32_t first = r->state->kv.mtp_first[at->seq];
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (!g->inputs.kv.range[kind]) continue;
-        int32_t *range = (int32_t *)g->inputs.kv.range[kind]->data + 4 * (size_t)at->t;
+        int32_t *range = (int32_t *)engine_input_data(g->inputs.kv.range[kind]) + 4 * (size_t)at->t;
         if (range[1] < (int32_t)first) range[1] = (int32_t)first;
         if (range[1] >= range[2]) range[1] = range[2] - 1; /* at least to itself */
     }
@@ -191,12 +191,13 @@ bool model_mtp_keep(struct model_mtp_rows *r, const struct model_graph *g,
 {
     for (uint32_t i = 0; i < g->n_rows; i++) {
         const struct model_token *token = &tokens[row[i]];
-        const uint32_t p = (uint32_t)((const int32_t *)g->positions->data)[row[i]];
+        const uint32_t p = (uint32_t)((const int32_t *)engine_input_data(g->positions))[row[i]];
         follow(r, token->seq, p);
         if (p >= r->stored[token->seq] + MODEL_MTP_PENDING &&
             !model_mtp_store(r, token->seq, p, err))
             return false;
-        keep(r, token->seq, p, token->id, (const float *)g->all->data + (size_t)i * r->n_embd);
+        keep(r, token->seq, p, token->id,
+             (const float *)engine_output_data(g->all) + (size_t)i * r->n_embd);
     }
     return true;
 }
@@ -219,10 +220,10 @@ bool model_mtp_draft(struct model_mtp_rows *r, uint32_t seq, int32_t *ids, uint3
         const struct model_place at = {.seq = seq, .position = length + i};
         const float *hidden =
             at.position > 0 ? find(r, seq, at.position - 1, i > 0 ? ids[i - 1] : -1) : NULL;
-        fill(r, g, ids[i], &at, hidden || i == 0 ? hidden : (const float *)g->next->data);
+        fill(r, g, ids[i], &at, hidden || i == 0 ? hidden : engine_output_data(g->next));
         ok = engine_graph_run(g->graph, err);
         if (!ok || i + 1 < n) continue;
-        ids[i + 1] = choose(user, (const float *)g->logits->data, err);
+        ids[i + 1] = choose(user, engine_output_data(g->logits), err);
         ok = ids[i + 1] >= 0;
     }
     state->length[seq] = length + steps;

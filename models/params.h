@@ -73,6 +73,7 @@ struct model_recurrent_shape {
 
 struct model_layer {
     uint32_t index;
+    const struct engine_place *place; /* of its weights, state and nodes; NULL: place 0 */
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* optional in files */
     uint32_t n_beside_norm;
@@ -98,6 +99,7 @@ enum { MODEL_STREAMS = 4 }; /* streams of AltUp */
 
 /* Tensors before and after the layers. */
 struct model_ends {
+    const struct engine_place *place; /* of these tensors and of their nodes; NULL: place 0 */
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */

@@ -1,9 +1,10 @@
 /* models/session.c: a session: sequences of tokens, their state and graphs, evaluation in batches.
  *
  * A session builds and plans one graph per batch shape and keeps it; a decode step only fills its
- * inputs and runs it. The body graph ends with hidden states. The output projection is a graph of
- * its own that processes a few rows at a time, because all logits of a batch can be larger than the
- * model. */
+ * inputs and runs it. The graph ends with logits; with those of many tokens (perplexity) it ends
+ * with hidden states, and a graph of the output product reads a few rows of them at a time, because
+ * all logits of a batch can be larger than the model. */
+#include "engine/cpu/cpu_device.h"
 #include "models/internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,10 +15,6 @@ enum {
     DEFAULT_BATCH = 512,
     KEPT_GRAPHS = 10, /* decode; full batch without output, for the MTP layer, with output; a rest;
                        * a token with 1, 2, 4, 8 or 16 draft tokens */
-    KEPT_HEADS = 6,   /* one for many rows, the others for a few rows */
-    MANY_ROWS = 32,
-    HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of one piece of logits (at least one row) */
-    HEAD_ROWS = 64
 };
 
 struct model_session {
@@ -31,9 +28,7 @@ struct model_session {
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_mtp_rows mtp; /* empty if the session has no MTP layer */
     struct model_graph body[KEPT_GRAPHS];
-    struct model_head head[KEPT_HEADS], head_one; /* many rows; one row */
-    uint64_t head_used[KEPT_HEADS];               /* times of their last use, by `clock` */
-    uint32_t head_rows;
+    struct model_head head; /* built when first used */
     uint64_t clock;
     uint64_t n_evaluated;     /* tokens, since the session was opened */
     const float *last_logits; /* points into a graph of the output projection */
@@ -74,10 +69,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .n_batch = s->n_batch,
                                               .type_k = type_k,
                                               .type_v = type_v,
-                                              .plan_only = m->engine->options.plan_only,
+                                              .host = &m->engine->place[0],
                                               .mtp = o->mtp && m->params.n_mtp};
-    uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
-    s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
@@ -85,8 +78,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (!model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
-        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
-        !model_head_build(&s->head_one, m, 1, err)) {
+        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err))) {
         model_session_free(s);
         return NULL;
     }
@@ -98,8 +90,7 @@ void model_session_free(struct model_session *s)
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
     model_mtp_free(&s->mtp);
-    for (int i = 0; i < KEPT_HEADS; i++) engine_graph_free(s->head[i].graph);
-    engine_graph_free(s->head_one.graph);
+    engine_graph_free(s->head.graph);
     model_state_free(&s->state);
     free(s->batch);
     free(s->row);
@@ -164,7 +155,8 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
                         const struct model_source *from, struct base_error *err)
 {
     s->last_logits = NULL;
-    const uint32_t n = model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
+    const uint32_t n =
+        model_state_load(&s->state, seq, least, most, from, s->m->engine->cpu->pool, err);
     if (n > 0) model_mtp_clear(&s->mtp, seq);
     return n;
 }
@@ -224,7 +216,7 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
     if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
-    *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
+    *bytes = 0;
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
     return !s->state.mtp || model_mtp_plan(&s->mtp, bytes, err);
@@ -232,7 +224,7 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
 
 static int32_t *ints(struct engine_tensor *t)
 {
-    return (int32_t *)t->data;
+    return engine_input_data(t);
 }
 
 static float q_scale_at(const struct model_params *p, uint32_t position)
@@ -271,7 +263,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
 {
     struct model_place at = {0};
     uint32_t n_out = 0, end = 0;
-    if (g->rows) memcpy(g->rows->data, s->row, g->n_rows * sizeof *s->row);
+    if (g->rows) memcpy(engine_input_data(g->rows), s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
     for (; at.t < g->n_tokens; at.t++, at.position++) {
@@ -285,47 +277,34 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         at.seq = token->seq;
         ints(g->ids)[at.t] = token->id;
         ints(g->positions)[at.t] = (int32_t)at.position;
-        if (g->q_scale) ((float *)g->q_scale->data)[at.t] = q_scale_at(&s->m->params, at.position);
+        if (g->q_scale)
+            ((float *)engine_input_data(g->q_scale))[at.t] = q_scale_at(&s->m->params, at.position);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
     }
 }
 
-/* Returns the graph of the output projection for `rows` rows. A new graph replaces the least
- * recently used one, but never the graph for one row. */
-static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
+/* Returns the graph of the output product for rows of g's hidden states. */
+static struct model_head *head_of(struct model_session *s, const struct model_graph *g,
+                                  struct base_error *err)
 {
-    if (rows == 1) return &s->head_one;
-    int oldest = rows > MANY_ROWS ? 0 : 1;
-    for (int i = oldest; i < (rows > MANY_ROWS ? 1 : KEPT_HEADS); i++) {
-        if (s->head[i].n_rows == rows) {
-            s->head_used[i] = s->clock;
-            return &s->head[i];
-        }
-        if (s->head_used[i] < s->head_used[oldest]) oldest = i;
-    }
-    struct model_head *h = &s->head[oldest];
-    engine_graph_free(h->graph);
-    *h = (struct model_head){0};
-    s->head_used[oldest] = s->clock;
-    return model_head_build(h, s->m, rows, err) ? h : NULL;
+    return s->head.graph || model_head_build(&s->head, s->m, g->hidden, err) ? &s->head : NULL;
 }
 
-/* Passes the logits of g's n_out rows to the sink, a few rows at a time. The last piece overlaps
- * rows that are already done, so that it needs no graph of its own: the same rows have the same
- * bits. */
+/* Passes the logits of g's n_out hidden states to the sink, a few rows at a time. The last piece
+ * overlaps rows that are already done, so that it needs no graph of its own: the same rows have the
+ * same bits. */
 static bool run_head(struct model_session *s, const struct model_graph *g, uint64_t first,
                      model_logits_sink sink, void *user, struct base_error *err)
 {
-    const float *hidden = (const float *)g->hidden->data;
-    const size_t n_embd = s->m->params.n_embd, n_vocab = s->m->params.n_vocab;
-    const uint32_t step = g->n_out < s->head_rows ? g->n_out : s->head_rows;
-    struct model_head *h = head_of(s, step, err);
+    const size_t n_vocab = s->m->params.n_vocab;
+    const uint32_t step = model_head_rows(&s->m->params);
+    struct model_head *h = head_of(s, g, err);
     if (!h) return false;
     for (uint32_t done = 0; done < g->n_out;) {
         uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
-        const float *logits = (const float *)h->logits->data;
-        memcpy(h->hidden->data, hidden + start * n_embd, step * n_embd * sizeof *hidden);
+        h->hidden.data = g->hidden->data + start * g->hidden->nb[1];
         if (!engine_graph_run(h->graph, err)) return false;
+        const float *logits = engine_output_data(h->logits);
         if (sink &&
             !sink(user, first + done, start + step - done, logits + (done - start) * n_vocab, err))
             return false;
@@ -335,15 +314,27 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
+/* Passes the logits of a run of g to the sink. */
+static bool give_logits(struct model_session *s, const struct model_graph *g, uint64_t first,
+                        model_logits_sink sink, void *user, struct base_error *err)
+{
+    if (g->n_out == 0) return true;
+    if (!g->logits) return run_head(s, g, first, sink, user, err);
+    const float *logits = engine_output_data(g->logits);
+    if (sink && !sink(user, first, g->n_out, logits, err)) return false;
+    s->last_logits = logits + (size_t)(g->n_out - 1) * s->m->params.n_vocab;
+    return true;
+}
+
 bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *bytes,
                               struct base_error *err)
 {
     if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has this shape */
     const uint32_t n_span = model_state_needs_spans(&s->state) ? 1 : n;
     const struct model_graph *g = body_of(s, n, n_span, n, n, err);
-    const struct model_head *h = g ? head_of(s, n < s->head_rows ? n : s->head_rows, err) : NULL;
-    if (!h) return false;
-    *bytes += model_graph_bytes(g) + (uint64_t)engine_graph_bytes(h->graph);
+    if (!g || (!g->logits && !head_of(s, g, err))) return false;
+    *bytes += model_graph_bytes(g);
+    if (!g->logits) *bytes += (uint64_t)engine_graph_bytes(s->head.graph);
     return true;
 }
 
@@ -382,7 +373,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) &&
         (!s->state.mtp || model_mtp_keep(&s->mtp, g, tokens, s->row, err)) &&
-        (n_out == 0 || run_head(s, g, first, sink, user, err)))
+        give_logits(s, g, first, sink, user, err))
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;

@@ -100,9 +100,18 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
 /* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
 enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
 
+/* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
+static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
+{
+    uint32_t layer;
+    const bool is_in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
+    b->w->place[b->w->n_tensors] = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    return &b->w->tensors[b->w->n_tensors];
+}
+
 /* Binds one tensor of the shape [ne2][ne1][ne0]. *out remains NULL if the file does not have it. */
-static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum form form,
-                 struct engine_tensor **out)
+static bool bind(struct binder *b, const char *prefix, const char *name, const int64_t ne[3],
+                 enum form form, struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
@@ -122,7 +131,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], enum f
         if (!data) return false;
         ne = turned;
     }
-    struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
+    struct engine_tensor *tensor = new_tensor(b, prefix);
     /* The mapped file is read-only: the engine writes only to leaves that are inputs. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
@@ -203,7 +212,7 @@ static bool bind_experts(struct binder *b, const char *prefix, const char *stack
     if (!first) return true;
     if (!check_experts(b, prefix, stack, ne, &distance)) return false;
     void *data = distance ? (void *)first->data : copy_experts(b, prefix, stack, ne[2]);
-    struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
+    struct engine_tensor *tensor = new_tensor(b, prefix);
     if (!data || !engine_tensor_init(tensor, first->type, 3, ne, data, name, b->err)) return false;
     if (distance) {
         tensor->nb[2] = distance;
@@ -240,7 +249,8 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
           : row->kind == MODEL_SCALE ? "scale"
                                      : "weight",
           name);
-    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, form, &found.weight)) return false;
+    if (!bind(b, prefix, name, (int64_t[]){inputs, outputs, depth}, form, &found.weight))
+        return false;
     if (!found.weight && row->kind == MODEL_STACK &&
         !bind_experts(b, prefix, row->name, (int64_t[]){inputs, outputs, depth}, &found.weight))
         return false;
@@ -252,13 +262,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     }
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     spell(b, prefix, row->name, "bias", name);
-    if (!bind(b, name, bias, AS_FLOATS, &found.bias)) return false;
+    if (!bind(b, prefix, name, bias, AS_FLOATS, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
     spell(b, prefix, row->name, "scale", name);
-    if (!bind(b, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
+    if (!bind(b, prefix, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;
 }
@@ -349,6 +359,44 @@ static bool check_left_over(struct binder *b)
     return true;
 }
 
+/* ---- Weights of other places ---- */
+
+/* Copies the weights of one place that is not this machine's memory into a buffer of the place. */
+static bool upload_to(struct model_weights *w, const struct engine_place *place,
+                      struct base_error *err)
+{
+    struct engine_buffer *buffer = &w->buffers[place->index];
+    uint64_t total = 0, bytes;
+    for (uint32_t i = 0; i < w->n_tensors; i++)
+        if (w->place[i] == place &&
+            (!base_align_up((uint64_t)engine_tensor_bytes(&w->tensors[i]), COPY_ALIGN, &bytes) ||
+             !base_add(total, bytes, &total)))
+            return base_fail(err, BASE_NO_MEMORY, "the weights of a place are too large");
+    if (!engine_buffer_new(place, ENGINE_BUFFER_WEIGHTS, total, buffer, err)) return false;
+    char *at = buffer->base;
+    for (uint32_t i = 0; i < w->n_tensors; i++) {
+        struct engine_tensor *t = &w->tensors[i];
+        if (w->place[i] != place) continue;
+        bytes = (uint64_t)engine_tensor_bytes(t);
+        engine_place_write(place, at, t->data, bytes);
+        t->data = at;
+        t->place = place;
+        at += (bytes + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
+    }
+    return true;
+}
+
+static bool upload(struct model_weights *w, struct base_error *err)
+{
+    for (uint32_t i = 0; i < w->n_tensors; i++) {
+        const struct engine_place *place = w->place[i];
+        if (place && place->index > 0 && !w->buffers[place->index].base &&
+            !upload_to(w, place, err))
+            return false;
+    }
+    return true;
+}
+
 bool model_weights_bind(struct model_weights *w, struct model_params *p,
                         const struct gguf_file *file, struct base_error *err)
 {
@@ -356,9 +404,10 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, sizeof *w->tensors);
+    w->place = calloc(n, sizeof *w->place);
     w->copies = calloc(n, 2 * sizeof *w->copies); /* of convolution taps as F32, transposed */
-    bool done = w->tensors && w->copies && b.used;
-    done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
+    bool done = w->tensors && w->place && w->copies && b.used;
+    done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b) && upload(w, err)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
     if (!done) model_weights_free(w);
@@ -371,7 +420,9 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
 void model_weights_free(struct model_weights *w)
 {
     for (uint32_t i = 0; i < w->n_copies; i++) free(w->copies[i]);
+    for (int i = 0; i < ENGINE_PLACES_MAX; i++) engine_buffer_free(&w->buffers[i]);
     free(w->copies);
+    free(w->place);
     free(w->tensors);
     *w = (struct model_weights){0};
 }

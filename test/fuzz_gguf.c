@@ -9,7 +9,7 @@
 static void evaluate(const struct gguf_file *file, struct engine *engine)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct model *m = model_open(file, engine, &err);
+    struct model *m = model_open(file, engine, NULL, &err);
     fuzz_check(m != NULL, &err);
     if (!m) return;
     struct model_session_options o = model_session_options_default();

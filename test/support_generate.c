@@ -1,6 +1,7 @@
 /* test/support_generate.c: see test/support_generate.h. */
 #include "test/support_generate.h"
 #include "test/support.h"
+#include "test/support_apart.h"
 #include "test/support_model.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@ void support_generate_open_with(struct support_generate *s, const char *arch, in
     s->file = gguf_open(path, &err);
     unlink(path);
     s->engine = engine_new(&engine, &err);
-    s->model = s->file && s->engine ? model_open(s->file, s->engine, &err) : NULL;
+    s->model = s->file && s->engine
+                   ? support_apart_open(s->file, s->engine, support_apart_now, &err)
+                   : NULL;
     s->session = s->model ? model_session_new(s->model, &session, &err) : NULL;
     s->tokenizer = s->session ? text_tokenizer_open(s->file, &err) : NULL;
     if (!s->tokenizer) fail_msg("%s: %s", arch, err.text);

@@ -93,7 +93,7 @@ struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type
     case SUPPORT_SWAPPED:
         return engine_permute(rig->g, &leaf->tensor, 0, 2, 1, 3);
     case SUPPORT_TRANSPOSED:
-        return engine_transpose(rig->g, &leaf->tensor);
+        return engine_permute(rig->g, &leaf->tensor, 1, 0, 2, 3);
     default:
         return &leaf->tensor;
     }

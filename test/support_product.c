@@ -1,5 +1,6 @@
 /* test/support_product.c: see test/support_product.h. */
 #include "test/support_product.h"
+#include "engine/cpu/cpu_device.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_row.h"
@@ -122,8 +123,8 @@ void product_check(const struct product_bench *b, const struct engine *e, const 
     for (int64_t r = 0; r < n; r++)
         if (!product_same(got[r], b->want[column][r]))
             fail_msg("%s level %s threads %d k %d column %d row %d: %.9g, not %.9g", b->type->name,
-                     cpu_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
-                     (int)r, got[r], b->want[column][r]);
+                     cpu_level_name(e->cpu->quant.level), e->options.n_threads, (int)b->k,
+                     (int)column, (int)r, got[r], b->want[column][r]);
 }
 
 const float *product_row(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3)
@@ -149,8 +150,8 @@ static void check_round(void (*check)(const struct quant_type *, struct engine *
                 struct engine *e = engine[level][i];
                 if ((n++ + (int)type->id) % PRODUCT_ROUNDS != round) continue;
                 /* Simulates other processors of this level and their prefetch policies. */
-                e->quant.dual_512 = dual;
-                e->quant.prefetch.adjacent_rows = (dual + i) % 2;
+                e->cpu->quant.dual_512 = dual;
+                e->cpu->quant.prefetch.adjacent_rows = (dual + i) % 2;
                 check(type, e, round);
             }
 }

@@ -2,6 +2,7 @@
 #include "test/support_session.h"
 #include "models/arch/arch.h"
 #include "test/support.h"
+#include "test/support_apart.h"
 #include <string.h>
 
 void support_session_open(struct support_session *s, const char *path,
@@ -12,7 +13,9 @@ void support_session_open(struct support_session *s, const char *path,
     *s = (struct support_session){0};
     s->file = gguf_open(path, &err);
     s->engine = engine_new(engine, &err);
-    s->model = s->file && s->engine ? model_open(s->file, s->engine, &err) : NULL;
+    s->model = s->file && s->engine
+                   ? support_apart_open(s->file, s->engine, support_apart_now, &err)
+                   : NULL;
     s->session = s->model ? model_session_new(s->model, session, &err) : NULL;
     if (!s->session) fail_msg("%s: %s: %s", path, err.item, err.text);
 }

@@ -10,7 +10,7 @@ static double sigmoid(double x)
 
 double support_unary(enum engine_unary f, double x)
 {
-    if (isnan(x)) return f == ENGINE_STEP ? 0 : x;
+    if (isnan(x)) return x;
     switch (f) {
     case ENGINE_SILU:
         return x * sigmoid(x);
@@ -30,30 +30,10 @@ double support_unary(enum engine_unary f, double x)
         return tanh(x);
     case ENGINE_EXP:
         return exp(x);
-    case ENGINE_NEG:
-        return -x;
-    case ENGINE_ABS:
-        return fabs(x);
-    case ENGINE_SQR:
-        return x * x;
     case ENGINE_SQRT:
         return sqrt(x);
-    case ENGINE_SIN:
-        return sin(x);
-    case ENGINE_COS:
-        return cos(x);
-    case ENGINE_LOG:
-        return log(x);
     case ENGINE_SOFTPLUS:
         return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
-    case ENGINE_STEP:
-        return x > 0;
-    case ENGINE_ELU:
-        return x > 0 ? x : expm1(x);
-    case ENGINE_HARDSWISH:
-        return x * fmin(1, fmax(0, (x + 3) / 6));
-    case ENGINE_HARDSIGMOID:
-        return fmin(1, fmax(0, (x + 3) / 6));
     case ENGINE_UNARY_COUNT:
         break;
     }

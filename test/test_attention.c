@@ -3,7 +3,7 @@
 #include "test/support_product.h"
 
 #include "engine/cpu/isa/attn.h"
-#include "engine/graph.h"
+#include "engine/kv.h"
 #include "test/support_level.h"
 #include <math.h>
 #include <stdio.h>
@@ -202,7 +202,7 @@ static char *codes_new(struct engine *e, enum engine_kv_q16 what, enum quant_id 
 {
     struct base_error err = BASE_ERROR_INIT;
     const int64_t groups = n_cells / ENGINE_KV_Q16_GROUP;
-    int64_t ne[] = {engine_kv_q16_bytes(what, size), groups, heads};
+    int64_t ne[] = {engine_kv_coded_elements(NULL, what, size), groups, heads};
     char *data = aligned_alloc(64, (size_t)(ne[0] * ne[1] * ne[2]));
     memset(data, 0, (size_t)(ne[0] * ne[1] * ne[2]));
     int32_t *ids = malloc((size_t)n_cells * sizeof *ids);

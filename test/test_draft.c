@@ -5,6 +5,7 @@
 #include "generate/draft.h"
 #include "generate/ngram.h"
 #include "test/support_alloc.h"
+#include "test/support_apart.h"
 #include "test/support_files.h"
 #include "test/support_generate.h"
 #include "test/support_model.h"
@@ -295,7 +296,7 @@ static void open_changed(struct support_generate *s, const char *name,
     s->file = gguf_open(path, &err);
     change(s->file, path);
     unlink(path);
-    s->model = model_open(s->file, s->engine, &err);
+    s->model = model_open(s->file, s->engine, NULL, &err);
     if (!s->model) fail_msg("%s: %s", err.item, err.text);
     s->tokenizer = text_tokenizer_open(s->file, &err);
     if (!s->tokenizer) fail_msg("%s: %s", err.item, err.text);
@@ -308,13 +309,16 @@ static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
 {
     struct kit kit = {0};
     uint64_t guesses = 0;
+    int n_models = 1;
     (void)state;
     make_kit(&kit);
     for (const struct support_fixture *v = support_fixtures; v->name; v++) {
         struct fixture f = {0};
         if (!v->mtp) continue;
         support_generate_open(&f.plain, v->name, 1, N_CTX);
+        support_apart_now = n_models++ % SUPPORT_APARTS;
         support_generate_open(&f.guessed, v->name, 1, N_CTX);
+        support_apart_now = SUPPORT_HERE;
         model_session_free(f.guessed.session);
         f.guessed.session = f.guessed.parts.session = session_of(f.guessed.model, true);
         for (size_t k = 0; k < kit.n_options; k++) {

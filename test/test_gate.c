@@ -1,5 +1,6 @@
 /* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), has the same bits as
  * three nodes at any level, threads, rows, columns and route; and cases that must not be fused. */
+#include "engine/cpu/cpu_device.h"
 #include "test/support_files.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
@@ -44,7 +45,7 @@ static void check_gate(const struct quant_type *type, struct engine *e, int roun
             for (int64_t r = 0; r < n; r++)
                 if (!product_same(product_row(out, c, 0, 0)[r], want[r]))
                     fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
-                             type->name, cpu_level_name(e->quant.level), e->options.n_threads,
+                             type->name, cpu_level_name(e->cpu->quant.level), e->options.n_threads,
                              (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
         }
         engine_graph_free(g);
@@ -147,7 +148,7 @@ static void one_node_gives_the_bits_of_two(void **state)
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
         for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
             struct engine *e = product_engine(level, 2);
-            e->quant.dual_512 = dual;
+            e->cpu->quant.dual_512 = dual;
             static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
                                                 QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
             /* Short runs test half of the types at each level, in turn. */

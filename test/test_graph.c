@@ -54,7 +54,7 @@ static struct engine_tensor *random_moves(struct random_graph *r, uint64_t *stat
         return engine_concat(g, engine_cols(g, a, half, r->ne[0] - half),
                              engine_cols(g, a, 0, half), 0);
     case 1:
-        return engine_transpose(g, engine_cont(g, engine_transpose(g, a)));
+        return engine_permute(g, engine_cont(g, engine_permute(g, a, 1, 0, 2, 3)), 1, 0, 2, 3);
     case 2: {
         struct engine_tensor *flat =
             engine_reshape(g, a, 1, (int64_t[]){engine_tensor_elements(a)});
@@ -180,7 +180,7 @@ static void a_chain_stays_in_place(void **state)
     assert_true(engine_graph_plan(rig.g, true, &err));
     assert_int_equal(engine_graph_nodes(rig.g), 20);
     assert_true(in->data != t->data); /* an input is never overwritten */
-    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.scratch_bytes;
+    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.memory[0].scratch_bytes;
     assert_true(tensors >= 800000 && tensors < 801000);
     for (int i = 0; i < 100000; i++) ((float *)(void *)in->data)[i] = (float)i;
     for (int run = 0; run < 2; run++) { /* the input persists between runs */
@@ -205,7 +205,7 @@ static void memory_is_reused(void **state)
     engine_output(rig.g, sum);
     struct base_error err = BASE_ERROR_INIT;
     assert_true(engine_graph_plan(rig.g, true, &err));
-    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.scratch_bytes;
+    int64_t tensors = engine_graph_bytes(rig.g) - (int64_t)rig.g->plan.memory[0].scratch_bytes;
     assert_true(tensors >= 200000 && tensors < 201000);
     support_rig_free(&rig);
 }
@@ -265,7 +265,7 @@ static void unneeded_nodes_do_not_run(void **state)
     rig_one(&rig, 1);
     struct engine_tensor *a = vector(&rig, 8);
     struct engine_tensor *used =
-        engine_unary(rig.g, engine_unary(rig.g, a, ENGINE_NEG), ENGINE_NEG);
+        engine_scale(rig.g, engine_scale(rig.g, a, -1.0f, 0.0f), -1.0f, 0.0f);
     engine_name(used, "neg %d", 2);
     engine_unary(rig.g, used, ENGINE_EXP);
     engine_output(rig.g, used);
@@ -399,8 +399,6 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
         return engine_mul(g, a, ids);
     case 3:
         return engine_glu(g, a, engine_cols(g, a, 0, 16), ENGINE_SILU);
-    case 4:
-        return engine_add1(g, a, b);
     case 16:
         return engine_cast(g, a, (enum quant_id)QUANT_ID_COUNT);
     case 17:
@@ -423,32 +421,24 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
         return engine_concat(g, a, a, 4);
     case 26:
         return engine_repeat(g, a, b);
-    case 27:
-        return engine_pad(g, a, (int64_t[]){0, -1, 0, 0});
     case 28:
         return engine_group_norm(g, a, 4, 0.0f);
     case 29:
         return engine_soft_max(g, a, b, NULL, 1.0f, 0.0f);
     case 30:
         return engine_soft_max(g, a, NULL, b, 1.0f, 0.0f);
-    case 31:
-        return engine_argsort(g, ids, true);
-    case 32:
-        return engine_top_k(g, a, 33);
     case 33:
         return engine_rope(g, a, ids, NULL, &rope); /* one token but four positions */
-    case 34:
+    case 32:
         rope.n_rot = 7;
         return engine_rope(g, a, ids, NULL, &rope);
-    case 35:
+    case 31:
         rope.kind = ENGINE_ROPE_MULTI;
         return engine_rope(g, a, ids, NULL, &rope);
-    case 36:
+    case 27:
         return engine_input(g, QUANT_F32, 3, (int64_t[]){huge, huge, 2}, "huge");
-    case 37:
+    case 4:
         return engine_input(g, QUANT_Q8_0, 1, (int64_t[]){33}, "odd");
-    case 38:
-        return engine_pad(g, a, (int64_t[]){INT32_MAX, INT32_MAX, INT32_MAX, 0});
     default:
         return build_bad_view(g, i, a);
     }

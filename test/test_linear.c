@@ -217,7 +217,7 @@ static double bind_weights(int n_layer)
     assert_non_null(file);
     assert_non_null(engine);
     const double start = processor_seconds();
-    assert_null(model_open(file, engine, &err));
+    assert_null(model_open(file, engine, NULL, &err));
     const double seconds = processor_seconds() - start;
     assert_non_null(strstr(err.text, "no such tensor"));
     assert_string_equal(err.item, "unheard.of");

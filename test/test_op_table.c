@@ -4,6 +4,7 @@
  * test_attention.c. */
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"
+#include "engine/kv.h"
 #include "engine/ops.h"
 #include "test/support.h"
 #include "test/support_graph.h"
@@ -48,7 +49,7 @@ static struct engine_tensor *case_reshape(struct support_rig *rig)
 
 static struct engine_tensor *case_permute(struct support_rig *rig)
 {
-    return engine_cont(rig->g, engine_transpose(rig->g, rows(rig)));
+    return engine_cont(rig->g, engine_permute(rig->g, rows(rig), 1, 0, 2, 3));
 }
 
 static struct engine_tensor *case_copy(struct support_rig *rig)
@@ -82,11 +83,6 @@ static struct engine_tensor *case_concat(struct support_rig *rig)
 static struct engine_tensor *case_repeat(struct support_rig *rig)
 {
     return engine_repeat(rig->g, f32(rig, 48, 1, 1, 1), rows(rig));
-}
-
-static struct engine_tensor *case_pad(struct support_rig *rig)
-{
-    return engine_pad(rig->g, rows(rig), (int64_t[]){1, 2, 0, 0});
 }
 
 /* ---- Arithmetic ---- */
@@ -156,11 +152,6 @@ static struct engine_tensor *case_sum_rows(struct support_rig *rig)
 static struct engine_tensor *case_soft_max(struct support_rig *rig)
 {
     return engine_soft_max(rig->g, rows(rig), rows(rig), NULL, 0.5f, 4.0f);
-}
-
-static struct engine_tensor *case_argsort(struct support_rig *rig)
-{
-    return engine_argsort(rig->g, rows(rig), true);
 }
 
 static struct engine_tensor *case_rope(struct support_rig *rig)
@@ -255,7 +246,8 @@ static struct engine_tensor *case_attention(struct support_rig *rig)
 static struct engine_tensor *codes(struct support_rig *rig, enum engine_kv_q16 what,
                                    struct engine_tensor *slots)
 {
-    const int64_t ne[] = {engine_kv_q16_bytes(what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP, HEADS};
+    const int64_t ne[] = {engine_kv_coded_elements(NULL, what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP,
+                          HEADS};
     struct engine_tensor *cache = engine_input(rig->g, QUANT_I8, 3, ne, "cache");
     struct engine_tensor *all =
         engine_set_kv_q16(rig->g, what, cache, f32(rig, HEAD, SLOTS, HEADS, 1), slots, QUANT_F16);

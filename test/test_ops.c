@@ -89,12 +89,11 @@ static void sums_products_and_quotients_are_near_the_reference(void **state)
 
 /* ---- One operand ---- */
 
-enum { MAP_SCALE = ENGINE_UNARY_COUNT, MAP_CLAMP, MAP_SOFTCAP, MAP_ADD1, MAP_COUNT };
+enum { MAP_SCALE = ENGINE_UNARY_COUNT, MAP_CLAMP, MAP_SOFTCAP, MAP_COUNT };
 
-/* Logarithm and root use 3 + x, to be defined. */
+/* The root uses 3 + x, to be defined. */
 static struct engine_tensor *build_map(struct support_rig *rig, const void *user)
 {
-    static const int64_t one[] = {1, 1, 1, 1};
     const struct arg *arg = user;
     struct engine_tensor *a = support_source(rig, arg->type_a, arg->ne, arg->form_a);
     rig->in[0] = a;
@@ -105,10 +104,6 @@ static struct engine_tensor *build_map(struct support_rig *rig, const void *user
         return engine_clamp(rig->g, a, -1.0f, 0.5f);
     case MAP_SOFTCAP:
         return engine_softcap(rig->g, a, 0.75f);
-    case MAP_ADD1:
-        rig->in[1] = support_source(rig, QUANT_F32, one, SUPPORT_PLAIN);
-        return engine_add1(rig->g, a, rig->in[1]);
-    case ENGINE_LOG:
     case ENGINE_SQRT:
         a = engine_scale(rig->g, a, 1.0f, 3.0f);
     }
@@ -128,9 +123,6 @@ static double want_map(const struct support_rig *rig, const struct engine_tensor
         return fmin(0.5, fmax(-1.0, x));
     case MAP_SOFTCAP:
         return 0.75 * tanh(x / 0.75);
-    case MAP_ADD1:
-        return x + in_at(rig, 1, i);
-    case ENGINE_LOG:
     case ENGINE_SQRT:
         x += 3.0;
     }

@@ -25,12 +25,18 @@ static const struct arg cases[] = {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
+/* 1 for positive values, else 0. */
+static struct engine_tensor *step(struct support_rig *rig, struct engine_tensor *x)
+{
+    return engine_clamp(rig->g, engine_scale(rig->g, x, 1e30f, 0.0f), 0.0f, 1.0f);
+}
+
 /* Probabilities; with ties many are equal. */
 static struct engine_tensor *probs(struct support_rig *rig, const struct arg *arg)
 {
     struct engine_tensor *x =
         support_source(rig, QUANT_F32, (int64_t[]){arg->experts, arg->tokens, 1, 1}, arg->form);
-    if (arg->ties) x = engine_unary(rig->g, x, ENGINE_STEP);
+    if (arg->ties) x = step(rig, x);
     x = engine_unary(rig->g, x, ENGINE_SIGMOID);
     engine_output(rig->g, x);
     rig->in[0] = x;
@@ -42,7 +48,7 @@ static struct engine_tensor *bias(struct support_rig *rig, const struct arg *arg
     if (!arg->bias) return NULL;
     rig->in[1] = support_source(rig, QUANT_F32, (int64_t[]){arg->experts, 1, 1, 1}, SUPPORT_PLAIN);
     if (arg->ties) {
-        rig->in[1] = engine_unary(rig->g, rig->in[1], ENGINE_STEP);
+        rig->in[1] = step(rig, rig->in[1]);
         engine_output(rig->g, rig->in[1]);
     }
     return rig->in[1];

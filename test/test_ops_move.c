@@ -202,9 +202,9 @@ static void rows_are_read_and_written_by_index(void **state)
     support_check_op("set_rows, odd", build_set_rows, want_set_rows, &odd, 0.0);
 }
 
-/* ---- Concat, repeat, pad ---- */
+/* ---- Concat, repeat ---- */
 
-enum { JOIN_REPEAT = ENGINE_DIMS, JOIN_PAD, JOIN_COUNT };
+enum { JOIN_REPEAT = ENGINE_DIMS, JOIN_COUNT };
 
 static struct engine_tensor *build_join(struct support_rig *rig, const void *user)
 {
@@ -213,7 +213,6 @@ static struct engine_tensor *build_join(struct support_rig *rig, const void *use
     for (int d = 0; d < ENGINE_DIMS; d++)
         ne[d] = arg->ne[d] * (arg->what == JOIN_REPEAT ? d + 1 : 1);
     rig->in[0] = support_source(rig, arg->type, arg->ne, arg->form);
-    if (arg->what == JOIN_PAD) return engine_pad(rig->g, rig->in[0], (int64_t[]){3, 0, 2, 1});
     if (arg->what < ENGINE_DIMS) ne[arg->what] += 2;
     rig->in[1] = support_source(rig, QUANT_F32, ne, SUPPORT_COLS);
     if (arg->what == JOIN_REPEAT) return engine_repeat(rig->g, rig->in[0], rig->in[1]);
@@ -229,7 +228,6 @@ static double want_join(const struct support_rig *rig, const struct engine_tenso
     if (what == JOIN_REPEAT) return in_at(rig, 0, i);
     bool inside = i[0] < ne[0] && i[1] < ne[1] && i[2] < ne[2] && i[3] < ne[3];
     if (inside) return in_at(rig, 0, i);
-    if (what == JOIN_PAD) return 0.0;
     int64_t at[] = {i[0], i[1], i[2], i[3]};
     at[what] -= ne[what];
     return in_at(rig, 1, at);
@@ -247,55 +245,6 @@ static void joined_tensors_are_their_parts(void **state)
             snprintf(label, sizeof label, "join %d, shape %d", what, s);
             support_check_op(label, build_join, want_join, &arg, 0.0);
         }
-}
-
-/* ---- argsort, top_k ---- */
-
-static const int64_t top = 3;
-
-static struct engine_tensor *build_sort(struct support_rig *rig, const void *user)
-{
-    const struct arg *arg = user;
-    /* BF16 has few distinct values, so equal ones occur; one NaN. */
-    rig->in[0] = support_source(rig, QUANT_BF16, arg->ne, SUPPORT_PLAIN);
-    uint16_t *bits = (uint16_t *)(void *)rig->in[0]->data;
-    for (int64_t i = 0; i < engine_tensor_elements(rig->in[0]); i++) bits[i] &= 0xFFC0;
-    if (arg->ne[0] > 2) bits[1] = 0x7FC0;
-    if (arg->what == 2) return engine_top_k(rig->g, rig->in[0], (int)top);
-    return engine_argsort(rig->g, rig->in[0], arg->what == 1);
-}
-
-/* The index whose rank is i[0]. */
-static double want_sort(const struct support_rig *rig, const struct engine_tensor *result,
-                        const void *user, const int64_t *i)
-{
-    (void)result;
-    bool descending = ((const struct arg *)user)->what != 0;
-    int64_t n = rig->in[0]->ne[0];
-    for (int64_t k = 0; k < n; k++) {
-        double x = support_at(rig->in[0], k, i[1], i[2], i[3]);
-        int64_t rank = 0;
-        for (int64_t j = 0; j < n; j++) {
-            double y = support_at(rig->in[0], j, i[1], i[2], i[3]);
-            bool equal = x == y || (isnan(x) && isnan(y));
-            bool before = isnan(x) ? !isnan(y) : descending ? y > x : y < x;
-            rank += equal ? j < k : before;
-        }
-        if (rank == i[0]) return (double)k;
-    }
-    return -1.0;
-}
-
-static void sorting_orders_as_the_reference(void **state)
-{
-    (void)state;
-    static const int64_t ne[][ENGINE_DIMS] = {{3, 1, 1, 1}, {17, 5, 2, 1}, {64, 40, 1, 4}};
-    for (int n = 0; n < 9; n++) {
-        struct arg arg = {.ne = ne[n / 3], .what = n % 3};
-        support_check_op("sort", build_sort, want_sort, &arg, 0.0);
-    }
-    support_check_op("sort one", build_sort, want_sort,
-                     &(struct arg){.ne = (const int64_t[]){1, 2, 1, 1}}, 0.0);
 }
 
 /* ---- rope ---- */
@@ -414,7 +363,6 @@ int main(void)
         cmocka_unit_test(casts_give_what_encoding_gives),
         cmocka_unit_test(rows_are_read_and_written_by_index),
         cmocka_unit_test(joined_tensors_are_their_parts),
-        cmocka_unit_test(sorting_orders_as_the_reference),
         cmocka_unit_test(rotations_are_near_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, support_engines_free);

@@ -1,13 +1,15 @@
 /* test/test_sequences.c: several sequences in one session have the same bytes as each by itself:
  * random interleavings, forks, truncations, saving, loading and failed batches, with tiny models of
- * every architecture, compared with a session that evaluates the tokens of one sequence from the
- * start. The test keeps the ids of all sequences; the tokens that the session reports as kept must
- * have the logits of these ids. */
+ * every architecture, in this machine's memory, half or all of them on a device with its own
+ * memory, compared with a session that evaluates the tokens of one sequence from the start. The
+ * test keeps the ids of all sequences; the tokens that the session reports as kept must have the
+ * logits of these ids. */
 #include "test/support.h"
 
 #include "base/buffer.h"
 #include "base/interrupt.h"
 #include "models/model.h"
+#include "test/support_apart.h"
 #include "test/support_files.h"
 #include "test/support_model.h"
 #include "test/support_random.h"
@@ -35,13 +37,14 @@ struct setting {
     int threads;
     uint32_t n_batch;
     enum quant_id cache;
+    enum support_apart apart;
 };
 
 struct world {
     struct gguf_file *file;
     struct engine *engine;
-    struct model *m;
-    struct model_session *many, *one; /* N_SEQ sequences; the reference */
+    struct model *m, *here; /* the same model, in its place and in this machine's memory */
+    struct model_session *many, *one; /* N_SEQ sequences of m; the reference */
     uint64_t random;
     int32_t ids[N_SEQ][N_CTX];
     uint32_t length[N_SEQ];
@@ -85,7 +88,8 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     w->random = (uint64_t)s->threads * 1000 + s->n_batch;
     w->file = gguf_open(path, &err);
     w->engine = engine_new(&options, &err);
-    w->m = w->file && w->engine ? model_open(w->file, w->engine, &err) : NULL;
+    w->here = w->file && w->engine ? model_open(w->file, w->engine, NULL, &err) : NULL;
+    w->m = w->here ? support_apart_open(w->file, w->engine, s->apart, &err) : NULL;
     w->many = w->m ? model_session_new(w->m, &session, &err) : NULL;
     if (err.code == BASE_USAGE) { /* the fixture's heads are shorter than a block of the cache */
         print_message("%s with a cache of F16: %s\n", v->arch, err.text);
@@ -95,7 +99,7 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     }
     session.n_seq = 0;
     session.n_batch = 512;
-    w->one = w->many ? model_session_new(w->m, &session, &err) : NULL;
+    w->one = w->many ? model_session_new(w->here, &session, &err) : NULL;
     if (!w->one) fail_msg("%s: %s", err.item, err.text);
     unlink(path);
     return w;
@@ -106,6 +110,7 @@ static void close_world(struct world *w)
     model_session_free(w->many);
     model_session_free(w->one);
     model_close(w->m);
+    model_close(w->here);
     engine_free(w->engine);
     gguf_close(w->file);
     base_buffer_free(&w->saved);
@@ -299,9 +304,11 @@ static void save_step(struct world *w)
     assert_int_equal(err.code, BASE_FAILED);
 }
 
-static void random_walk(const struct variant *v, const struct setting *s)
+static void random_walk(const struct variant *v, const struct setting *s, size_t apart)
 {
-    struct world *w = open_world(v, s);
+    struct setting setting = *s;
+    setting.apart = apart % SUPPORT_APARTS;
+    struct world *w = open_world(v, &setting);
     for (int step = 0; step < STEPS; step++) {
         switch (below(w, 6)) {
         case 0:
@@ -330,18 +337,19 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
 {
     enum { N_SETTINGS = 5 };
     static const struct setting settings[N_SETTINGS] = {
-        {1, 512, QUANT_F16}, {2, 7, QUANT_F32},  {3, 512, QUANT_Q8_0},
-        {7, 16, QUANT_Q4_0}, {2, 1, QUANT_BF16},
+        {1, 512, QUANT_F16, 0}, {2, 7, QUANT_F32, 0},  {3, 512, QUANT_Q8_0, 0},
+        {7, 16, QUANT_Q4_0, 0}, {2, 1, QUANT_BF16, 0},
     };
     (void)state;
     for (size_t i = 0; i < N_SETTINGS; i++) {
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
-            random_walk(&experts[e], &settings[i]);
+            random_walk(&experts[e], &settings[i], e + i);
         for (size_t a = 0, kinds = 0; support_arch(a); a++) {
             /* Short runs use one architecture of each kind with one of the settings. */
             if (support_quick() && (!support_arch_is_first(a) || kinds++ % N_SETTINGS != i))
                 continue;
-            random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);
+            random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i],
+                        a + i);
         }
     }
 }
@@ -349,7 +357,7 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
 /* Errors are detected before any evaluation. */
 static void what_is_refused_changes_nothing(void **state)
 {
-    const struct setting s = {2, 16, QUANT_F16};
+    const struct setting s = {2, 16, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&llama, &s);
     struct model_token tokens[N_CTX + 1] = {{.id = 1, .seq = 0}, {.id = 1, .seq = N_SEQ}};
     struct base_error err = BASE_ERROR_INIT;
@@ -401,7 +409,7 @@ static void go_back(struct world *w, uint32_t seq, uint32_t length, uint32_t hel
 
 static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
 {
-    const struct setting s = {2, 512, QUANT_F16};
+    const struct setting s = {2, 512, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&recurrent, &s);
     (void)state;
     eval_more(w, 0, 10);
@@ -427,7 +435,7 @@ static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
 /* A sequence can be truncated at a mark within a prompt and batch. */
 static void recurrent_states_are_held_at_marks(void **state)
 {
-    const struct setting s = {2, 512, QUANT_F16};
+    const struct setting s = {2, 512, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&recurrent, &s);
     (void)state;
     model_seq_mark(w->many, 0, (const uint32_t[]){19, 7});
@@ -444,7 +452,7 @@ static void recurrent_states_are_held_at_marks(void **state)
 /* Many prompts: old snapshots are thinned out, the latest are kept. */
 static void recurrent_states_of_many_prompts_thin_out(void **state)
 {
-    const struct setting s = {1, 512, QUANT_F16};
+    const struct setting s = {1, 512, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&recurrent, &s);
     (void)state;
     for (int i = 0; i < N_CTX / 2; i++) eval_more(w, 0, 2);
@@ -469,7 +477,7 @@ static bool fail_later(void *user, uint64_t first, uint64_t n, const float *logi
 static void a_batch_of_several_runs_that_fails_leaves_no_trace(void **state)
 {
     static const uint32_t seqs[] = {0, 1, 0, 1, 1, 0, 0, 0, 2, 1};
-    const struct setting s = {2, 512, QUANT_F16};
+    const struct setting s = {2, 512, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&recurrent, &s);
     struct model_token tokens[10];
     struct base_error err = BASE_ERROR_INIT;

@@ -3,6 +3,7 @@
  * those that take the most tokens to recompute. */
 #include "test/support.h"
 
+#include "engine/backend.h"
 #include "models/state/state.h"
 
 enum { N_CTX = 4096 };
@@ -18,8 +19,9 @@ static void open_world(struct world *w, uint32_t rows, uint32_t cols)
 {
     struct base_error err = BASE_ERROR_INIT;
     const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
+    static const struct engine_place nowhere = {.backend = &engine_backend_plan};
     const struct model_state_options options = {
-        .n_seq = 2, .n_ctx = N_CTX, .n_batch = 64, .type_k = f32, .type_v = f32, .plan_only = true};
+        .n_seq = 2, .n_ctx = N_CTX, .n_batch = 64, .type_k = f32, .type_v = f32, .host = &nowhere};
     *w = (struct world){.layer.recurrent = {.n_head = 1, .rows = rows, .cols = cols}};
     w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));

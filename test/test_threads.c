@@ -1,6 +1,7 @@
 /* test/test_threads.c: processor lists, physical cores and CPU quotas, read from simulated machines
  * under a temporary directory. */
 #include "base/memory.h"
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/threads.h"
 #include "engine/engine.h"
 #include "test/support.h"
@@ -278,14 +279,14 @@ static void an_engine_takes_the_count_by_itself(void **state)
     assert_non_null(e);
     assert_int_equal(e->options.n_threads, engine_threads_default());
     assert_int_equal(e->options.level, cpu_level_best());
-    assert_int_equal(engine_pool_threads(e->pool), e->options.n_threads);
+    assert_int_equal(engine_pool_threads(e->cpu->pool), e->options.n_threads);
     engine_free(e);
     options.level = CPU_SCALAR;
     options.n_threads = 3;
     e = engine_new(&options, &err);
     assert_non_null(e);
     assert_int_equal(e->options.level, CPU_SCALAR);
-    assert_int_equal(engine_pool_threads(e->pool), 3);
+    assert_int_equal(engine_pool_threads(e->cpu->pool), 3);
     engine_free(e);
     options.n_threads = -2;
     assert_null(engine_new(&options, &err));

@@ -58,27 +58,12 @@ static const struct entry named[] = {
 enum { N_NAMED = sizeof(named) / sizeof(named[0]), N_ENTRIES = N_NAMED + 2 * ENGINE_UNARY_COUNT };
 
 static const char *const unary_names[ENGINE_UNARY_COUNT] = {
-    [ENGINE_SILU] = "silu",
-    [ENGINE_GELU] = "gelu",
-    [ENGINE_GELU_ERF] = "gelu_erf",
-    [ENGINE_GELU_QUICK] = "gelu_quick",
-    [ENGINE_RELU] = "relu",
-    [ENGINE_RELU_SQR] = "relu_sqr",
-    [ENGINE_SIGMOID] = "sigmoid",
-    [ENGINE_TANH] = "tanh",
-    [ENGINE_EXP] = "exp",
-    [ENGINE_NEG] = "neg",
-    [ENGINE_ABS] = "abs",
-    [ENGINE_SQR] = "sqr",
-    [ENGINE_SQRT] = "sqrt",
-    [ENGINE_SIN] = "sin",
-    [ENGINE_COS] = "cos",
-    [ENGINE_LOG] = "log",
+    [ENGINE_SILU] = "silu",         [ENGINE_GELU] = "gelu",
+    [ENGINE_GELU_ERF] = "gelu_erf", [ENGINE_GELU_QUICK] = "gelu_quick",
+    [ENGINE_RELU] = "relu",         [ENGINE_RELU_SQR] = "relu_sqr",
+    [ENGINE_SIGMOID] = "sigmoid",   [ENGINE_TANH] = "tanh",
+    [ENGINE_EXP] = "exp",           [ENGINE_SQRT] = "sqrt",
     [ENGINE_SOFTPLUS] = "softplus",
-    [ENGINE_STEP] = "step",
-    [ENGINE_ELU] = "elu",
-    [ENGINE_HARDSWISH] = "hardswish",
-    [ENGINE_HARDSIGMOID] = "hardsigmoid",
 };
 
 static struct entry entry_at(int i)
@@ -504,27 +489,12 @@ struct bar {
     double ulp, from;
 };
 static const struct bar bars[ENGINE_UNARY_COUNT] = {
-    [ENGINE_SILU] = {3, 0},
-    [ENGINE_GELU] = {2.5, 0x1p-1},
-    [ENGINE_GELU_ERF] = {2, 0x1p-1},
-    [ENGINE_GELU_QUICK] = {2.5, 0x1p-1},
-    [ENGINE_RELU] = {0, 0},
-    [ENGINE_RELU_SQR] = {0.51, 0},
-    [ENGINE_SIGMOID] = {3, 0},
-    [ENGINE_TANH] = {2, 0},
-    [ENGINE_EXP] = {1.1, 0},
-    [ENGINE_NEG] = {0, 0},
-    [ENGINE_ABS] = {0, 0},
-    [ENGINE_SQR] = {0.51, 0},
-    [ENGINE_SQRT] = {0.51, 0},
-    [ENGINE_SIN] = {0.51, 0},
-    [ENGINE_COS] = {0.51, 0},
-    [ENGINE_LOG] = {1.5, 0},
+    [ENGINE_SILU] = {3, 0},          [ENGINE_GELU] = {2.5, 0x1p-1},
+    [ENGINE_GELU_ERF] = {2, 0x1p-1}, [ENGINE_GELU_QUICK] = {2.5, 0x1p-1},
+    [ENGINE_RELU] = {0, 0},          [ENGINE_RELU_SQR] = {0.51, 0},
+    [ENGINE_SIGMOID] = {3, 0},       [ENGINE_TANH] = {2, 0},
+    [ENGINE_EXP] = {1.1, 0},         [ENGINE_SQRT] = {0.51, 0},
     [ENGINE_SOFTPLUS] = {2, 0},
-    [ENGINE_STEP] = {0, 0},
-    [ENGINE_ELU] = {2, 0},
-    [ENGINE_HARDSWISH] = {2, 0x1p-1},
-    [ENGINE_HARDSIGMOID] = {1, 0x1p-3},
 };
 
 static double ulp_of(double x)
@@ -597,7 +567,7 @@ static void nan_passes(void **state)
             const float x[] = {NAN, -NAN, float_of(0x7f800001)};
             float y[3];
             vec.unary[f](3, x, y);
-            for (int i = 0; i < 3; ++i) assert_true(f == ENGINE_STEP || isnan(y[i]));
+            for (int i = 0; i < 3; ++i) assert_true(isnan(y[i]));
         }
     }
 }

@@ -241,8 +241,8 @@ static bool measure_limits(const struct subject *u, struct base_error *err)
 {
     struct limits *l = u->limits;
     for (int pass = l->bandwidth > 0 ? LIMIT_PASSES - 1 : 0; pass < LIMIT_PASSES; pass++) {
-        const double bandwidth = engine_roofline_bandwidth(u->model.engine, err);
-        const double int8 = engine_roofline_int8(u->model.engine);
+        const double bandwidth = engine_roofline_bandwidth(u->model.engine->cpu, err);
+        const double int8 = engine_roofline_int8(u->model.engine->cpu);
         if (bandwidth > l->bandwidth) l->bandwidth = bandwidth;
         if (int8 > l->int8) l->int8 = int8;
         if (!base_goes_on(err) || bandwidth == 0) return false;

@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include "engine/engine.h"
+#include "engine/cpu/cpu_device.h"
 #include "gguf/values.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 
 struct diff {
     const struct gguf_file *a, *b;
-    struct engine *engine;
+    struct engine_cpu *cpu;
     bool json, all;
     bool differ; /* a difference was found */
     bool listed; /* the current list has a line or JSON element */
@@ -193,10 +193,10 @@ static bool measure(struct diff *d, const struct gguf_tensor *a, const struct gg
                     struct gguf_difference *sum, struct base_error *err)
 {
     struct values_job job = {
-        .kernels = &d->engine->quant, .a = a, .b = b, .units = (int64_t)gguf_unit_count(a)};
+        .kernels = &d->cpu->quant, .a = a, .b = b, .units = (int64_t)gguf_unit_count(a)};
     job.unit = calloc((size_t)job.units, sizeof *job.unit);
     if (!job.unit) return base_fail(err, BASE_NO_MEMORY, "not enough memory to compare tensors");
-    engine_pool_run(d->engine->pool, compare_values, &job);
+    engine_pool_run(d->cpu->pool, compare_values, &job);
     *sum = (struct gguf_difference){0};
     for (int64_t u = 0; u < job.units; u++) gguf_difference_join(sum, &job.unit[u]);
     free(job.unit);
@@ -305,7 +305,7 @@ static bool diff_pair(struct diff *d, const struct gguf_tensor *a, const struct 
     struct gguf_difference x;
     const bool same = a->type == b->type && is_same_shape(a, b);
     struct bytes_job job = {.a = a, .b = b};
-    if (same) engine_pool_run(d->engine->pool, compare_bytes, &job);
+    if (same) engine_pool_run(d->cpu->pool, compare_bytes, &job);
     if (!base_goes_on(err)) return false;
     if (same && !atomic_load(&job.differ)) {
         d->n_equal++;
@@ -386,10 +386,10 @@ static bool cmd_diff(const struct cli_values *values, struct base_error *err)
     struct gguf_file *b = a ? cli_model_open_path(values->argument[1], err) : NULL;
     d.a = a;
     d.b = b;
-    d.engine = b ? engine_new(&o, err) : NULL;
-    if (d.engine && !values->no_sandbox) cli_sandbox_close(0);
-    const bool ok = d.engine && diff(&d, err);
-    engine_free(d.engine);
+    d.cpu = b ? engine_cpu_new(&o, err) : NULL;
+    if (d.cpu && !values->no_sandbox) cli_sandbox_close(0);
+    const bool ok = d.cpu && diff(&d, err);
+    engine_cpu_free(d.cpu);
     base_buffer_free(&d.out);
     gguf_close(a);
     gguf_close(b);

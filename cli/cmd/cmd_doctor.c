@@ -96,8 +96,8 @@ static bool look(struct doctor *d, struct base_error *err)
     d->has_blas = blas != NULL;
     d->sandbox = cli_sandbox_facts();
     engine_blas_close(blas);
-    d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
-    d->int8 = engine_roofline_int8(d->engine);
+    d->bandwidth = engine_roofline_bandwidth(d->engine->cpu, &ignored);
+    d->int8 = engine_roofline_int8(d->engine->cpu);
     return base_goes_on(err);
 }
 

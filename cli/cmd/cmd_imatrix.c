@@ -12,6 +12,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "engine/cpu/pool.h"
 #include "engine/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>

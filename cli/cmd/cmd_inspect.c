@@ -10,6 +10,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
+#include "engine/cpu/threads.h"
 #include <string.h>
 
 struct view {

@@ -15,6 +15,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "engine/cpu/cpu_device.h"
 #include "generate/judge.h"
 #include <math.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
                            .rows = (int64_t)rows,
                            .n_vocab = p->n_vocab};
     if (p->values->kl && !cli_saved_read_rows(&p->saved, rows, &job.base, err)) return false;
-    engine_pool_run(p->model.engine->pool, score_rows, &job);
+    engine_pool_run(p->model.engine->cpu->pool, score_rows, &job);
     return base_goes_on(err) &&
            (!p->values->save_logits || cli_saved_write_rows(&p->save, logits, rows, err));
 }

@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include "engine/engine.h"
+#include "engine/cpu/cpu_device.h"
 #include "gguf/gguf.h"
 #include <ctype.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ struct quantize {
     const struct cli_values *values;
     struct gguf_file *in;
     struct gguf_writer *writer;
-    struct engine *engine;
+    struct engine_cpu *cpu;
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
     struct base_buffer path;      /* the model's file */
@@ -69,7 +69,7 @@ static bool is_finite(const float *row, uint64_t n)
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
 {
-    const struct quant_kernel *kernel = &j->q->engine->quant.type[j->to->id];
+    const struct quant_kernel *kernel = &j->q->cpu->quant.type[j->to->id];
     const uint64_t matrix = (j->first + r) / j->per_matrix;
     if (kernel->encode_by)
         kernel->encode_by((int64_t)j->len, row,
@@ -83,7 +83,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
     const struct rows_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * j->q->longest;
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
-        const struct quant_kernel *kernel = j->q->engine->quant.type;
+        const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
         bool ok = is_finite(row, j->len);
@@ -147,8 +147,8 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
     const uint64_t most = q->slab_bytes / job.out_row;
     while (rows > 0) {
         job.rows = (int64_t)(rows < most ? rows : most);
-        if (to || q->engine->quant.type[t->type->id].decode)
-            engine_pool_run(q->engine->pool, convert_rows, &job);
+        if (to || q->cpu->quant.type[t->type->id].decode)
+            engine_pool_run(q->cpu->pool, convert_rows, &job);
         if (!base_goes_on(err)) return false; /* interrupted: some rows of the slab are missing */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
@@ -236,7 +236,7 @@ static bool announce(struct quantize *q, struct base_error *err)
     }
     begin_parts(q, gguf_part_count(q->in));
     q->slab = malloc(q->slab_bytes);
-    q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->engine->pool));
+    q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->cpu->pool));
     if (q->slab && q->row) return true;
     return base_fail(err, BASE_NO_MEMORY, "not enough memory to convert rows of %llu",
                      (unsigned long long)q->longest);
@@ -326,8 +326,8 @@ static bool open_output(struct quantize *q, struct base_error *err)
     const char *out = q->out;
     struct engine_options o = engine_options_default();
     o.n_threads = (int)v->threads;
-    q->engine = engine_new(&o, err);
-    q->writer = q->engine ? gguf_writer_new(err) : NULL;
+    q->cpu = engine_cpu_new(&o, err);
+    q->writer = q->cpu ? gguf_writer_new(err) : NULL;
     if (!q->writer) return false;
     copy_metadata(q);
     if (v->keep_split) {
@@ -425,7 +425,7 @@ static bool cmd_quantize(const struct cli_values *values, struct base_error *err
         ok = cli_write_buffer(&q.named, err);
     }
     base_buffer_free(&q.named);
-    engine_free(q.engine);
+    engine_cpu_free(q.cpu);
     gguf_close(q.in);
     return ok;
 }

@@ -10,7 +10,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
-#include "engine/engine.h"
+#include "engine/cpu/cpu_device.h"
 #include "gguf/values.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum { HASH_STEP = 1 << 20 /* bytes between two checks for Ctrl-C */ };
 
 struct verify {
     const struct gguf_file *file;
-    struct engine *engine;
+    struct engine_cpu *cpu;
     bool json;
     uint64_t n_problems;
     char (*hash)[BASE_SHA256_HEX]; /* --hash: of each file, then of all data, then of each tensor */
@@ -141,7 +141,7 @@ static void add_scan(struct verify *v, const struct gguf_tensor *t, const struct
 
 static bool check_values(struct verify *v, struct base_error *err)
 {
-    const int n = engine_pool_threads(v->engine->pool);
+    const int n = engine_pool_threads(v->cpu->pool);
     struct scan_job *job = calloc(1, sizeof *job + (size_t)n * sizeof job->sum[0]);
     bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to check the values");
     uint64_t bytes = 0;
@@ -152,11 +152,11 @@ static bool check_values(struct verify *v, struct base_error *err)
     for (uint64_t i = 0; ok && i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         struct gguf_scan all = {.first = UINT64_MAX};
-        job->kernels = &v->engine->quant;
+        job->kernels = &v->cpu->quant;
         job->tensor = t;
         job->units = (int64_t)gguf_unit_count(t);
         for (int k = 0; k < n; k++) job->sum[k] = all;
-        engine_pool_run(v->engine->pool, scan_units, job);
+        engine_pool_run(v->cpu->pool, scan_units, job);
         for (int k = 0; k < n; k++) gguf_scan_join(&all, &job->sum[k]);
         ok = base_goes_on(err);
         bytes += t->size;
@@ -257,7 +257,7 @@ static bool add_hashes(struct verify *v, struct base_error *err)
     for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++)
         bytes += 2 * gguf_tensor_at(v->file, i)->size; /* of each tensor, and of all data */
     cli_progress_begin("hashing", "bytes", bytes);
-    engine_pool_run(v->engine->pool, hash_all, v);
+    engine_pool_run(v->cpu->pool, hash_all, v);
     cli_progress_end();
     return base_goes_on(err) && (v->json ? json_hashes : text_hashes)(v, err);
 }
@@ -358,11 +358,11 @@ static bool cmd_verify(const struct cli_values *values, struct base_error *err)
     if (!values->no_sandbox) cli_sandbox_limit(NULL);
     struct gguf_file *file = cli_model_open_path(values->argument[0], err);
     v.file = file;
-    v.engine = file ? engine_new(&o, err) : NULL;
-    if (v.engine && !values->no_sandbox) cli_sandbox_close(0);
-    const bool ok = v.engine && verify(&v, values, err);
+    v.cpu = file ? engine_cpu_new(&o, err) : NULL;
+    if (v.cpu && !values->no_sandbox) cli_sandbox_close(0);
+    const bool ok = v.cpu && verify(&v, values, err);
     free(v.hash);
-    engine_free(v.engine);
+    engine_cpu_free(v.cpu);
     base_buffer_free(&v.out);
     gguf_close(file);
     return ok;

@@ -6,13 +6,14 @@
 #ifndef ENGINE_CPU_OP_H
 #define ENGINE_CPU_OP_H
 
-#include "engine/engine.h"
+#include "engine/cpu/cpu_device.h"
 #include "engine/op.h"
 
 struct engine_task {
-    const struct engine_worker *worker; /* ith, nth; for barriers and chunk claims */
-    const struct engine *engine;        /* kernel tables */
-    char *scratch;                      /* [scratch_size] bytes of all workers, 64-byte aligned */
+    const struct engine_worker *worker;     /* ith, nth; for barriers and chunk claims */
+    const struct engine_cpu *cpu;           /* kernel tables */
+    const struct engine_observer *observer; /* NULL: none */
+    char *scratch; /* [scratch_size] bytes of all workers, 64-byte aligned */
     int64_t scratch_size;
 };
 
@@ -29,8 +30,9 @@ struct engine_cpu_op {
     /* Bytes of shared scratch for n_threads workers; NULL: none. */
     int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
-    /* The name of the route by which e computes dst, for profiles; NULL if the op has only one. */
-    const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
+    /* The name of the route by which the processor computes dst, for profiles; NULL if the op has
+     * only one. */
+    const char *(*route)(const struct engine_cpu *e, const struct engine_tensor *dst);
 };
 
 /* Returns the CPU's row of an op, or NULL if it has none. */

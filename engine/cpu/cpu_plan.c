@@ -2,7 +2,9 @@
  * 0 runs, and barriers. See engine/cpu/cpu_plan.h. */
 #include "engine/cpu/cpu_plan.h"
 #include "engine/cpu/cpu_op.h"
+#include "engine/cpu/matmul/matmul.h"
 #include "engine/graph_internal.h"
+#include "engine/ops.h"
 
 /* A row-split node of at most this many elements costs less than a barrier. */
 enum { ALONE_ELEMENTS = 8192 };
@@ -12,16 +14,26 @@ const void *engine_cpu_row(const struct engine_tensor *node)
     return engine_cpu_op_of(node->op);
 }
 
-bool engine_cpu_measure(struct engine_plan *plan, const struct engine *engine,
-                        struct base_error *err)
+/* Products with one or two columns are not fused: gemv reads weights in file order, and fusing
+ * gains little. OpenBLAS does not compute gates. */
+bool engine_cpu_fuses_gate(const struct engine *engine, const struct engine_tensor *fused)
 {
-    const int n_threads = engine_pool_threads(engine->pool);
-    for (int s = 0; s < plan->n_steps; s++) {
+    const bool by_blas = engine->options.use_blas && fused->op == &engine_op_mul_mat_glu &&
+                         engine_tensor_is(fused->src[1], QUANT_F32);
+    return engine_tensor_rows(fused) > ENGINE_MATMUL_GEMV_COLS && !by_blas;
+}
+
+bool engine_cpu_measure(struct engine_plan *plan, const struct engine_segment *segment,
+                        const struct engine *engine, struct base_error *err)
+{
+    const int n_threads = engine_pool_threads(engine->cpu->pool);
+    struct engine_plan_memory *m = &plan->memory[segment->place->index];
+    for (int s = segment->first_step; s < segment->first_step + segment->n_steps; s++) {
         const struct engine_cpu_op *row = plan->steps[s].row;
         const struct engine_tensor *t = plan->steps[s].node;
         const int64_t bytes = row->scratch ? row->scratch(t, n_threads) : 0;
         if (bytes < 0) return base_fail_at(err, BASE_NO_MEMORY, t->name, -1, "scratch too large");
-        if ((uint64_t)bytes > plan->scratch_bytes) plan->scratch_bytes = (uint64_t)bytes;
+        if ((uint64_t)bytes > m->scratch_bytes) m->scratch_bytes = (uint64_t)bytes;
     }
     return true;
 }
@@ -65,10 +77,10 @@ static bool runs_alone(const struct engine_step *step)
 
 /* A barrier precedes a step that conflicts with one that may still be running. Consecutive steps
  * that only worker 0 runs need none. */
-void engine_cpu_prepare(struct engine_plan *plan)
+void engine_cpu_prepare(struct engine_plan *plan, const struct engine_segment *segment)
 {
-    int since = 0; /* the first step after the last barrier */
-    for (int s = 0; s < plan->n_steps; s++) {
+    int since = segment->first_step; /* the first step after the last barrier */
+    for (int s = since; s < segment->first_step + segment->n_steps; s++) {
         struct engine_step *step = &plan->steps[s];
         step->alone = runs_alone(step);
         for (int k = since; k < s && !step->barrier; k++)

@@ -99,7 +99,7 @@ static void read_all(const struct engine_worker *w, void *user)
     job->seen[w->ith] ^= seen;
 }
 
-double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
+double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err)
 {
     const size_t half =
         (size_t)base_memory_half(BUFFER_BYTES) / ENGINE_HUGE_PAGE * ENGINE_HUGE_PAGE;
@@ -208,7 +208,7 @@ static void multiply_all(const struct engine_worker *w, void *user)
     job->seen[w->ith] ^= seen;
 }
 
-double engine_roofline_int8(struct engine *e)
+double engine_roofline_int8(struct engine_cpu *e)
 {
     const int threads = engine_pool_threads(e->pool);
     struct multiply_job job = {multiply_scalar, (int64_t)threads * CLAIMS_PER_THREAD, NULL, 0};

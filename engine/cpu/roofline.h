@@ -7,16 +7,16 @@
 #ifndef ENGINE_ROOFLINE_H
 #define ENGINE_ROOFLINE_H
 
-#include "engine/engine.h"
+#include "engine/cpu/cpu_device.h"
 
 /* Total bytes per second that all threads of the engine read from a buffer larger than any cache
  * (256 MiB, or half of what this process may use), in huge pages if available: the best of several
  * passes, with one or four address streams per thread. 0 and BASE_NO_MEMORY when the buffer cannot
  * be allocated. */
-double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
+double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err);
 
 /* Total 8-bit multiply-adds per second of all threads, from registers, with the instructions of the
  * engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
-double engine_roofline_int8(struct engine *e);
+double engine_roofline_int8(struct engine_cpu *e);
 
 #endif

@@ -119,3 +119,10 @@ int engine_threads_count(const char *root, const struct engine_cpus *allowed)
     if (cores > 0) n = min_int(n, cores);
     return n < 1 ? 1 : n;
 }
+
+int engine_threads_default(void)
+{
+    struct engine_cpus allowed;
+    engine_cpus_allowed(&allowed);
+    return engine_threads_count("", &allowed);
+}

@@ -47,4 +47,8 @@ int engine_threads_quota(const char *root);
 /* min(count of allowed, quota, cores), at least 1. */
 int engine_threads_count(const char *root, const struct engine_cpus *allowed);
 
+/* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
+ * physical cores among them). */
+int engine_threads_default(void);
+
 #endif

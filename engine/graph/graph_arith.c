@@ -53,14 +53,6 @@ struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a
     return binary(g, &engine_op_div, a, b);
 }
 
-struct engine_tensor *engine_add1(struct engine_graph *g, struct engine_tensor *a,
-                                  struct engine_tensor *scalar)
-{
-    if (scalar && engine_tensor_elements(scalar) != 1)
-        return engine_graph_fail(g, "add1: %s is not one element", scalar->name);
-    return binary(g, &engine_op_add, a, scalar);
-}
-
 /* ---- One operand ---- */
 
 static bool map_shape(struct engine_tensor *dst, struct base_error *err)

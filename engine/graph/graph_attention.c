@@ -1,6 +1,7 @@
 /* engine/graph/graph_attention.c: attention over a KV cache: row, shape rule, builder. Contract and
  * arithmetic: engine/graph.h; on the CPU: engine/cpu/attention/attention.c. */
 #include "engine/graph_internal.h"
+#include "engine/kv.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
 
@@ -16,12 +17,14 @@ static const char *attention_problem(const struct engine_tensor *dst)
     const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
     if ((!q16_k && !k->type->act) || (!q16_v && !v->type->act))
         return "a cache type without arithmetic";
-    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->params.attention.dv))
+    if (q16_v && v->ne[0] != engine_kv_coded_elements(v->place, ENGINE_KV_Q16_VALUES,
+                                                      dst->params.attention.dv))
         return "not an int16 cache of such values";
     if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
         return "rows of the cache are not contiguous";
     if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1) return "too many dimensions";
-    if (k->ne[0] != (q16_k ? engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]) ||
+    if (k->ne[0] !=
+            (q16_k ? engine_kv_coded_elements(k->place, ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]) ||
         q->ne[1] % k->ne[1])
         return "q and k do not fit";
     if (k->ne[1] != v->ne[1] || engine_kv_slots(k) != engine_kv_slots(v))

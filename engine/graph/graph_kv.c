@@ -2,6 +2,7 @@
  * (engine/graph.h): rows, shape rules and builders. Their arithmetic on the CPU, which is the
  * specification: engine/cpu/op/op_kv_q16.c. */
 #include "engine/graph_internal.h"
+#include "engine/kv.h"
 #include "engine/ops.h"
 
 /* x [KH][T][D], cache [KH][groups][bytes], slots [T]. */
@@ -13,9 +14,11 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
     const enum engine_kv_q16 what = dst->params.set_kv_q16.what;
     if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_is(slots, QUANT_I32))
         return engine_shape_fail(dst, err, "rows must be F32 and slots I32");
-    if (!as || !as->encode || x->ne[0] % as->block_len)
+    struct engine_kv_form form;
+    struct base_error unused = BASE_ERROR_INIT;
+    if (!as || !engine_kv_form(cache->place, what, as, (uint32_t)x->ne[0], &form, &unused))
         return engine_shape_fail(dst, err, "rows cannot be rounded to this type");
-    if (!engine_tensor_is(cache, QUANT_I8) || cache->ne[0] != engine_kv_q16_bytes(what, x->ne[0]) ||
+    if (!form.is_coded || cache->type != form.type || cache->ne[0] != form.elements ||
         !engine_tensor_row_contiguous(cache))
         return engine_shape_fail(dst, err, "not an int16 cache of such rows");
     if (x->ne[2] != cache->ne[2] || x->ne[3] != 1 || cache->ne[3] != 1)

@@ -1,5 +1,5 @@
 /* engine/graph/graph_move.c: the ops that move data: copy, cast, get_rows, set_rows, concat,
- * repeat, pad: rows, shape rules and builders. Their arithmetic on the CPU, which is the
+ * repeat: rows, shape rules and builders. Their arithmetic on the CPU, which is the
  * specification: engine/cpu/op/op_move.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
@@ -107,7 +107,7 @@ struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tens
     return engine_graph_node(g, &engine_op_set_rows, src, 3, NULL);
 }
 
-/* ---- Concat, repeat, pad: dst is contiguous F32 ---- */
+/* ---- Concat, repeat: dst is contiguous F32 ---- */
 
 static bool concat_shape(struct engine_tensor *dst, struct base_error *err)
 {
@@ -152,26 +152,4 @@ struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor
 {
     struct engine_tensor *src[] = {a, like};
     return engine_graph_node(g, &engine_op_repeat, src, 2, NULL);
-}
-
-static bool pad_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *a = dst->src[0];
-    if (!engine_type_computes(a)) return engine_shape_fail(dst, err, "no arithmetic for this type");
-    engine_dst_like(dst, QUANT_F32, a);
-    for (int d = 0; d < ENGINE_DIMS; d++)
-        if (dst->params.pad[d] < 0 ||
-            __builtin_add_overflow(a->ne[d], dst->params.pad[d], &dst->ne[d]))
-            return engine_shape_fail(dst, err, "impossible padding");
-    return true;
-}
-
-const struct engine_op engine_op_pad = {"pad", .n_src = 1, .shape = pad_shape};
-
-struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
-                                 const int64_t *after)
-{
-    return engine_graph_node(
-        g, &engine_op_pad, &a, 1,
-        &(union engine_params){.pad = {after[0], after[1], after[2], after[3]}});
 }

@@ -1,4 +1,4 @@
-/* engine/graph/graph_soft_max.c: soft_max and argsort: rows, shape rules and builders. Their
+/* engine/graph/graph_soft_max.c: soft_max: row, shape rule and builder. Its
  * arithmetic on the CPU, which is the specification: engine/cpu/op/op_soft_max.c. */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
@@ -30,30 +30,4 @@ struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tens
     struct engine_tensor *src[] = {a, mask, sinks};
     return engine_graph_node(g, &engine_op_soft_max, src, 3,
                              &(union engine_params){.soft_max = {scale, max_bias}});
-}
-
-/* ---- argsort, top_k ---- */
-
-static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    if (!engine_type_computes(dst->src[0]))
-        return engine_shape_fail(dst, err, "no arithmetic for this type");
-    if (dst->src[0]->ne[0] > INT32_MAX)
-        return engine_shape_fail(dst, err, "rows are too long for I32 indexes");
-    engine_dst_like(dst, QUANT_I32, dst->src[0]);
-    return true;
-}
-
-const struct engine_op engine_op_argsort = {"argsort", .n_src = 1, .shape = argsort_shape};
-
-struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
-                                     bool descending)
-{
-    return engine_graph_node(g, &engine_op_argsort, &a, 1,
-                             &(union engine_params){.argsort = descending});
-}
-
-struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k)
-{
-    return engine_cols(g, engine_argsort(g, a, true), 0, k);
 }

@@ -1,4 +1,4 @@
-/* engine/cpu/op/op_view.c: view, reshape, permute, transpose, cols: tensors in the memory of
+/* engine/cpu/op/op_view.c: view, reshape, permute, cols: tensors in the memory of
  * another tensor.
  *
  * Views compute nothing; a view is its shape, strides and offset, checked once against its memory
@@ -47,11 +47,6 @@ struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tenso
     if (d0 != 0 && a->type->block_len != 1)
         return engine_graph_fail(g, "permute: blocks of %s cannot be divided", a->type->name);
     return engine_graph_view(g, &engine_op_permute, a, ENGINE_DIMS, ne, nb, 0);
-}
-
-struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_tensor *a)
-{
-    return engine_permute(g, a, 1, 0, 2, 3);
 }
 
 /* ---- Reshape ---- */

@@ -8,14 +8,15 @@ struct engine_tensor *model_swap_heads(const struct model_builder *b, struct eng
 }
 
 /* Writes rows x [T][KH][size] to the layer's cache of keys or values. */
-static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
-                                        struct engine_tensor *cache, enum quant_id type, bool int16,
+static struct engine_tensor *write_rows(const struct model_builder *b,
+                                        const struct engine_kv_form *form,
+                                        struct engine_tensor *cache, enum quant_id type,
                                         struct engine_tensor *x)
 {
     struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->kv_layer].kind];
     x = model_swap_heads(b, x);
-    return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
-                 : engine_set_rows(b->g, cache, x, slots);
+    return form->is_coded ? engine_set_kv_q16(b->g, form->what, cache, x, slots, type)
+                          : engine_set_rows(b->g, cache, x, slots);
 }
 
 struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
@@ -27,8 +28,8 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
     struct engine_tensor **kept = b->kept[kind];
     if (k) {
         struct model_kv_layer *cache = &kv->layer[b->kv_layer];
-        k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
-        v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+        k = write_rows(b, &cache->form_k, &cache->k, kv->type_k, k);
+        v = write_rows(b, &cache->form_v, &cache->v, kv->type_v, v);
         b->written[0] = kept[0] = k;
         b->written[1] = kept[1] = v;
     }

@@ -11,42 +11,17 @@ static uint32_t min_u32(uint32_t a, uint64_t b)
 
 /* ---- Creation ---- */
 
-/* A cache of a 16-bit type stores the int16-quantized form that the attention kernels multiply. */
-static bool is_int16(const struct quant_type *type)
-{
-    return type->block_len == 1 && type->block_bytes == 2;
-}
-
-/* Initializes one cache tensor [heads][slots][size], or its int16-quantized form. */
-static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum engine_kv_q16 what,
-                        const struct quant_type *type, uint32_t heads, uint32_t size,
+/* Initializes one cache tensor [heads][units][elements] for `slots` rows of `size` values. */
+static bool init_tensor(struct model_state *s, struct engine_tensor *t, struct engine_kv_form *form,
+                        const struct engine_place *place, enum engine_kv_q16 what,
+                        const struct quant_type *type, const struct model_kv_shape *shape,
                         uint32_t slots, struct base_error *err)
 {
-    uint64_t row, bytes;
-    if (!type->encode || size % type->block_len)
-        return base_fail(err, BASE_USAGE,
-                         "a cache of type %s does not fit heads of %u values (blocks of %u)",
-                         type->name, size, type->block_len);
-    int64_t ne[3] = {size, slots, heads};
-    if (is_int16(type)) {
-        type = quant_type_by_id(QUANT_I8);
-        ne[0] = engine_kv_q16_bytes(what, size);
-        ne[1] = slots / ENGINE_KV_Q16_GROUP;
-    }
-    if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, (uint64_t)ne[1], &bytes) ||
-        !base_mul(bytes, heads, &bytes))
-        return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", slots);
-    void *data = model_state_take(s, bytes);
-    if (!data)
-        return base_fail(err, BASE_NO_MEMORY,
-                         "no memory for a cache of %u tokens (%llu bytes a layer)", slots,
-                         (unsigned long long)bytes);
-    if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
-        model_state_give(data, bytes);
-        return false;
-    }
-    s->bytes += bytes;
-    return true;
+    const uint32_t size = what == ENGINE_KV_Q16_KEYS ? shape->size_k : shape->size_v;
+    if (!engine_kv_form(place, what, type, size, form, err)) return false;
+    const int64_t ne[3] = {form->elements, slots / form->rows, shape->n_head};
+    s->kv.is_coded = s->kv.is_coded || form->rows > 1;
+    return model_state_tensor(s, t, place, form->type, 3, ne, err);
 }
 
 static bool init_slots(const struct model_state *s, struct model_kv_slots *slots,
@@ -70,12 +45,12 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
                               (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-/* Returns the shape of a layer of the state: the layers of the model, once for each pass, then the
- * MTP layer. */
-static const struct model_kv_shape *shape_of(const struct model_params *p, uint32_t layer)
+/* Returns the layer of the model that layer `i` of the state belongs to: the layers of the model,
+ * once for each pass, then the MTP layer. */
+static const struct model_layer *layer_of(const struct model_params *p, uint32_t i)
 {
     const uint32_t n = p->n_layer * p->n_pass;
-    return &p->layer[layer < n ? layer % p->n_layer : p->n_layer].kv;
+    return &p->layer[i < n ? i % p->n_layer : p->n_layer];
 }
 
 /* Sets which kinds of layers the model has and the number of slots of each kind. */
@@ -84,7 +59,7 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
 {
     const uint64_t batch = o->mtp && o->n_batch < MODEL_MTP_STEPS ? MODEL_MTP_STEPS : o->n_batch;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_shape *shape = shape_of(p, i);
+        const struct model_kv_shape *shape = &layer_of(p, i)->kv;
         struct model_kv_layer *layer = &kv->layer[i];
         if (shape->n_head == 0) continue;
         layer->present = true;
@@ -105,9 +80,7 @@ static bool init(struct model_state *s, const struct model_params *p,
     struct model_kv *kv = &s->kv;
     *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp,
                             .type_k = o->type_k->id,
-                            .type_v = o->type_v->id,
-                            .int16_k = is_int16(o->type_k),
-                            .int16_v = is_int16(o->type_v)};
+                            .type_v = o->type_v->id};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
     kv->mtp_first = calloc(s->n_seq, sizeof *kv->mtp_first);
     if (!kv->layer || !kv->mtp_first)
@@ -116,15 +89,13 @@ static bool init(struct model_state *s, const struct model_params *p,
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
-        const struct model_kv_shape *shape = shape_of(p, i);
+        const struct model_layer *of = layer_of(p, i);
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
-        layer->size_k = shape->size_k;
-        layer->size_v = shape->size_v;
-        if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
-                                            shape->n_head, shape->size_k, count, err) ||
-                               !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v,
-                                            shape->n_head, shape->size_v, count, err)))
+        if (layer->present && (!init_tensor(s, &layer->k, &layer->form_k, of->place,
+                                            ENGINE_KV_Q16_KEYS, o->type_k, &of->kv, count, err) ||
+                               !init_tensor(s, &layer->v, &layer->form_v, of->place,
+                                            ENGINE_KV_Q16_VALUES, o->type_v, &of->kv, count, err)))
             return false;
     }
     return true;
@@ -133,10 +104,6 @@ static bool init(struct model_state *s, const struct model_params *p,
 static void free_kv(struct model_state *s)
 {
     struct model_kv *kv = &s->kv;
-    for (uint32_t i = 0; kv->layer && i < kv->n_layer; i++) {
-        model_state_free_tensor(&kv->layer[i].k);
-        model_state_free_tensor(&kv->layer[i].v);
-    }
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         free(kv->slots[kind].refcount);
         free(kv->slots[kind].oldest);
@@ -227,12 +194,12 @@ static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
 
 /* The rows of one head's keys or values in a layer. */
 struct rows {
-    char *data;     /* of slot 0 */
-    uint32_t n;     /* rows per unit: consecutive slots from a multiple of n on */
-    uint64_t bytes; /* bytes of a unit */
-    enum engine_kv_q16 what;
-    uint32_t size;        /* elements of a row of a group */
+    const struct engine_tensor *t;
+    const struct engine_kv_form *form;
+    char *data;           /* of slot 0 */
     const int32_t *table; /* the sequence's slots by position */
+    uint32_t n;           /* rows of a unit: consecutive slots from a multiple of n on */
+    uint64_t bytes;       /* of a unit */
 };
 
 static char *unit_at(const struct rows *r, int32_t slot)
@@ -240,35 +207,27 @@ static char *unit_at(const struct rows *r, int32_t slot)
     return r->data + (uint64_t)slot / r->n * r->bytes;
 }
 
-static const struct engine_tensor *tensor_of(const struct model_kv_layer *layer,
-                                             enum engine_kv_q16 what)
-{
-    return what == ENGINE_KV_Q16_KEYS ? &layer->k : &layer->v;
-}
-
-/* Returns the layout; the caller sets `data` and `table`. */
-static struct rows rows_of(const struct model_kv *kv, const struct model_kv_layer *layer,
-                           enum engine_kv_q16 what)
+/* Returns the rows of a head; the caller sets `table`. */
+static struct rows rows_of(const struct model_kv_layer *layer, enum engine_kv_q16 what,
+                           int64_t head)
 {
     const bool keys = what == ENGINE_KV_Q16_KEYS;
-    return (struct rows){.n = (keys ? kv->int16_k : kv->int16_v) ? ENGINE_KV_Q16_GROUP : 1,
-                         .bytes = (uint64_t)tensor_of(layer, what)->nb[1],
-                         .what = what,
-                         .size = keys ? layer->size_k : layer->size_v};
+    const struct engine_tensor *t = keys ? &layer->k : &layer->v;
+    const struct engine_kv_form *form = keys ? &layer->form_k : &layer->form_v;
+    return (struct rows){.t = t,
+                         .form = form,
+                         .data = t->data + head * t->nb[2],
+                         .n = form->rows,
+                         .bytes = form->bytes};
 }
 
-static void copy_row(const struct model_kv *kv, const struct model_kv_layer *layer,
-                     enum engine_kv_q16 what, int32_t from, int32_t to)
+static void copy_row(const struct model_kv_layer *layer, enum engine_kv_q16 what, int32_t from,
+                     int32_t to)
 {
-    const struct engine_tensor *t = tensor_of(layer, what);
-    struct rows r = rows_of(kv, layer, what);
-    for (int64_t head = 0; head < t->ne[2]; head++) {
-        r.data = t->data + head * t->nb[2];
-        if (r.n > 1)
-            engine_kv_q16_copy(what, r.size, unit_at(&r, from), (uint32_t)from % r.n,
-                               unit_at(&r, to), (uint32_t)to % r.n);
-        else
-            memcpy(unit_at(&r, to), unit_at(&r, from), (size_t)r.bytes);
+    for (int64_t head = 0; head < layer->k.ne[2]; head++) {
+        const struct rows r = rows_of(layer, what, head);
+        engine_kv_copy(r.t->place, r.form, unit_at(&r, to), (uint32_t)to % r.n, unit_at(&r, from),
+                       (uint32_t)from % r.n);
     }
 }
 
@@ -278,8 +237,8 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_kv_layer *layer = &kv->layer[i];
         if (!layer->present || (int)layer->kind != kind) continue;
-        copy_row(kv, layer, ENGINE_KV_Q16_KEYS, from, to);
-        copy_row(kv, layer, ENGINE_KV_Q16_VALUES, from, to);
+        copy_row(layer, ENGINE_KV_Q16_KEYS, from, to);
+        copy_row(layer, ENGINE_KV_Q16_VALUES, from, to);
     }
 }
 
@@ -287,7 +246,7 @@ static void copy_slot(const struct model_kv *kv, int kind, int32_t from, int32_t
  * which are copied: `to` will fill the group, and attention reads complete groups in place. */
 static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
-    const uint32_t n = s->kv.int16_k || s->kv.int16_v ? ENGINE_KV_Q16_ALIGN : 1;
+    const uint32_t n = s->kv.is_coded ? ENGINE_KV_Q16_ALIGN : 1;
     s->kv.mtp_first[to] = s->kv.mtp_first[from];
     for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
@@ -326,8 +285,8 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     const uint32_t position = at->position;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (!in->kv.slot[kind]) continue;
-        int32_t *slot = (int32_t *)in->kv.slot[kind]->data + at->t;
-        int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)at->t;
+        int32_t *slot = (int32_t *)engine_input_data(in->kv.slot[kind]) + at->t;
+        int32_t *range = (int32_t *)engine_input_data(in->kv.range[kind]) + 4 * (size_t)at->t;
         *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
         range[0] = (int32_t)at->seq;
         range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
@@ -364,44 +323,67 @@ static uint32_t whole_units(const struct rows *r, uint32_t first, uint32_t end)
     return n / r->n * r->n;
 }
 
+/* This machine's memory for units of the largest layer. */
+struct images {
+    char *unit;  /* one, in which positions are where the file has them */
+    char *slots; /* BLOCK, as in the cache */
+};
+
 /* Copies the rows of positions [first, end) of one unit to an image of the unit (saves), or from
  * it. */
-static void copy_rows(const struct rows *r, uint32_t first, uint32_t end, char *image, bool saves)
+static void copy_rows(const struct rows *r, uint32_t first, uint32_t end,
+                      const struct images *images, bool saves)
 {
     for (uint32_t p = first; p < end; p++) {
         const uint32_t row = (uint32_t)r->table[p] % r->n;
         char *unit = unit_at(r, r->table[p]);
-        if (saves)
-            engine_kv_q16_copy(r->what, r->size, unit, row, image, p % r->n);
-        else
-            engine_kv_q16_copy(r->what, r->size, image, p % r->n, unit, row);
+        char *here = (char *)model_state_get(r->t, unit, r->bytes, images->slots);
+        if (saves) {
+            engine_kv_copy(NULL, r->form, images->unit, p % r->n, here, row);
+        } else {
+            engine_kv_copy(NULL, r->form, here, row, images->unit, p % r->n);
+            model_state_put(r->t, unit, here, r->bytes);
+        }
     }
 }
 
-static bool save_rows(const struct rows *r, uint32_t first, uint32_t end, char *image,
-                      const struct model_sink *to, struct base_error *err)
+static bool save_rows(const struct rows *r, uint32_t first, uint32_t end,
+                      const struct images *images, const struct model_sink *to,
+                      struct base_error *err)
 {
     while (first < end) {
         const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
         const uint32_t stop = whole ? first + whole : next < end ? next : end;
-        const char *from = whole ? unit_at(r, r->table[first]) : image;
-        if (!whole) memset(image, 0, (size_t)r->bytes);
-        if (!whole) copy_rows(r, first, stop, image, true);
-        if (!to->write(to->user, from, n_units(r, first, stop) * r->bytes, err)) return false;
+        const uint64_t bytes = n_units(r, first, stop) * r->bytes;
+        const char *from = images->unit;
+        if (whole) {
+            from = model_state_get(r->t, unit_at(r, r->table[first]), bytes, images->slots);
+        } else {
+            memset(images->unit, 0, (size_t)r->bytes);
+            copy_rows(r, first, stop, images, true);
+        }
+        if (!to->write(to->user, from, bytes, err)) return false;
         first = stop;
     }
     return true;
 }
 
-static bool load_rows(const struct rows *r, uint32_t first, uint32_t end, char *image,
-                      const struct model_state_reader *from, struct base_error *err)
+static bool load_rows(const struct rows *r, uint32_t first, uint32_t end,
+                      const struct images *images, const struct model_state_reader *from,
+                      struct base_error *err)
 {
+    const bool here = engine_tensor_place(r->t) == 0;
     while (first < end) {
         const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
         const uint32_t stop = whole ? first + whole : next < end ? next : end;
-        char *to = whole ? unit_at(r, r->table[first]) : image;
-        if (!model_state_read(from, to, n_units(r, first, stop) * r->bytes, err)) return false;
-        if (!whole) copy_rows(r, first, stop, image, false);
+        const uint64_t bytes = n_units(r, first, stop) * r->bytes;
+        char *unit = unit_at(r, r->table[first]);
+        char *to = whole ? here ? unit : images->slots : images->unit;
+        if (!model_state_read(from, to, bytes, err)) return false;
+        if (whole)
+            model_state_put(r->t, unit, to, bytes);
+        else
+            copy_rows(r, first, stop, images, false);
         first = stop;
     }
     return true;
@@ -421,29 +403,27 @@ static struct part in_block(struct part p, uint32_t block)
     return b;
 }
 
-static bool load_part(const struct rows *r, struct part p, char *image,
+static bool load_part(const struct rows *r, struct part p, const struct images *images,
                       const struct model_state_reader *from, struct base_error *err)
 {
     const uint64_t all = n_units(r, p.first, p.end), read = n_units(r, p.from, p.to);
     const uint64_t before = read ? p.from / r->n - p.first / r->n : 0;
     return (before == 0 || model_state_skip(from, before * r->bytes, err)) &&
-           load_rows(r, p.from, p.to, image, from, err) &&
+           load_rows(r, p.from, p.to, images, from, err) &&
            (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
 }
 
 /* Writes, or reads, the keys or values of one layer and block. */
-static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
-                        enum engine_kv_q16 what, const int32_t *table, struct part p, char *image,
+static bool move_tensor(const struct model_kv_layer *layer, enum engine_kv_q16 what,
+                        const int32_t *table, struct part p, const struct images *images,
                         const struct model_sink *to, const struct model_state_reader *from,
                         struct base_error *err)
 {
-    const struct engine_tensor *t = tensor_of(layer, what);
-    struct rows r = rows_of(&s->kv, layer, what);
-    r.table = table;
-    for (int64_t head = 0; head < t->ne[2]; head++) {
-        r.data = t->data + head * t->nb[2];
-        if (!(from ? load_part(&r, p, image, from, err)
-                   : save_rows(&r, p.first, p.end, image, to, err)))
+    for (int64_t head = 0; head < layer->k.ne[2]; head++) {
+        struct rows r = rows_of(layer, what, head);
+        r.table = table;
+        if (!(from ? load_part(&r, p, images, from, err)
+                   : save_rows(&r, p.first, p.end, images, to, err)))
             return false;
     }
     return true;
@@ -461,8 +441,9 @@ static struct part of_layer(const struct model_state *s, uint32_t i, struct part
 
 /* Writes the layers of a kind, or reads them if `from` is not NULL. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
-                      struct part p, uint32_t mtp_first, char *image, const struct model_sink *to,
-                      const struct model_state_reader *from, struct base_error *err)
+                      struct part p, uint32_t mtp_first, const struct images *images,
+                      const struct model_sink *to, const struct model_state_reader *from,
+                      struct base_error *err)
 {
     uint32_t first = p.end; /* the first position of any layer; blocks before it have no bytes */
     for (uint32_t i = 0; i < s->kv.n_layer; i++) {
@@ -475,23 +456,35 @@ static bool move_kind(const struct model_state *s, enum model_kv_kind kind, cons
             const struct model_kv_layer *layer = &s->kv.layer[i];
             const struct part b = in_block(of_layer(s, i, p, mtp_first), block);
             if (layer->present && layer->kind == kind &&
-                (!move_tensor(s, layer, ENGINE_KV_Q16_KEYS, table, b, image, to, from, err) ||
-                 !move_tensor(s, layer, ENGINE_KV_Q16_VALUES, table, b, image, to, from, err)))
+                (!move_tensor(layer, ENGINE_KV_Q16_KEYS, table, b, images, to, from, err) ||
+                 !move_tensor(layer, ENGINE_KV_Q16_VALUES, table, b, images, to, from, err)))
                 return false;
         }
     return true;
 }
 
-/* Allocates a unit of the largest layer; NULL if there is no memory. */
-static char *new_image(const struct model_kv *kv)
+/* Allocates images; the caller frees them by images_free, also after a failure. */
+static bool images_new(struct images *images, const struct model_kv *kv, struct base_error *err)
 {
-    int64_t bytes = 64;
+    uint64_t bytes = 64;
+    bool apart = false;
     for (uint32_t i = 0; i < kv->n_layer; i++) {
         const struct model_kv_layer *layer = &kv->layer[i];
-        if (layer->present && layer->k.nb[1] > bytes) bytes = layer->k.nb[1];
-        if (layer->present && layer->v.nb[1] > bytes) bytes = layer->v.nb[1];
+        if (layer->present && layer->form_k.bytes > bytes) bytes = layer->form_k.bytes;
+        if (layer->present && layer->form_v.bytes > bytes) bytes = layer->form_v.bytes;
+        apart = apart || (layer->present && engine_tensor_place(&layer->k) > 0);
     }
-    return aligned_alloc(64, ((size_t)bytes + 63) / 64 * 64);
+    bytes = (bytes + 63) / 64 * 64;
+    images->unit = aligned_alloc(64, bytes);
+    images->slots = apart ? aligned_alloc(64, bytes * BLOCK) : NULL;
+    return (images->unit && (images->slots || !apart)) ||
+           base_fail(err, BASE_NO_MEMORY, "no memory to save or load a sequence");
+}
+
+static void images_free(struct images *images)
+{
+    free(images->unit);
+    free(images->slots);
 }
 
 static void outline(const struct model_state *s, uint32_t seq, struct model_state_outline *o)
@@ -513,16 +506,16 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
 static bool save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                  struct base_error *err)
 {
-    char *image = new_image(&s->kv);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to save a sequence");
+    struct images images;
+    bool ok = images_new(&images, &s->kv, err);
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct part p = {.first = slots->oldest[seq], .end = s->length[seq]};
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, s->kv.mtp_first[seq], image, to, NULL,
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, s->kv.mtp_first[seq], &images, to, NULL,
                        err);
     }
-    free(image);
+    images_free(&images);
     return ok;
 }
 
@@ -566,15 +559,15 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
                  const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err)
 {
-    char *image = new_image(&s->kv);
-    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
+    struct images images;
+    bool ok = images_new(&images, &s->kv, err);
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
         const struct part p = share_of(loaded(slots, o, kind, length), from);
-        ok = move_kind(s, kind, table_of(s, slots, seq), p, o->mtp_first, image, NULL, from, err);
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, o->mtp_first, &images, NULL, from, err);
     }
-    free(image);
+    images_free(&images);
     return ok;
 }
 

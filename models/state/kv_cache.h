@@ -5,8 +5,8 @@
  * pool of slots. Each sequence has a block table, which names the slot of each of its positions;
  * the attention op reads slots through these tables, so callers do not depend on where a position
  * is stored. A slot has a count of the sequences whose tables name it: a fork copies a table, and
- * in an int16-quantized cache the rows of an incomplete last group. Only the sequence that reserved
- * a slot writes it, once; a slot is free when its count is 0.
+ * if a unit has several slots, the rows of an incomplete last group. Only the sequence that
+ * reserved a slot writes it, once; a slot is free when its count is 0.
  *
  *     positions of sequence 0     0   1   2   3
  *       their slots               0   1   2   3
@@ -21,14 +21,15 @@
 #ifndef MODELS_STATE_KV_CACHE_H
 #define MODELS_STATE_KV_CACHE_H
 
+#include "engine/kv.h"
 #include "models/params.h"
 
 enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
 
 struct model_kv_layer {
-    /* [KH][slots][D] and [KH][slots][DV], a head's rows adjacent; or int16-quantized */
+    /* [KH][units][..]: units of slots in the form of the layer's device */
     struct engine_tensor k, v;
-    uint32_t size_k, size_v; /* D, DV */
+    struct engine_kv_form form_k, form_v;
     enum model_kv_kind kind;
     bool present; /* the layer keeps keys and values */
 };
@@ -50,7 +51,7 @@ struct model_kv {
     struct model_kv_slots slots[MODEL_KV_KINDS];
     uint32_t *mtp_first; /* [n_seq]: the MTP layer has keys and values only from this position on */
     enum quant_id type_k, type_v;
-    bool int16_k, int16_v; /* stored in the int16-quantized form */
+    bool is_coded; /* a layer's units have several slots */
 };
 
 /* The inputs of a graph; NULL for a kind that the model has no layer of. */

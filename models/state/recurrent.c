@@ -25,25 +25,14 @@ static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base
     return true;
 }
 
+/* Initializes a tensor of states, unless its shape is empty. */
 static bool init_tensor(struct model_state *s, struct engine_tensor *t,
-                        const int64_t ne[ENGINE_DIMS], struct base_error *err)
+                        const struct engine_place *place, const int64_t ne[ENGINE_DIMS],
+                        struct base_error *err)
 {
-    uint64_t bytes = sizeof(float);
-    for (int d = 0; d < ENGINE_DIMS; d++) {
+    for (int d = 0; d < ENGINE_DIMS; d++)
         if (ne[d] == 0) return true;
-        if (!base_mul(bytes, (uint64_t)ne[d], &bytes))
-            return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
-    }
-    void *data = model_state_take(s, bytes);
-    if (!data)
-        return base_fail(err, BASE_NO_MEMORY, "no memory for recurrent states (%llu bytes a layer)",
-                         (unsigned long long)bytes);
-    if (!engine_tensor_init(t, quant_type_by_id(QUANT_F32), ENGINE_DIMS, ne, data, "state", err)) {
-        model_state_give(data, bytes);
-        return false;
-    }
-    s->bytes += bytes;
-    return true;
+    return model_state_tensor(s, t, place, quant_type_by_id(QUANT_F32), ENGINE_DIMS, ne, err);
 }
 
 static bool init(struct model_state *s, const struct model_params *p,
@@ -72,8 +61,9 @@ static bool init(struct model_state *s, const struct model_params *p,
         const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
         const int64_t conv[] = {shape->conv_channels, shape->conv_columns, 1, r->count};
         const int64_t state[] = {shape->cols, shape->rows, shape->n_head, r->count};
-        if (!init_tensor(s, &r->layer[i].conv, conv, err) ||
-            !init_tensor(s, &r->layer[i].state, state, err))
+        const struct engine_place *place = p->layer[i].place;
+        if (!init_tensor(s, &r->layer[i].conv, place, conv, err) ||
+            !init_tensor(s, &r->layer[i].state, place, state, err))
             return false;
     }
     return true;
@@ -82,10 +72,6 @@ static bool init(struct model_state *s, const struct model_params *p,
 static void free_recurrent(struct model_state *s)
 {
     struct model_recurrent *r = &s->recurrent;
-    for (uint32_t i = 0; r->layer && i < r->n_layer; i++) {
-        model_state_free_tensor(&r->layer[i].conv);
-        model_state_free_tensor(&r->layer[i].state);
-    }
     free(r->layer);
     free(r->refcount);
     free(r->snapshot);
@@ -209,7 +195,7 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
     const struct model_snapshot *before = now > list ? now - 1 : NULL;
     const uint32_t length = before ? before->length : 0;
     if (at->position != length) return; /* only the first token of a span sets its inputs */
-    int32_t *span = (int32_t *)in->spans->data + 4 * (size_t)at->span;
+    int32_t *span = (int32_t *)engine_input_data(in->spans) + 4 * (size_t)at->span;
     span[0] = (int32_t)at->t;
     span[1] = (int32_t)(now->length - length);
     span[2] = before ? before->slot : 0;
@@ -239,18 +225,37 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
     return 0;
 }
 
+/* Allocates room for a slot's data of the largest layer; NULL if there is no memory. */
+static void *new_image(const struct model_recurrent *r)
+{
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < r->n_layer; i++) {
+        const uint64_t conv = slot_bytes(r, &r->layer[i].conv);
+        const uint64_t state = slot_bytes(r, &r->layer[i].state);
+        if (conv > most) most = conv;
+        if (state > most) most = state;
+    }
+    return malloc(most);
+}
+
 /* Writes a slot's data of all layers, or reads it if `from` is not NULL. */
-static bool move_slot(const struct model_recurrent *r, int32_t slot, const struct model_sink *to,
-                      const struct model_state_reader *from, struct base_error *err)
+static bool move_slot(const struct model_recurrent *r, int32_t slot, void *image,
+                      const struct model_sink *to, const struct model_state_reader *from,
+                      struct base_error *err)
 {
     for (uint32_t i = 0; i < r->n_layer; i++) {
         const struct engine_tensor *t[] = {&r->layer[i].conv, &r->layer[i].state};
         for (int k = 0; k < 2; k++) {
             const uint64_t bytes = slot_bytes(r, t[k]);
-            char *data = bytes ? t[k]->data + (uint64_t)slot * bytes : NULL;
-            if (bytes && !(from ? model_state_read(from, data, bytes, err)
-                                : to->write(to->user, data, bytes, err)))
+            if (bytes == 0) continue;
+            char *data = t[k]->data + (uint64_t)slot * bytes;
+            if (from) {
+                if (!model_state_read(from, image, bytes, err)) return false;
+                model_state_put(t[k], data, image, bytes);
+            } else if (!to->write(to->user, model_state_get(t[k], data, bytes, image), bytes,
+                                  err)) {
                 return false;
+            }
         }
     }
     return true;
@@ -260,9 +265,13 @@ static bool save(const struct model_state *s, uint32_t seq, const struct model_s
                  struct base_error *err)
 {
     const struct model_recurrent *r = &s->recurrent;
-    for (uint32_t i = 0; r->capacity && i < r->n_snapshot[seq]; i++)
-        if (!move_slot(r, list_of(r, seq)[i].slot, to, NULL, err)) return false;
-    return true;
+    if (r->capacity == 0) return true;
+    void *image = new_image(r);
+    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to save a sequence");
+    for (uint32_t i = 0; ok && i < r->n_snapshot[seq]; i++)
+        ok = move_slot(r, list_of(r, seq)[i].slot, image, to, NULL, err);
+    free(image);
+    return ok;
 }
 
 /* Returns the number of saved snapshots up to `length`. */
@@ -294,9 +303,12 @@ static bool load(struct model_state *s, uint32_t seq, uint32_t length,
         bytes += slot_bytes(r, &r->layer[i].conv) + slot_bytes(r, &r->layer[i].state);
     for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)
         if (!model_state_skip(from, bytes, err)) return false;
-    for (uint32_t i = 0; i < r->n_snapshot[seq]; i++)
-        if (!move_slot(r, list_of(r, seq)[i].slot, NULL, from, err)) return false;
-    return true;
+    void *image = new_image(r);
+    bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
+    for (uint32_t i = 0; ok && i < r->n_snapshot[seq]; i++)
+        ok = move_slot(r, list_of(r, seq)[i].slot, image, NULL, from, err);
+    free(image);
+    return ok;
 }
 
 const struct model_state_kind model_state_recurrent = {.name = "recurrent",

@@ -1,7 +1,9 @@
 /* models/state/state.c: all kinds of state together. See models/state/state.h. */
 #include "models/state/state.h"
+#include "base/size.h"
+#include "engine/cpu/pool.h"
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <string.h>
 
 static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent};
 
@@ -9,29 +11,55 @@ static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_s
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
         for (const struct model_state_kind *kind = kinds[i_]; kind; kind = NULL)
 
-void *model_state_take(const struct model_state *s, uint64_t bytes)
+bool model_state_tensor(struct model_state *s, struct engine_tensor *t,
+                        const struct engine_place *place, const struct quant_type *type, int n_dims,
+                        const int64_t *ne, struct base_error *err)
 {
-    const int access = s->plan_only ? PROT_NONE : PROT_READ | PROT_WRITE;
-    const int how = MAP_PRIVATE | MAP_ANONYMOUS | (s->plan_only ? MAP_NORESERVE : 0);
-    void *data = mmap(NULL, bytes, access, how, -1, 0);
-    return data == MAP_FAILED ? NULL : data;
+    uint64_t bytes;
+    if (!quant_row_bytes(type, (uint64_t)ne[0], &bytes)) goto too_large;
+    for (int d = 1; d < n_dims; d++)
+        if (!base_mul(bytes, (uint64_t)ne[d], &bytes)) goto too_large;
+    if (s->n_buffers == s->max_buffers) {
+        const uint32_t max = s->max_buffers ? 2 * s->max_buffers : 64;
+        struct engine_buffer *more = realloc(s->buffers, max * sizeof *more);
+        if (!more) return base_fail(err, BASE_NO_MEMORY, "no memory for the state of sequences");
+        s->buffers = more;
+        s->max_buffers = max;
+    }
+    struct engine_buffer *buffer = &s->buffers[s->n_buffers];
+    if (!engine_buffer_new(place ? place : s->host, ENGINE_BUFFER_STATE, bytes, buffer, err))
+        return false;
+    s->n_buffers++;
+    s->bytes += bytes;
+    if (!engine_tensor_init(t, type, n_dims, ne, buffer->base, "state", err)) return false;
+    t->place = place;
+    return true;
+
+too_large:
+    return base_fail(err, BASE_NO_MEMORY, "the state of %u sequences of %u tokens is too large",
+                     s->n_seq, s->n_ctx);
 }
 
-void model_state_give(void *data, uint64_t bytes)
+const void *model_state_get(const struct engine_tensor *t, const char *from, uint64_t size,
+                            void *image)
 {
-    if (data) munmap(data, bytes);
+    if (engine_tensor_place(t) == 0) return from;
+    engine_place_read(t->place, image, from, size);
+    return image;
 }
 
-void model_state_free_tensor(struct engine_tensor *t)
+void model_state_put(const struct engine_tensor *t, char *to, const void *bytes, uint64_t size)
 {
-    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
+    if (engine_tensor_place(t) != 0)
+        engine_place_write(t->place, to, bytes, size);
+    else if (to != bytes)
+        memcpy(to, bytes, size);
 }
 
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err)
 {
-    *s = (struct model_state){
-        .n_seq = o->n_seq, .n_ctx = o->n_ctx, .plan_only = o->plan_only, .mtp = o->mtp};
+    *s = (struct model_state){.n_seq = o->n_seq, .n_ctx = o->n_ctx, .mtp = o->mtp, .host = o->host};
     s->length = calloc(o->n_seq, sizeof *s->length);
     bool done = s->length || base_fail(err, BASE_NO_MEMORY, "no memory for %u sequences", o->n_seq);
     EACH (kind) done = done && kind->init(s, p, o, err);
@@ -42,6 +70,8 @@ bool model_state_init(struct model_state *s, const struct model_params *p,
 void model_state_free(struct model_state *s)
 {
     EACH (kind) kind->free(s);
+    for (uint32_t i = 0; i < s->n_buffers; i++) engine_buffer_free(&s->buffers[i]);
+    free(s->buffers);
     free(s->length);
     *s = (struct model_state){0};
 }

@@ -14,22 +14,26 @@ enum {
     MODEL_MTP_PENDING = 64 /* maximum number of positions without that layer's keys and values */
 };
 
+struct engine_pool;
+
 struct model_state {
     uint32_t n_seq, n_ctx;
     uint32_t *length; /* [n_seq]: tokens of each sequence */
     uint64_t bytes;   /* of all kinds */
-    bool plan_only;   /* tensors have addresses but no memory */
     bool mtp;         /* with keys and values of the MTP layer */
     struct model_kv kv;
     struct model_recurrent recurrent;
+    const struct engine_place *host;
+    struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
+    uint32_t n_buffers, max_buffers;
 };
 
 struct model_state_options {
     uint32_t n_seq, n_ctx;
     uint32_t n_batch; /* maximum of tokens in one run of a graph */
     const struct quant_type *type_k, *type_v;
-    bool plan_only;
-    bool mtp; /* with those of the MTP layer; only if the model has one */
+    const struct engine_place *host; /* place 0: of layers without a place */
+    bool mtp;                        /* with those of the MTP layer; only if the model has one */
 };
 
 /* The inputs of a graph that describe where each token's state is stored. */
@@ -144,10 +148,17 @@ void model_state_add_inputs(const struct model_state *s, struct engine_graph *g,
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
                              const struct model_place *at);
 
-/* For kinds: allocates pages that read as zero and take physical memory when written; for a plan
- * only addresses. Returns NULL if there is no memory. model_state_give frees the pages. */
-void *model_state_take(const struct model_state *s, uint64_t bytes);
-void model_state_give(void *data, uint64_t bytes);
-void model_state_free_tensor(struct engine_tensor *t); /* frees its data, if any */
+/* For kinds: initializes *t, of `type` and shape ne[n_dims], over zeroed memory in `place` (NULL:
+ * place 0) that takes physical memory when it is written, and adds its bytes to s->bytes.
+ * model_state_free frees it. */
+bool model_state_tensor(struct model_state *s, struct engine_tensor *t,
+                        const struct engine_place *place, const struct quant_type *type, int n_dims,
+                        const int64_t *ne, struct base_error *err);
+
+/* Copies of state to and from this machine's memory. `image` has room for `size` bytes; _get
+ * returns the bytes, in place if they are in this machine's memory, otherwise in `image`. */
+const void *model_state_get(const struct engine_tensor *t, const char *from, uint64_t size,
+                            void *image);
+void model_state_put(const struct engine_tensor *t, char *to, const void *bytes, uint64_t size);
 
 #endif

@@ -5,8 +5,9 @@
  * Attention of one token over int16-quantized caches of many layers, as in decoding, in turn with a
  * twin on the same threads that only reads each line of the same chunks once. Then the same from
  * the L2 cache, with one thread and one layer. */
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/pool.h"
-#include "engine/graph.h"
+#include "engine/kv.h"
 #include "test/bench/support_bench.h"
 #include "test/support_graph.h"
 #include <stdio.h>
@@ -78,8 +79,8 @@ static void layers_init(struct layers *l, struct engine *e, struct shape s, size
     const int64_t n_cells =
         (s.depth + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN;
     *l = (struct layers){.s = s,
-                         .bytes = {engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, s.size),
-                                   engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, s.size)},
+                         .bytes = {engine_kv_coded_elements(NULL, ENGINE_KV_Q16_KEYS, s.size),
+                                   engine_kv_coded_elements(NULL, ENGINE_KV_Q16_VALUES, s.size)},
                          .groups = n_cells / ENGINE_KV_Q16_GROUP};
     const int64_t layer = tensor_bytes(l, 0) + tensor_bytes(l, 1);
     uint64_t seed = 7;
@@ -163,7 +164,7 @@ static void bench_memory(struct engine *e, struct shape s)
 {
     struct layers l;
     layers_init(&l, e, s, FROM_MEMORY);
-    struct reading r = {.l = &l, .to_l1 = e->quant.prefetch.to_l1};
+    struct reading r = {.l = &l, .to_l1 = e->cpu->quant.prefetch.to_l1};
     double rate[2][RUNS], ratio[RUNS];
     for (int i = 0; i < RUNS; i++) {
         for (int j = 0; j < 2; j++) {
@@ -172,7 +173,7 @@ static void bench_memory(struct engine *e, struct shape s)
                 continue;
             }
             double t = support_seconds();
-            engine_pool_run(e->pool, read_layers, &r);
+            engine_pool_run(e->cpu->pool, read_layers, &r);
             rate[1][i] = bytes_of(&l) / (support_seconds() - t);
         }
         ratio[i] = rate[0][i] / rate[1][i];
@@ -207,7 +208,8 @@ int main(int argc, char **argv)
     if (s.kv < 1 || s.heads < 1 || s.heads % s.kv || s.size < 1 || s.depth < 1) return 2;
     struct engine *e = support_engine(options, n_threads), *alone = support_engine(options, 1);
     printf("%d threads, %s; %ld heads over %ld, of %ld, depth %ld\n", e->options.n_threads,
-           cpu_level_name(e->quant.level), (long)s.heads, (long)s.kv, (long)s.size, (long)s.depth);
+           cpu_level_name(e->cpu->quant.level), (long)s.heads, (long)s.kv, (long)s.size,
+           (long)s.depth);
     bench_memory(e, s);
     bench_cache(alone, s);
     engine_free(alone);

@@ -7,6 +7,7 @@
  * rows, which shows where OpenBLAS would be faster. They alternate; the table has medians, in G
  * multiply-adds per second, so that the ratios hold on a machine whose speed drifts. Products with
  * few columns use 128 MB of weights, which come from memory. */
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/matmul/blas.h"
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
@@ -74,7 +75,8 @@ static void bench(struct engine *engine, int rounds, int64_t k, int64_t rows, in
 {
     static struct engine_tensor leaves[MAX_WEIGHTS + 1];
     struct base_error err = BASE_ERROR_INIT;
-    struct shape s = {.k = k, .rows = rows, .columns = columns, .count = 1, .blas = engine->blas};
+    struct shape s = {
+        .k = k, .rows = rows, .columns = columns, .count = 1, .blas = engine->cpu->blas};
     double time[WAYS][MAX_ROUNDS], rate[WAYS];
     if (columns <= FEW_COLUMNS) s.count = WEIGHT_BYTES / (k * rows * (int64_t)sizeof(float));
     if (s.count > MAX_WEIGHTS) s.count = MAX_WEIGHTS;
@@ -85,10 +87,10 @@ static void bench(struct engine *engine, int rounds, int64_t k, int64_t rows, in
     struct engine_graph *g = build(engine, &s, leaves);
     for (int round = -1; round < rounds; round++) {
         for (int way = 0; way < WAYS; way++) {
-            engine->blas = way == 0 ? NULL : (struct engine_blas *)s.blas;
+            engine->cpu->blas = way == 0 ? NULL : (struct engine_blas *)s.blas;
             double t = support_seconds();
             if (way < 2 && !engine_graph_run(g, &err)) support_die(&err);
-            if (way == 2) engine_pool_run(engine->pool, blas_job, &s);
+            if (way == 2) engine_pool_run(engine->cpu->pool, blas_job, &s);
             if (round >= 0) time[way][round] = support_seconds() - t;
         }
     }
@@ -120,7 +122,7 @@ int main(int argc, char **argv)
     struct engine *engine = engine_new(&options, &err);
     if (!engine) support_die(&err);
     printf("%d threads, %s; G multiply-adds a second\n\n", engine->options.n_threads,
-           cpu_level_name(engine->quant.level));
+           cpu_level_name(engine->cpu->quant.level));
     printf(
         "| k x rows x columns | ours | `--blas` | OpenBLAS alone | `--blas` / ours | alone / ours "
         "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");

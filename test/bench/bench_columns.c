@@ -8,6 +8,7 @@
  * medians: the time of 256 elements of a row times all columns; and, per turn, its ratio to one
  * column and its shares of two limits: reading the weights at the rate of a loop that only reads,
  * and int8 multiply-adds. */
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/roofline.h"
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
@@ -54,7 +55,7 @@ static double time_reading(const struct engine *e, const void *data, size_t byte
 {
     volatile uint64_t sum; /* keeps the reads */
     const double start = thread_seconds();
-    sum = support_read(data, bytes, e->quant.prefetch.to_l1);
+    sum = support_read(data, bytes, e->cpu->quant.prefetch.to_l1);
     (void)sum;
     return thread_seconds() - start;
 }
@@ -75,7 +76,7 @@ static struct times time_weights(struct engine *e, struct engine_tensor *w, int 
     struct times times;
     for (int i = 0; i < COUNTS; i++) g[i] = products(e, w, n, step, x + i);
     for (int t = -1; t < TURNS; t++) { /* -1: not measured */
-        const double reading = time_reading(e, w->data, bytes), peak = engine_roofline_int8(e);
+        const double reading = time_reading(e, w->data, bytes), peak = engine_roofline_int8(e->cpu);
         double one = 0;
         for (int i = 0; i < COUNTS; i++) {
             const double s = time_graph(g[i]);

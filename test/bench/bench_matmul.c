@@ -9,6 +9,7 @@
  * which come from memory. Lines of tiles: only the tile, on panels (or packed floats) in the L2
  * cache, with one thread, relative to the int8 peak (or the rate of fused multiply-adds) before and
  * after it. On a shared machine only shares of different runs are comparable. */
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/isa/tile.h"
 #include "engine/cpu/matmul/matmul.h"
 #include "engine/cpu/roofline.h"
@@ -32,8 +33,8 @@ struct limits {
 static void measure_limits(struct limits *l)
 {
     struct base_error err = BASE_ERROR_INIT;
-    l->peak = engine_roofline_int8(l->engine) * 1e-9;
-    l->stream = engine_roofline_bandwidth(l->engine, &err) * 1e-9;
+    l->peak = engine_roofline_int8(l->engine->cpu) * 1e-9;
+    l->stream = engine_roofline_bandwidth(l->engine->cpu, &err) * 1e-9;
     if (l->stream == 0) support_die(&err);
 }
 
@@ -112,7 +113,7 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
     struct quant_act same[ENGINE_TILE_MAX_COLS];
     uint64_t seed = 1;
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
-    engine->quant.quantize[type->act->index](k, x, &act);
+    engine->cpu->quant.quantize[type->act->index](k, x, &act);
     for (int c = 0; c < tile->cols; c++) same[c] = act;
     (small ? tile->columns32 : tile->columns256)(tile, 0, k / len, same, tile->cols, groups);
     for (int i = 1; i < n; i++) memcpy(groups + (size_t)i * *group_bytes, groups, *group_bytes);
@@ -122,13 +123,14 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
 /* The share of one thread's int8 peak that the tile reaches, the median of some runs. */
 static void bench_tile(struct engine *engine, const struct quant_type *type)
 {
-    const struct engine_tile *tile = engine_tile_product_table(engine->quant.level, INT64_MAX);
-    const struct quant_kernel *kernel = &engine->quant.type[type->id];
+    const struct engine_tile *tile = engine_tile_product_table(engine->cpu->quant.level, INT64_MAX);
+    const struct quant_kernel *kernel = &engine->cpu->quant.type[type->id];
     if (type->act->element) return;
     const bool small = type->act->layout == QUANT_LAYOUT_32;
-    const bool slice = engine_route_k_blocks(type->act->layout, INT64_MAX, engine->quant.dual_512);
+    const bool slice =
+        engine_route_k_blocks(type->act->layout, INT64_MAX, engine->cpu->quant.dual_512);
     const int64_t k = slice ? tile->k_block : TILE_K, n_blocks = k / type->act->block_len;
-    const int at_once = engine_matmul_panels(&engine->quant, type); /* panels */
+    const int at_once = engine_matmul_panels(&engine->cpu->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
     const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
     const size_t panel = (size_t)(n_blocks * engine_matmul_panel_bytes(tile, type));
@@ -157,7 +159,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     double share[TILE_RUNS];
     if (tile->begin) tile->begin();
     for (int run = 0; run < TILE_RUNS; run++) {
-        const double before = engine_roofline_int8(engine), start = support_seconds();
+        const double before = engine_roofline_int8(engine->cpu), start = support_seconds();
         for (int i = 0; i < TILE_PASSES * n_groups; i++)
             for (int j = 0; j < n_panels; j += at_once) {
                 const int g = i % n_groups;
@@ -176,7 +178,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
             }
         const double macs = (double)TILE_PASSES * n_groups * n_panels * QUANT_PANEL_ROWS *
                             tile->cols * (double)k / (support_seconds() - start);
-        share[run] = 2 * macs / (before + engine_roofline_int8(engine));
+        share[run] = 2 * macs / (before + engine_roofline_int8(engine->cpu));
     }
     if (tile->end) tile->end();
     printf("%-7s tile alone %5.1f %%\n", type->name, 100 * support_median(share, TILE_RUNS));
@@ -265,7 +267,7 @@ static void bench_float_tile(struct engine *engine, const char *name,
     double share[TILE_RUNS];
     for (int c = 0; c < COLUMNS; c++) out[c] = results[c];
     for (int run = 0; run < TILE_RUNS; run++) {
-        const double before = fma_peak(engine->quant.level), start = support_seconds();
+        const double before = fma_peak(engine->cpu->quant.level), start = support_seconds();
         for (int pass = 0; pass < TILE_PASSES; pass++)
             for (int g = 0; g < n_groups; g++)
                 for (int j = 0; j < n_pieces; j++)
@@ -273,7 +275,7 @@ static void bench_float_tile(struct engine *engine, const char *name,
                                     x + g * COLUMNS * n_steps * 16, PIECE, COLUMNS, out);
         const double macs = (double)TILE_PASSES * n_groups * n_pieces * PIECE * COLUMNS *
                             (double)k / (support_seconds() - start);
-        share[run] = 2 * macs / (before + fma_peak(engine->quant.level));
+        share[run] = 2 * macs / (before + fma_peak(engine->cpu->quant.level));
     }
     printf("%-7s tile alone %5.1f %% of fused multiply-adds, k %d\n", name,
            100 * support_median(share, TILE_RUNS), (int)k);
@@ -283,7 +285,7 @@ static void bench_float_tile(struct engine *engine, const char *name,
 
 static void bench_float_tiles(struct engine *engine, const struct quant_type *type)
 {
-    const struct engine_tile *tile = engine_tile_table(engine->quant.level);
+    const struct engine_tile *tile = engine_tile_table(engine->cpu->quant.level);
     const struct engine_tile_packed *packed =
         type->act->layout == QUANT_LAYOUT_F32    ? tile->packed_f32
         : type->act->layout == QUANT_LAYOUT_BF16 ? tile->packed_bf16
@@ -343,7 +345,8 @@ int main(int argc, char **argv)
     if (!alone) support_die(&err);
     measure_limits(&l);
     printf("%d threads, %s; int8 peak %.1f GMAC/s, streaming %.1f GB/s\n",
-           l.engine->options.n_threads, cpu_level_name(l.engine->quant.level), l.peak, l.stream);
+           l.engine->options.n_threads, cpu_level_name(l.engine->cpu->quant.level), l.peak,
+           l.stream);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;

@@ -8,6 +8,7 @@
  * memory. Prints GB/s and the median of the ratio, per turn, to a loop that loads whole lines and
  * prefetches each once; separately for turns with fast and slow memory if the speed varies. */
 #include "base/unroll.h"
+#include "engine/cpu/cpu_device.h"
 #include "engine/engine.h"
 #include "quant/stream.h"
 #include "test/bench/support_bench.h"
@@ -149,7 +150,7 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     struct engine *e = support_engine(options, argc > 1 ? atoi(argv[1]) : options.n_threads);
     static double rate[N_WAYS][TURNS];
-    if (!cpu_has(e->quant.level, CPU_AVX512)) {
+    if (!cpu_has(e->cpu->quant.level, CPU_AVX512)) {
         fprintf(stderr, "bench_read: this processor has no AVX-512\n");
         return 2;
     }
@@ -163,7 +164,7 @@ int main(int argc, char **argv)
         for (int w = 0; w < N_WAYS; w++) {
             job.way = &ways[w];
             const double start = support_seconds();
-            engine_pool_run(e->pool, read_share, &job);
+            engine_pool_run(e->cpu->pool, read_share, &job);
             rate[w][t] = (double)MEMORY / (support_seconds() - start);
         }
     }

@@ -161,9 +161,9 @@ static double step_ns(const struct engine *engine, const struct engine_plan *pla
 {
     const struct engine_worker lone = {.nth = 1};
     const struct engine_task task = {.worker = &lone,
-                                     .engine = engine,
-                                     .scratch = plan->scratch,
-                                     .scratch_size = (int64_t)plan->scratch_bytes};
+                                     .cpu = engine->cpu,
+                                     .scratch = plan->memory[0].scratch,
+                                     .scratch_size = (int64_t)plan->memory[0].scratch_bytes};
     const struct engine_cpu_op *row = step->row;
     double took[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {

@@ -7,6 +7,7 @@
  * its twin, no other kernel can be faster. Then the product with weights from the L2 cache and one
  * thread: if that is far above a thread's share of the memory rate, arithmetic is not a limit
  * either. */
+#include "engine/cpu/cpu_device.h"
 #include "engine/cpu/matmul/matmul.h"
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
@@ -37,8 +38,8 @@ static struct engine *reader_of(struct engine_options options, int n_threads)
 {
     struct engine *e = support_engine(options, n_threads);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-        e->quant.type[id].gemv = read_rows;
-        e->quant.type[id].rows_per_step = 1;
+        e->cpu->quant.type[id].gemv = read_rows;
+        e->cpu->quant.type[id].rows_per_step = 1;
     }
     return e;
 }
@@ -143,7 +144,7 @@ int main(int argc, char **argv)
     struct engine *e = support_engine(options, n_threads), *reader = reader_of(options, n_threads);
     struct engine *alone = support_engine(options, 1);
     printf("%d threads, %s; GB/s of weights\n", e->options.n_threads,
-           cpu_level_name(e->quant.level));
+           cpu_level_name(e->cpu->quant.level));
     printf("type     product reading  ratio  from L2, one thread\n");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);

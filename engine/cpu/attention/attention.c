@@ -136,7 +136,7 @@ static void block_from(const struct attention_run *run, int64_t kv, int64_t firs
 static float exp_of(const struct attention_run *run, float x, float m)
 {
     float e;
-    run->task->engine->vec.exp_sum(1, &x, m, &e);
+    run->task->cpu->vec.exp_sum(1, &x, m, &e);
     return e;
 }
 
@@ -154,7 +154,7 @@ static void merge_factors(const struct attention_run *run, struct attention_part
         sum[i]->m = m;
     }
     if (run->l.float_values) {
-        run->task->engine->vec.exp_sum(2 * n, e, 0.0f, e);
+        run->task->cpu->vec.exp_sum(2 * n, e, 0.0f, e);
         return;
     }
     for (int64_t i = 0; i < 2 * n; i++) e[i] = engine_attn_exp2(e[i]);
@@ -164,7 +164,7 @@ static void merge_factors(const struct attention_run *run, struct attention_part
 static void merge(const struct attention_run *run, struct attention_partial *const *sum,
                   struct attention_partial *const *next, int64_t n)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
+    const struct engine_vec *vec = &run->task->cpu->vec;
     float e[2 * TILE];
     merge_factors(run, sum, next, n, e);
     for (int64_t i = 0; i < n; i++) {
@@ -194,7 +194,7 @@ static void add_sink(const struct attention_run *run, float sink, struct attenti
     const float m = sum->m > at ? sum->m : at;
     const float e = base2 ? engine_attn_exp2(sum->m - m) : exp_of(run, sum->m, m);
     sum->l = sum->l * e + exp_of(run, sink, base2 ? m * LN_2 : m);
-    run->task->engine->vec.scale_mul(run->l.dv, sum->o, e, NULL, sum->o);
+    run->task->cpu->vec.scale_mul(run->l.dv, sum->o, e, NULL, sum->o);
 }
 
 /* Adds the sink and writes the normalized row. */
@@ -213,7 +213,7 @@ static void finish(const struct attention_run *run, int64_t kv, int64_t row,
         int64_t head = kv * run->l.per_kv + row % run->l.per_kv;
         add_sink(run, *(const float *)(sinks->data + head * sinks->nb[0]), sum);
     }
-    run->task->engine->vec.scale_mul(run->l.dv, sum->o, 1.0f / sum->l, NULL, out);
+    run->task->cpu->vec.scale_mul(run->l.dv, sum->o, 1.0f / sum->l, NULL, out);
 }
 
 static void fill_nan(const struct attention_run *run, const struct attention_block *b)
@@ -355,8 +355,8 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
     struct attention_run run = {.task = task,
                                 .dst = dst,
                                 .l = layout_of(dst, worker->nth),
-                                .tile = engine_tile_table(task->engine->quant.level),
-                                .attn = engine_attn_table(task->engine->quant.level),
+                                .tile = engine_tile_table(task->cpu->quant.level),
+                                .attn = engine_attn_table(task->cpu->quant.level),
                                 .scale = dst->params.attention.scale,
                                 .softcap = dst->params.attention.softcap,
                                 .max_alibi = dst->params.attention.max_alibi};

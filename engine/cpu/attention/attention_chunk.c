@@ -139,7 +139,7 @@ static void load_floats(const struct attention_run *run, const struct engine_ten
                         struct rows rows, const struct attention_keys *keys, int64_t from,
                         int64_t to, int64_t pad, float *out)
 {
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[cache->type->id];
+    const struct quant_kernel *kernel = &run->task->cpu->quant.type[cache->type->id];
     for (int64_t j = from; j < to; j++) {
         if (j + ROWS_AHEAD < keys->hi)
             prefetch_rows(rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
@@ -283,7 +283,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
         run->tile->f32(l->d, k + t->min_lo * l->d_pad, l->d_pad, t->max_hi - t->min_lo, q, t->n,
                        out);
         for (int64_t i = 0; i < t->n; i++)
-            run->task->engine->vec.scale(t->max_hi - t->min_lo, out[i], run->scale, 0.0f, out[i]);
+            run->task->cpu->vec.scale(t->max_hi - t->min_lo, out[i], run->scale, 0.0f, out[i]);
     } else {
         const float *all = scratch(run, l->query_scale_at);
         for (int64_t i = 0; i < t->n; i++) {
@@ -308,7 +308,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
 /* s = softcap * tanh(s / softcap) * by */
 static void cap(const struct attention_run *run, float *s, int64_t n, float by)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
+    const struct engine_vec *vec = &run->task->cpu->vec;
     vec->scale(n, s, 1.0f / run->softcap, 0.0f, s);
     vec->unary[ENGINE_TANH](n, s, s);
     vec->scale(n, s, run->softcap * by, 0.0f, s);
@@ -324,7 +324,7 @@ static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int
 static void softmax_row(const struct attention_run *run, float *s, int64_t n,
                         struct attention_partial *out)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
+    const struct engine_vec *vec = &run->task->cpu->vec;
     if (run->softcap != 0.0f) cap(run, s, n, 1.0f);
     out->m = vec->max(n, s);
     out->l = vec->exp_sum(n, s, out->m, s);
@@ -369,7 +369,7 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
  * exponents. */
 static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
+    const struct engine_vec *vec = &run->task->cpu->vec;
     const float *offset = scratch(run, run->l.offset_at);
     const int64_t lo = t->tile->lo[i], n = t->tile->hi[i] - lo;
     float *s = t->tile->t[i] + lo;
@@ -454,8 +454,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     if (t.n == 0) return;
     t.tile->n_rows = t.n;
-    t.tile->to_l1 = run->task->engine->quant.prefetch.to_l1;
-    t.tile->streams = run->task->engine->quant.prefetch.streams;
+    t.tile->to_l1 = run->task->cpu->quant.prefetch.to_l1;
+    t.tile->streams = run->task->cpu->quant.prefetch.streams;
     const bool from_memory = first == b->part && keys->in_place;
     tile_scores(run, keys, &t, from_memory);
     if (!l->float_values) {

@@ -22,10 +22,11 @@ static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 }
 
 /* The name of the route of the first weight for the average number of columns of a gemm. */
-static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
+static const char *product_route(const struct engine_cpu *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
-    if (!engine_matmul_layout(&p, dst, e->options.n_threads, e->quant.level, e->quant.dual_512))
+    if (!engine_matmul_layout(&p, dst, engine_pool_threads(e->pool), e->quant.level,
+                              e->quant.dual_512))
         return NULL;
     const struct engine_route_facts facts = engine_route_facts(e, &p);
     const int64_t columns = (p.n_cols + p.max_gemms - 1) / p.max_gemms;

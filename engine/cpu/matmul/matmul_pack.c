@@ -33,7 +33,7 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
 {
     const struct engine_matmul *p = run->p;
     const struct engine_tensor *x = p->x;
-    const struct quant_kernels *quant = &run->task->engine->quant;
+    const struct quant_kernels *quant = &run->task->cpu->quant;
     const char *from = x_row_at(run, x_row);
     const float *row = (const float *)from;
     if (x->nb[0] != (int64_t)sizeof(float)) {
@@ -85,7 +85,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
                             const struct engine_tile_packed *packed, const struct quant_type *type,
                             const char *row, float fill, int n, int64_t i, float *to)
 {
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[type->id];
+    const struct quant_kernel *kernel = &run->task->cpu->quant.type[type->id];
     const int64_t k = run->p->k;
     const int64_t step = n * packed->lanes, half = engine_matmul_packed_steps(run) * step;
     to += i / n * engine_matmul_packed_steps(run) * 16 * n + i % n * packed->lanes;

@@ -96,7 +96,7 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
 {
     const struct engine_matmul *p = run->p;
     const struct engine_tensor *w = p->w[which];
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
+    const struct quant_kernel *kernel = &run->task->cpu->quant.type[w->type->id];
     struct engine_matmul_block c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
     c.route = engine_route_of(&run->facts, w->type->act, kernel->few_columns, columns);
     if (c.route == ENGINE_ROUTE_GEMV_STRIDED) {
@@ -200,7 +200,7 @@ static void run_blas(const struct engine_task *task, const struct engine_matmul 
         const struct engine_tensor *w = p->w[i];
         const int64_t first = w->ne[1] * task->worker->ith / task->worker->nth;
         const int64_t end = w->ne[1] * (task->worker->ith + 1) / task->worker->nth;
-        engine_blas_product(task->engine->blas, p->x->ne[1], end - first, p->k,
+        engine_blas_product(task->cpu->blas, p->x->ne[1], end - first, p->k,
                             (const float *)p->x->data, p->x->nb[1] / 4,
                             (const float *)(w->data + first * w->nb[1]), w->nb[1] / 4,
                             (float *)dst->data + column + first, dst->nb[1] / 4);
@@ -219,7 +219,7 @@ static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run
 
 static void call_observer(const struct engine_task *task, const struct engine_matmul *p)
 {
-    const struct engine_observer *observer = task->engine->observer;
+    const struct engine_observer *observer = task->observer;
     for (int i = 0; i < p->n_w + (p->up != NULL); i++) {
         const struct engine_product_inputs inputs = {i < p->n_w ? p->w[i] : p->up, p->x, p->ids};
         observer->product(observer->user, task->worker, &inputs);
@@ -230,11 +230,11 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
 {
     struct engine_matmul product;
     const struct engine_worker *worker = task->worker;
-    const struct quant_kernels *quant = &task->engine->quant;
+    const struct quant_kernels *quant = &task->cpu->quant;
     if (!engine_matmul_layout(&product, dst, worker->nth, quant->level, quant->dual_512))
         return; /* cannot happen: the plan has computed the same layout */
-    if (task->engine->observer) call_observer(task, &product);
-    const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
+    if (task->observer) call_observer(task, &product);
+    const struct engine_route_facts facts = engine_route_facts(task->cpu, &product);
     if (facts.blas) {
         run_blas(task, &product, dst);
         return;

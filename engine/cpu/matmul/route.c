@@ -82,7 +82,7 @@ bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool d
 }
 
 /* Whether OpenBLAS may compute this product: large, of plain float matrices. */
-static bool suits_blas(const struct engine *e, const struct engine_matmul *p)
+static bool suits_blas(const struct engine_cpu *e, const struct engine_matmul *p)
 {
     const struct engine_tensor *x = p->x;
     if (!e->blas || p->ids || p->up || p->n_rows_x * p->k < ENGINE_MATMUL_BLAS_FLOATS ||
@@ -94,7 +94,8 @@ static bool suits_blas(const struct engine *e, const struct engine_matmul *p)
     return true;
 }
 
-struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p)
+struct engine_route_facts engine_route_facts(const struct engine_cpu *e,
+                                             const struct engine_matmul *p)
 {
     return (struct engine_route_facts){
         .max_columns = p->max_columns,

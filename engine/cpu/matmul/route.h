@@ -27,7 +27,8 @@ struct engine_route_facts {
     bool adjacent_rows, dual_512;   /* the processor's: struct cpu_prefetch, struct quant_kernels */
     const struct engine_tile *tile; /* of the product */
 };
-struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p);
+struct engine_route_facts engine_route_facts(const struct engine_cpu *e,
+                                             const struct engine_matmul *p);
 
 /* The route of a weight for activations of form `act` and `columns` columns; `few` is the type's
  * few_columns (struct quant_kernel). */

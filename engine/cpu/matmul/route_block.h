@@ -48,8 +48,8 @@ static inline void route_glu(const struct engine_matmul_run *run,
 {
     for (int64_t j = 0; b->up && j < n_cols; j++) {
         const float *gate = route_gate(run, gate_stride, j);
-        run->task->engine->vec.glu[run->dst->params.unary](n_rows, gate, gate + gate_stride,
-                                                           route_out(b, i + j, row));
+        run->task->cpu->vec.glu[run->dst->params.unary](n_rows, gate, gate + gate_stride,
+                                                        route_out(b, i + j, row));
     }
 }
 
@@ -73,7 +73,7 @@ static inline struct route_prefetch route_prefetch(const struct engine_matmul_ru
                                                    int64_t n_rows, int64_t part, int64_t n_parts,
                                                    int64_t n_steps, int64_t tiles)
 {
-    const struct cpu_prefetch *policy = &run->task->engine->quant.prefetch;
+    const struct cpu_prefetch *policy = &run->task->cpu->quant.prefetch;
     const int n_streams = policy->streams ? ROUTE_STREAMS / route_sides(b) : 1;
     const int64_t stride =
         n_rows * b->row_bytes / n_streams; /* from a stream of a side to the next */

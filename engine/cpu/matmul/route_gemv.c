@@ -12,7 +12,7 @@ void engine_route_gemv_run(const struct engine_matmul_run *run, const struct eng
         for (int side = 0; side < route_sides(b); side++) {
             float *out[QUANT_FEW_COLUMNS];
             route_outputs(run, b, i, n, 0, b->n_rows, side * b->n_rows, out);
-            quant_gemv(b->kernel, run->task->engine->quant.prefetch, run->p->k, route_side(b, side),
+            quant_gemv(b->kernel, run->task->cpu->quant.prefetch, run->p->k, route_side(b, side),
                        (size_t)b->row_bytes, b->n_rows, (int)n, a, out);
         }
         route_glu(run, b, i, n, 0, b->n_rows, b->n_rows);
@@ -28,7 +28,7 @@ void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
         engine_route_gemv_run(run, b);
         return;
     }
-    const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
+    const struct cpu_prefetch prefetch = run->task->cpu->quant.prefetch;
     const struct quant_rows rows = {
         b->w, (size_t)b->row_bytes, b->n_rows, QUANT_ROWS_STRIDED, b->row_stride, prefetch};
     struct quant_act a[ENGINE_MATMUL_GEMV_COLS];

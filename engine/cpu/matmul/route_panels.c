@@ -78,8 +78,7 @@ static void unpack_set(const struct engine_tile *tile, struct panel_set *p, char
 static int64_t ahead_bytes(const struct engine_matmul_run *run, const struct panel_set *p)
 {
     enum { FEW_COLS = 2 * ENGINE_TILE_COLS };
-    if (!run->task->engine->quant.prefetch.streams || !run->tile->prefetches ||
-        p->block->n > FEW_COLS)
+    if (!run->task->cpu->quant.prefetch.streams || !run->tile->prefetches || p->block->n > FEW_COLS)
         return 0;
     return p->k_block.n_blocks * (p->block->type->act->layout == QUANT_LAYOUT_256
                                       ? ENGINE_TILE_AHEAD_256
@@ -148,7 +147,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
 {
     enum { FEW_COLS = 32 };
     const struct engine_matmul_act *act = &run->p->act[b->type->act->index];
-    const int n_panels = engine_matmul_panels(&run->task->engine->quant, b->type);
+    const int n_panels = engine_matmul_panels(&run->task->cpu->quant, b->type);
     const bool whole_block = b->route == ENGINE_ROUTE_PANELS && b->n > FEW_COLS;
     const int64_t few = (n_panels + route_sides(b) - 1) / route_sides(b) * QUANT_PANEL_ROWS;
     const int64_t rows = whole_block ? b->n_rows : few;

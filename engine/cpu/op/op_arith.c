@@ -21,30 +21,30 @@ static void binary_run(const struct engine_task *task, struct engine_tensor *dst
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
-        const float *a = engine_piece_load(task->engine, dst->src[0], &at, buffer_a);
-        const float *b = engine_piece_load(task->engine, dst->src[1], &at, buffer_b);
+        const float *a = engine_piece_load(task->cpu, dst->src[0], &at, buffer_a);
+        const float *b = engine_piece_load(task->cpu, dst->src[1], &at, buffer_b);
         f(at.n, a, b, engine_piece_out(dst, &at));
     }
 }
 
 static void add_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.add);
+    binary_run(task, dst, task->cpu->vec.add);
 }
 
 static void sub_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.sub);
+    binary_run(task, dst, task->cpu->vec.sub);
 }
 
 static void mul_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.mul);
+    binary_run(task, dst, task->cpu->vec.mul);
 }
 
 static void div_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.div);
+    binary_run(task, dst, task->cpu->vec.div);
 }
 
 ENGINE_CPU_ROWS_OP(add, engine_scratch_pieces, add_run);
@@ -109,7 +109,7 @@ ENGINE_CPU_ROWS_OP(unary, engine_scratch_pieces, unary_run);
 
 static void glu_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    binary_run(task, dst, task->engine->vec.glu[dst->params.unary]);
+    binary_run(task, dst, task->cpu->vec.glu[dst->params.unary]);
 }
 
 ENGINE_CPU_ROWS_OP(glu, engine_scratch_pieces, glu_run);

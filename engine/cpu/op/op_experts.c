@@ -85,12 +85,12 @@ static void choose_run(const struct engine_task *task, struct engine_tensor *dst
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int64_t t = first; t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
-        const float *p = engine_piece_load(task->engine, probs, &at, buffer);
+        const float *p = engine_piece_load(task->cpu, probs, &at, buffer);
         if (bias)
-            task->engine->vec.add(n, p,
-                                  engine_piece_load(task->engine, bias, &at,
-                                                    engine_scratch_buffer(task, n, BUFFER_BIAS)),
-                                  buffer);
+            task->cpu->vec.add(n, p,
+                               engine_piece_load(task->cpu, bias, &at,
+                                                 engine_scratch_buffer(task, n, BUFFER_BIAS)),
+                               buffer);
         else if (p != buffer)
             memcpy(buffer, p, (size_t)n * sizeof *buffer);
         if (groups > 1)
@@ -107,7 +107,7 @@ ENGINE_CPU_ROWS_OP(choose_experts, choose_scratch, choose_run);
 
 static void weights_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_vec *vec = &task->cpu->vec;
     const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
     const int64_t n = probs->ne[0], used = dst->ne[0];
     const float scale = dst->params.expert_weights.scale, min_sum = 0x1p-14f;
@@ -116,7 +116,7 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
     for (int64_t t = first; t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
         const float *p =
-            engine_piece_load(task->engine, probs, &at, engine_scratch_buffer(task, n, 0));
+            engine_piece_load(task->cpu, probs, &at, engine_scratch_buffer(task, n, 0));
         float *w = (float *)(void *)(dst->data + t * dst->nb[1]);
         for (int64_t u = 0; u < used; u++) {
             const int32_t id = id_at(ids, t, u);
@@ -140,7 +140,7 @@ ENGINE_CPU_ROWS_OP(expert_weights, engine_scratch_rows, weights_run);
 
 static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_vec *vec = &task->cpu->vec;
     const struct engine_tensor *y = dst->src[0], *weights = dst->src[1];
     float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     int64_t first, last;
@@ -150,7 +150,7 @@ static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
         float *out = engine_piece_out(dst, &at);
         for (int64_t u = 0; u < y->ne[1]; u++) {
             const struct engine_piece from = {.i1 = u, .i2 = at.i1, .first = at.first, .n = at.n};
-            const float *row = engine_piece_load(task->engine, y, &from, buffer);
+            const float *row = engine_piece_load(task->cpu, y, &from, buffer);
             float w;
             memcpy(&w, weights->data + at.i1 * weights->nb[1] + u * weights->nb[0], sizeof w);
             vec->scale_mul(at.n, row, w, NULL, u ? buffer : out);
@@ -165,7 +165,7 @@ ENGINE_CPU_ROWS_OP(expert_sum, engine_scratch_pieces, sum_run);
 
 static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_vec *vec = &task->cpu->vec;
     const float limit = dst->params.glu_clamp.limit;
     float *buffer_gate = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     float *buffer_up = engine_scratch_buffer(task, ENGINE_PIECE, 1);
@@ -173,8 +173,8 @@ static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         const struct engine_piece at = engine_piece_at(dst, p);
-        const float *gate = engine_piece_load(task->engine, dst->src[0], &at, buffer_gate);
-        const float *up = engine_piece_load(task->engine, dst->src[1], &at, buffer_up);
+        const float *gate = engine_piece_load(task->cpu, dst->src[0], &at, buffer_gate);
+        const float *up = engine_piece_load(task->cpu, dst->src[1], &at, buffer_up);
         vec->clamp(at.n, up, -limit, limit, buffer_up);
         vec->scale(at.n, buffer_up, 1.0f, dst->params.glu_clamp.offset, buffer_up);
         vec->clamp(at.n, gate, -INFINITY, limit, buffer_gate);

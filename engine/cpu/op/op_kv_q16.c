@@ -1,24 +1,40 @@
 /* engine/cpu/op/op_kv_q16.c: stores rows in an int16-quantized KV cache (engine/graph.h). */
+#include "engine/cpu/cpu_plan.h"
 #include "engine/cpu/isa/attn.h"
 #include "engine/cpu/op/op_rows.h"
 #include "engine/graph.h"
 #include "engine/ops.h"
+#include <string.h>
 
 _Static_assert((int)ENGINE_KV_Q16_GROUP == (int)ENGINE_ATTN_GROUP, "the groups of attention");
 _Static_assert((int)ENGINE_KV_Q16_ALIGN == (int)ENGINE_ATTN_SUB, "the sub-blocks of attention");
 
-int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size)
+/* A cache of a 16-bit type stores the int16-quantized form that the attention kernels multiply. */
+struct engine_kv_form engine_cpu_kv_form(enum engine_kv_q16 what, const struct quant_type *type,
+                                         uint32_t size)
 {
-    return what == ENGINE_KV_Q16_KEYS ? engine_attn_key_bytes(size) : engine_attn_value_bytes(size);
+    struct engine_kv_form form = {
+        .what = what, .size = size, .rows = 1, .type = type, .elements = size};
+    if (type->block_len == 1 && type->block_bytes == 2) {
+        form.is_coded = true;
+        form.rows = ENGINE_KV_Q16_GROUP;
+        form.type = quant_type_by_id(QUANT_I8);
+        form.elements = what == ENGINE_KV_Q16_KEYS ? engine_attn_key_bytes(size)
+                                                   : engine_attn_value_bytes(size);
+    }
+    return form;
 }
 
-void engine_kv_q16_copy(enum engine_kv_q16 what, int64_t size, const void *source, uint32_t from,
-                        void *group, uint32_t to)
+void engine_cpu_kv_copy(const struct engine_place *place, const struct engine_kv_form *form,
+                        char *to, uint32_t to_row, const char *from, uint32_t from_row)
 {
-    if (what == ENGINE_KV_Q16_KEYS)
-        engine_attn_key_copy(size, source, from, group, to);
+    (void)place;
+    if (!form->is_coded)
+        memcpy(to, from, (size_t)form->bytes);
+    else if (form->what == ENGINE_KV_Q16_KEYS)
+        engine_attn_key_copy(form->size, from, from_row, to, to_row);
     else
-        engine_attn_value_copy(size, source, from, group, to);
+        engine_attn_value_copy(form->size, from, from_row, to, to_row);
 }
 
 enum { BUFFER_ROW, BUFFER_ROUNDED, BUFFER_CODES, BUFFERS };
@@ -38,11 +54,11 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     float *rounded = engine_scratch_buffer(task, d + 1, BUFFER_ROUNDED);
     int16_t *codes = (int16_t *)(void *)engine_scratch_buffer(task, d + 1, BUFFER_CODES);
     const float *row =
-        engine_piece_load(task->engine, x, &at, engine_scratch_buffer(task, d + 1, BUFFER_ROW));
+        engine_piece_load(task->cpu, x, &at, engine_scratch_buffer(task, d + 1, BUFFER_ROW));
     char *group = dst->data + slot / ENGINE_ATTN_GROUP * dst->nb[1] + at.i2 * dst->nb[2];
-    task->engine->quant.type[as->id].encode(d, row, codes);
-    task->engine->quant.type[as->id].decode(0, d, codes, rounded);
-    const struct engine_attn *attn = engine_attn_table(task->engine->quant.level);
+    task->cpu->quant.type[as->id].encode(d, row, codes);
+    task->cpu->quant.type[as->id].decode(0, d, codes, rounded);
+    const struct engine_attn *attn = engine_attn_table(task->cpu->quant.level);
     if (dst->params.set_kv_q16.what == ENGINE_KV_Q16_KEYS) {
         const float scale = attn->row(d, rounded, ENGINE_ATTN_KEY, codes);
         engine_attn_key_put(d, codes, scale, group, slot % ENGINE_ATTN_GROUP);

@@ -1,5 +1,5 @@
 /* engine/cpu/op/op_move.c: ops that move rows: copy, cont, cast, get_rows, set_rows, concat,
- * repeat, pad.
+ * repeat.
  *
  * Arithmetic: none if source and destination have the same type (bytes are copied). Otherwise the
  * source is decoded to float (exact, one rounding per element for block types) and encoded to the
@@ -39,8 +39,8 @@ static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
         if (src->type == dst->type) {
             piece_move(dst, src, &at);
         } else {
-            const float *x = engine_piece_load(task->engine, src, &at, buffer_in);
-            engine_piece_store(task->engine, dst, &at, x, buffer_out);
+            const float *x = engine_piece_load(task->cpu, src, &at, buffer_in);
+            engine_piece_store(task->cpu, dst, &at, x, buffer_out);
         }
     }
 }
@@ -78,7 +78,7 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
         }
         struct engine_piece from = at;
         from.i1 = id;
-        const float *x = engine_piece_load(task->engine, table, &from, buffer);
+        const float *x = engine_piece_load(task->cpu, table, &from, buffer);
         memcpy(out, x, (size_t)at.n * sizeof *out);
     }
 }
@@ -96,8 +96,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
         at.n = end - at.first < ENGINE_PIECE ? end - at.first : ENGINE_PIECE;
         struct engine_piece to = at;
         to.i1 = id;
-        const float *x = engine_piece_load(task->engine, a, &at, buffer_in);
-        engine_piece_store(task->engine, table, &to, x, buffer_out);
+        const float *x = engine_piece_load(task->cpu, a, &at, buffer_in);
+        engine_piece_store(task->cpu, table, &to, x, buffer_out);
     }
 }
 
@@ -119,7 +119,7 @@ static void set_rows_run(const struct engine_task *task, struct engine_tensor *d
 
 ENGINE_CPU_ROWS_OP(set_rows, engine_scratch_pieces, set_rows_run);
 
-/* ---- Concat, repeat, pad: dst is contiguous F32 ---- */
+/* ---- Concat, repeat: dst is contiguous F32 ---- */
 
 /* Copies elements [from, from + n) of row (i1, i2, i3) of src to out, in pieces. */
 static void row_into(const struct engine_task *task, const struct engine_tensor *src,
@@ -131,7 +131,7 @@ static void row_into(const struct engine_task *task, const struct engine_tensor 
         struct engine_piece part = at;
         part.first = first;
         part.n = end - first < ENGINE_PIECE ? end - first : ENGINE_PIECE;
-        const float *x = engine_piece_load(task->engine, src, &part, buffer);
+        const float *x = engine_piece_load(task->cpu, src, &part, buffer);
         memcpy(out + (first - at.first), x, (size_t)part.n * sizeof *out);
     }
 }
@@ -175,22 +175,3 @@ static void repeat_run(const struct engine_task *task, struct engine_tensor *dst
 }
 
 ENGINE_CPU_ROWS_OP(repeat, engine_scratch_pieces, repeat_run);
-
-static void pad_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    const struct engine_tensor *a = dst->src[0];
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        float *out = engine_piece_out(dst, &at);
-        int64_t filled = 0;
-        if (at.i1 < a->ne[1] && at.i2 < a->ne[2] && at.i3 < a->ne[3]) {
-            filled = at.n = a->ne[0];
-            row_into(task, a, at, out);
-        }
-        memset(out + filled, 0, (size_t)(dst->ne[0] - filled) * sizeof *out);
-    }
-}
-
-ENGINE_CPU_ROWS_OP(pad, engine_scratch_pieces, pad_run);

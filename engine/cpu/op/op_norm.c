@@ -30,7 +30,7 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         f(task, dst, &at, x, engine_piece_out(dst, &at));
     }
 }
@@ -39,7 +39,7 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
 static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
                        const struct engine_piece *at, const float *x, float r, float *out)
 {
-    const struct engine *e = task->engine;
+    const struct engine_cpu *e = task->cpu;
     const float *weight = NULL;
     if (dst->src[1])
         weight = engine_piece_load(e, dst->src[1], at, engine_scratch_buffer(task, dst->ne[0], 1));
@@ -54,7 +54,7 @@ static void row_finish(const struct engine_task *task, const struct engine_tenso
 static void norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                      const struct engine_piece *at, const float *x, float *out)
 {
-    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_vec *vec = &task->cpu->vec;
     const float n = (float)at->n, mean = vec->sum(at->n, x) / n;
     vec->scale(at->n, x, 1.0f, -mean, out);
     const float variance = vec->sum_sqr(at->n, out) / n;
@@ -64,14 +64,14 @@ static void norm_row(const struct engine_task *task, const struct engine_tensor 
 static void rms_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                          const struct engine_piece *at, const float *x, float *out)
 {
-    const float mean = task->engine->vec.sum_sqr(at->n, x) / (float)at->n;
+    const float mean = task->cpu->vec.sum_sqr(at->n, x) / (float)at->n;
     row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->params.norm.eps), out);
 }
 
 static void l2_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *out)
 {
-    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->params.norm.eps;
+    const float length = sqrtf(task->cpu->vec.sum_sqr(at->n, x)), eps = dst->params.norm.eps;
     /* This form of the comparison propagates NaN. */
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
@@ -101,16 +101,16 @@ ENGINE_CPU_ROWS_OP(l2_norm, engine_scratch_rows, l2_norm_run);
 static void one_group(const struct engine_task *task, struct engine_tensor *dst,
                       struct engine_piece at, int64_t first, int64_t last)
 {
-    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_vec *vec = &task->cpu->vec;
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
           n = (float)((last - first) * dst->ne[0]);
     float sum = 0.0f, squares = 0.0f;
     for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         sum += vec->sum(at.n, x);
     }
     for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         float *out = engine_piece_out(dst, &at);
         vec->scale(at.n, x, 1.0f, -(sum / n), out);
         squares += vec->sum_sqr(at.n, out);
@@ -148,8 +148,8 @@ static void sum_rows_run(const struct engine_task *task, struct engine_tensor *d
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(a, r);
-        const float *x = engine_piece_load(task->engine, a, &at, buffer);
-        *engine_piece_out(dst, &at) = task->engine->vec.sum(at.n, x);
+        const float *x = engine_piece_load(task->cpu, a, &at, buffer);
+        *engine_piece_out(dst, &at) = task->cpu->vec.sum(at.n, x);
     }
 }
 

@@ -95,7 +95,7 @@ static struct unit unit_new(const struct engine_task *task, struct engine_tensor
 {
     const int64_t buffer = buffer_floats(dst);
     return (struct unit){.task = task,
-                         .vec = &task->engine->vec,
+                         .vec = &task->cpu->vec,
                          .dst = dst,
                          .buffer = buffer,
                          .temp = engine_scratch_buffer(task, buffer, BUFFER_TEMP)};
@@ -106,7 +106,7 @@ static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2)
 {
     const struct engine_tensor *t = u->dst->src[k];
     const struct engine_piece at = {.i1 = i1, .i2 = i2, .n = t->ne[0]};
-    return engine_piece_load(u->task->engine, t, &at, engine_scratch_buffer(u->task, u->buffer, k));
+    return engine_piece_load(u->task->cpu, t, &at, engine_scratch_buffer(u->task, u->buffer, k));
 }
 
 /* The unit's row of a source with one row per head and token. */
@@ -179,7 +179,7 @@ static const float *conv_input(const struct conv_unit *u, int64_t i)
     const int64_t kept = u->table->ne[1];
     if (i < kept) return u->past + i * u->table->ne[0];
     const struct engine_piece at = {.i1 = u->span.first + i - kept, .first = u->first, .n = u->n};
-    return engine_piece_load(u->task->engine, u->x, &at,
+    return engine_piece_load(u->task->cpu, u->x, &at,
                              engine_scratch_buffer(u->task, UNIT_CHANNELS, 0));
 }
 
@@ -188,9 +188,9 @@ static void conv_token(const struct conv_unit *u, int64_t t, float *out)
     memset(out, 0, (size_t)u->n * sizeof *out);
     for (int64_t k = 0; k < u->taps->ne[1]; k++) {
         const struct engine_piece tap = {.i1 = k, .first = u->first, .n = u->n};
-        const float *taps = engine_piece_load(u->task->engine, u->taps, &tap,
+        const float *taps = engine_piece_load(u->task->cpu, u->taps, &tap,
                                               engine_scratch_buffer(u->task, UNIT_CHANNELS, 1));
-        u->task->engine->vec.mul_add(u->n, conv_input(u, t + k), taps, out);
+        u->task->cpu->vec.mul_add(u->n, conv_input(u, t + k), taps, out);
     }
 }
 

@@ -93,10 +93,10 @@ static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
         const float *angle = (const float *)(const void *)(table->data + at.i2 * table->nb[1]);
         float *out = engine_piece_out(dst, &at);
-        task->engine->vec.rotate(n, normal ? 2 : 1, normal ? 1 : n, angle, angle + n, x, out);
+        task->cpu->vec.rotate(n, normal ? 2 : 1, normal ? 1 : n, angle, angle + n, x, out);
         memcpy(out + n_rot, x + n_rot, (size_t)(at.n - n_rot) * sizeof *out);
     }
 }

@@ -88,7 +88,7 @@ char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int
 }
 
 /* Decodes elements [first, first + n) of a row into out. */
-static void row_decode(const struct engine *e, const struct engine_tensor *t, const char *row,
+static void row_decode(const struct engine_cpu *e, const struct engine_tensor *t, const char *row,
                        int64_t first, int64_t n, float *out)
 {
     const struct quant_type *type = t->type;
@@ -105,7 +105,7 @@ static void row_decode(const struct engine *e, const struct engine_tensor *t, co
     }
 }
 
-const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
+const float *engine_piece_load(const struct engine_cpu *e, const struct engine_tensor *t,
                                const struct engine_piece *at, float *buffer)
 {
     const char *row = engine_row_data(t, at->i1, at->i2, at->i3);
@@ -138,7 +138,7 @@ float *engine_piece_out(const struct engine_tensor *dst, const struct engine_pie
     return (float *)(void *)row + at->first;
 }
 
-void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
+void engine_piece_store(const struct engine_cpu *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer)
 {
     const struct quant_type *type = dst->type;
@@ -170,7 +170,7 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
-        f(&task->engine->vec, &dst->params, at.n, x, engine_piece_out(dst, &at));
+        const float *x = engine_piece_load(task->cpu, dst->src[0], &at, buffer);
+        f(&task->cpu->vec, &dst->params, at.n, x, engine_piece_out(dst, &at));
     }
 }

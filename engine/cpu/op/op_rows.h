@@ -30,7 +30,7 @@ char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int
 
 /* The piece's n floats of t, which is repeated as needed: a pointer into t's memory, or to
  * buffer[n]. */
-const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
+const float *engine_piece_load(const struct engine_cpu *e, const struct engine_tensor *t,
                                const struct engine_piece *at, float *buffer);
 
 /* The address of the piece in a contiguous F32 tensor. */
@@ -38,7 +38,7 @@ float *engine_piece_out(const struct engine_tensor *dst, const struct engine_pie
 
 /* Writes the piece's n floats x to dst, of any type that encodes and any stride. buffer[n] is used
  * for strided rows. */
-void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
+void engine_piece_store(const struct engine_cpu *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer);
 
 /* Runs f on each of this worker's pieces of dst; x: the piece's floats of source 0, repeated as

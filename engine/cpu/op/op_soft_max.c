@@ -1,5 +1,4 @@
-/* engine/cpu/op/op_soft_max.c: softmax over rows, with mask, ALiBi slopes and sinks; sorting of
- * rows.
+/* engine/cpu/op/op_soft_max.c: softmax over rows, with mask, ALiBi slopes and sinks.
  *
  * Arithmetic of row (n, h, t) with K elements:
  *     s = fmaf(a, scale, 0);  with a mask  s = fmaf(mask, slope(h), s)
@@ -39,7 +38,7 @@ static void soft_max_row(const struct engine_vec *vec, int64_t n, float *s, cons
 
 static void soft_max_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine *e = task->engine;
+    const struct engine_cpu *e = task->cpu;
     const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
     float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
           *buffer_mask = engine_scratch_buffer(task, dst->ne[0], 1);
@@ -60,56 +59,3 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
 }
 
 ENGINE_CPU_ROWS_OP(soft_max, engine_scratch_rows, soft_max_run);
-
-/* ---- argsort, top_k ---- */
-
-/* Whether y must be before x in the result; x is before y in the row. */
-static bool precedes(float y, float x, bool descending)
-{
-    if (isnan(x)) return !isnan(y);
-    return descending ? y > x : y < x;
-}
-
-/* Merges the sorted runs from[first, middle) and from[middle, last) into `to`, stable. */
-static void merge(const float *x, bool descending, const int32_t *from, int32_t *to, int64_t first,
-                  int64_t middle, int64_t last)
-{
-    int64_t i = first, j = middle;
-    for (int64_t k = first; k < last; k++) {
-        bool right = i == middle || (j < last && precedes(x[from[j]], x[from[i]], descending));
-        to[k] = right ? from[j++] : from[i++];
-    }
-}
-
-/* Bottom-up merge sort between out and buffer; the result is in out. */
-static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *buffer)
-{
-    int32_t *from = out, *to = buffer;
-    for (int64_t i = 0; i < n; i++) from[i] = (int32_t)i;
-    for (int64_t run = 1; run < n; run *= 2) {
-        for (int64_t i = 0; i < n; i += 2 * run) {
-            int64_t middle = i + run < n ? i + run : n, last = i + 2 * run < n ? i + 2 * run : n;
-            merge(x, descending, from, to, i, middle, last);
-        }
-        int32_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != out) memcpy(out, from, (size_t)n * sizeof *out);
-}
-
-static void argsort_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
-    int32_t *buffer_ids = (int32_t *)(void *)engine_scratch_buffer(task, dst->ne[0], 1);
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
-        int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
-        sort_row(x, at.n, dst->params.argsort, out, buffer_ids);
-    }
-}
-
-ENGINE_CPU_ROWS_OP(argsort, engine_scratch_rows, argsort_run);
