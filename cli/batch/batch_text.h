@@ -1,14 +1,14 @@
 /* cli/batch/batch_text.h: makes a job of the scheduler from a line of input, and a line of output
  * from its answer.
  *
- * It reads the members of a line that are no options (profile.h has these), and writes the content
- * of an answer. */
+ * It reads the members of a line that are no options (request_profile.h has these), and writes the
+ * content of an answer. */
 #ifndef CLI_BATCH_BATCH_TEXT_H
 #define CLI_BATCH_BATCH_TEXT_H
 
 #include "chat/chat_reply.h"
 #include "cli/batch/csv.h"
-#include "cli/batch/profile.h"
+#include "cli/batch/request_profile.h"
 #include "cli/out/logprobs.h"
 
 /* State shared by all lines. */

@@ -1,10 +1,10 @@
-/* cli/batch/profile.h: the options of texts, compiled: requests with the same options share a
- * profile.
+/* cli/batch/request_profile.h: the options of texts, compiled: requests with the same options share
+ * a profile.
  *
  * A profile is made from the members of a JSON object that are options of one text, in addition to
  * those of the command: its request, the options of the scheduler's jobs, its chat template. */
-#ifndef CLI_BATCH_PROFILE_H
-#define CLI_BATCH_PROFILE_H
+#ifndef CLI_BATCH_REQUEST_PROFILE_H
+#define CLI_BATCH_REQUEST_PROFILE_H
 
 #include "cli/generation.h"
 #include "generate/scheduler.h"

@@ -1,5 +1,5 @@
-/* cli/batch/profile.c: compiled options of texts. See cli/batch/profile.h. */
-#include "cli/batch/profile.h"
+/* cli/batch/request_profile.c: compiled options of texts. See cli/batch/request_profile.h. */
+#include "cli/batch/request_profile.h"
 #include "cli/chat/chat_files.h"
 #include "cli/option_value.h"
 #include "cli/system.h"
