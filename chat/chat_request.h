@@ -40,7 +40,7 @@ struct chat_request {
     struct generate_settings generate;
     struct chat_settings chat;
     const char *suffix; /* text after the gap that is filled; NULL: none */
-    bool escape;        /* texts have escapes (\n) in place of bytes */
+    bool escape;        /* the texts had escapes (\n), which whoever filled it has replaced */
     bool no_bos;        /* no beginning-of-text token is added */
     bool no_special;    /* names of special tokens are text */
     bool lossy;         /* bytes without a token are skipped */

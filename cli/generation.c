@@ -2,29 +2,8 @@
 #include "cli/generation.h"
 #include "chat/tool_choice.h"
 #include "cli/constrain.h"
-#include "cli/input.h"
 #include "cli/system.h"
 #include <sys/random.h>
-
-static bool read_stops(struct cli_generation *g, const struct chat_request *r,
-                       struct base_error *err)
-{
-    const struct base_texts *given = &r->generate.stop;
-    for (size_t i = 0; i < given->count; i++) {
-        struct base_buffer text = BASE_BUFFER_INIT;
-        cli_input_add(r, given->item[i], &text);
-        if (text.size == 0 && !text.failed)
-            return base_fail(err, BASE_USAGE, "an empty --stop would end every text at once");
-        const char *kept = cli_buffer_check(&text, err)
-                               ? base_keep_text(&g->parts.keep, text.data, text.size, err)
-                               : NULL;
-        base_buffer_free(&text);
-        if (!kept || !base_texts_add(&g->stop, kept, &g->parts.keep, err)) return false;
-    }
-    g->options.stop = (const char *const *)g->stop.item;
-    g->options.n_stop = g->stop.count;
-    return true;
-}
 
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
 {
@@ -51,7 +30,9 @@ bool cli_generation_prepare(struct cli_generation *g, const struct chat_request 
     o->all_logits = s->logprobs >= 0;
     o->in_lines = s->indent >= 0;
     o->indent = o->in_lines ? (uint32_t)s->indent : 0;
-    if (!read_stops(g, r, err) || !cli_sampler_prepare(r, &g->parts, &o->sample, err) ||
+    o->stop = (const char *const *)s->stop.item;
+    o->n_stop = s->stop.count;
+    if (!cli_sampler_prepare(r, &g->parts, &o->sample, err) ||
         !cli_constraint_open(&s->constraint, !g->texts_only, true, &g->constraint, &remarks, err))
         return false;
     if (!g->no_notes) chat_schema_note(r->chat.caller, &remarks, "--json-schema");

@@ -17,16 +17,15 @@ struct cli_generation {
     struct cli_draft draft;
     /* Objects that the options point to. */
     struct cli_sampler_parts parts;
-    struct base_texts stop;        /* in parts.keep */
     struct constraint *constraint; /* NULL: no constraint */
     struct base_buffer marks;      /* text of options.marks */
     bool no_notes;                 /* the caller's: no line about the schema is written */
     bool texts_only; /* the caller's: a grammar or schema is never the name of a file */
 };
 
-/* Checks the options, compiles the constraint and draws the seed. Call it before the model is
- * loaded, so that errors are reported early. `show_special`: control tokens are part of the
- * text. */
+/* The request, its texts and values must outlive the generation. Checks the options, compiles the
+ * constraint and draws the seed. Call it before the model is loaded, so that errors are reported
+ * early. `show_special`: control tokens are part of the text. */
 bool cli_generation_prepare(struct cli_generation *g, const struct chat_request *request,
                             bool show_special, struct base_error *err);
 /* Creates the request of values->request, on sequence 0 of an open session, and opens drafting. */

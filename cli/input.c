@@ -116,7 +116,7 @@ static bool encode_fill(const struct chat_request *request, const struct text_to
     if (text_token_fill(t, TEXT_FILL_PREFIX) < 0 || text_token_fill(t, TEXT_FILL_SUFFIX) < 0)
         return base_fail_at(err, BASE_USAGE, "--suffix", -1,
                             "the model has no tokens for a text with a gap (fill-in-the-middle)");
-    cli_input_add(request, request->suffix, &suffix);
+    base_buffer_add_text(&suffix, request->suffix);
     bool ok = cli_buffer_check(&suffix, err);
     if (ok && text_adds_bos(t) && !request->no_bos) ok = text_ids_add(ids, text_token_bos(t), err);
     if (middle >= 0)
@@ -212,7 +212,7 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
 bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
                    struct base_error *err)
 {
-    cli_input_add(&values->request, values->each, each);
+    base_buffer_add_text(each, values->each);
     if (!cli_buffer_check(each, err)) return false;
     return values->csv || strstr(values->each, "{}") ||
            base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");

@@ -191,6 +191,22 @@ bool cli_value_from_text(const struct cli_option *o, void *member, const char *s
     return false;
 }
 
+const char *cli_value_unescape(const char *source, const char *text, struct base_keep *keep,
+                               struct base_error *err)
+{
+    struct base_buffer bytes = BASE_BUFFER_INIT;
+    const char *out = NULL;
+    cli_input_unescape(text, strlen(text), &bytes);
+    if (cli_buffer_check(&bytes, err))
+        out = base_keep_text(keep, bytes.size ? bytes.data : "", bytes.size, err);
+    if (out && strlen(out) < bytes.size) {
+        base_fail_at(err, BASE_USAGE, source, -1, "contains a NUL");
+        out = NULL;
+    }
+    base_buffer_free(&bytes);
+    return out;
+}
+
 /* ---- From a JSON value ---- */
 
 struct json_setter {
@@ -210,17 +226,10 @@ static bool fail_kind(const char *source, const char *wanted, struct base_error 
 static const char *text_of(const struct json_setter *s, const json_t *value, struct base_error *err)
 {
     const char *text = json_string_value(value);
-    size_t size = json_string_length(value);
-    if (s->escapes && s->option->escapes) {
-        struct base_buffer bytes = BASE_BUFFER_INIT;
-        cli_input_unescape(text, size, &bytes);
-        size = bytes.size;
-        text = cli_buffer_check(&bytes, err)
-                   ? base_keep_text(s->keep, size ? bytes.data : "", size, err)
-                   : NULL;
-        base_buffer_free(&bytes);
-    }
-    if (!text || strlen(text) == size) return text;
+    const size_t size = json_string_length(value);
+    if (strlen(text) == size)
+        return s->escapes && s->option->escapes ? cli_value_unescape(s->source, text, s->keep, err)
+                                                : text;
     base_fail_at(err, BASE_USAGE, s->source, -1, "contains a NUL");
     return NULL;
 }

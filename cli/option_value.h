@@ -13,6 +13,11 @@
 bool cli_value_from_text(const struct cli_option *o, void *member, const char *source,
                          const char *text, struct base_keep *keep, struct base_error *err);
 
+/* Returns a copy of a text in `keep`, with bytes in place of its escapes; NULL with BASE_USAGE if
+ * one is a NUL. */
+const char *cli_value_unescape(const char *source, const char *text, struct base_keep *keep,
+                               struct base_error *err);
+
 /* Sets *member, which is that of a row of *request. `escapes`: texts have escapes in place of
  * bytes, if the row's may. The value must outlive the request. */
 bool cli_value_from_json(const struct cli_option *o, void *member, struct chat_request *request,

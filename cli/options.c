@@ -466,6 +466,22 @@ static bool set_defaults(const struct cli_given *g, struct base_error *err)
     return true;
 }
 
+/* Makes bytes of the escapes in the texts that may have them. */
+static bool unescape_all(const struct cli_given *g, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        char source[NAME_MAX_SIZE];
+        if (!o->escapes || !belongs(g, o) || g->origin[i] == FROM_DEFAULT) continue;
+        struct base_texts *list = o->kind == CLI_LIST ? member_of(g, o) : NULL;
+        const char **text = list ? list->item : member_of(g, o);
+        snprintf(source, sizeof source, "--%s", o->name);
+        for (size_t k = 0; k < (list ? list->count : 1); k++)
+            if (!(text[k] = cli_value_unescape(source, text[k], g->keep, err))) return false;
+    }
+    return true;
+}
+
 /* Returns how a prompt is read: --chat=off is --raw. */
 static enum chat_mode mode_of(const struct cli_given *g)
 {
@@ -496,7 +512,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     if (!check_line(g, err) || !read_environment(g, err) || !check_needs(g, err)) return false;
     for (size_t i = 0; i < cli_option_count; i++) values->given[i] = g->origin[i] != FROM_DEFAULT;
     values->request.chat.mode = mode_of(g);
-    return true;
+    return !values->request.escape || unescape_all(g, err);
 }
 
 void cli_options_free(struct cli_values *values)
@@ -560,7 +576,11 @@ bool cli_request_set_text(struct cli_given *g, const struct cli_option *o, const
 {
     char source[NAME_MAX_SIZE];
     snprintf(source, sizeof source, "--%s", o->name);
-    return claim(g, o, err) && set(g, o, source, text, err);
+    if (g->request->escape && o->escapes)
+        text = cli_value_unescape(source, text, g->keep, err);
+    else
+        text = base_keep_text(g->keep, text, strlen(text), err);
+    return text && claim(g, o, err) && set(g, o, source, text, err);
 }
 
 bool cli_request_set_json(struct cli_given *g, const struct cli_option *o, const json_t *value,

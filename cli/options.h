@@ -111,7 +111,7 @@ struct cli_option {
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
-    bool escapes;          /* with --escape its texts have escapes */
+    bool escapes;          /* with --escape its texts have escapes, which the parser replaces */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
     /* Sets the request's member from a JSON value that is no text; NULL: as the kind says. */
@@ -215,6 +215,7 @@ struct cli_given {
 void cli_request_begin(struct cli_given *g, enum cli_command_id command,
                        const struct cli_values *base, struct chat_request *request,
                        struct base_keep *keep);
+/* The text is copied; with --escape of the command it may have escapes. */
 bool cli_request_set_text(struct cli_given *g, const struct cli_option *o, const char *text,
                           struct base_error *err);
 /* `escapes`: the text's own texts have escapes in place of bytes. */

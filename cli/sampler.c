@@ -1,7 +1,5 @@
 /* cli/sampler.c: sets a sampler's options. See cli/sampler.h. */
 #include "cli/sampler.h"
-#include "cli/input.h"
-#include "cli/system.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +7,7 @@
 
 void cli_sampler_parts_free(struct cli_sampler_parts *p)
 {
-    base_keep_free(&p->keep);
+    free(p->breaker);
     free(p->bias);
 }
 
@@ -23,20 +21,12 @@ static bool read_breakers(const struct chat_request *r, struct cli_sampler_parts
     o->dry_breaker = standard;
     o->n_dry_breakers = sizeof standard / sizeof standard[0];
     if (list->count == 0) return true;
-    o->dry_breaker = p->breaker = base_keep_take(&p->keep, list->count * sizeof *p->breaker, err);
+    o->dry_breaker = p->breaker = calloc(list->count, sizeof *p->breaker);
     o->n_dry_breakers = list->count;
     if (list->count == 1 && strcmp(list->item[0], "none") == 0) o->n_dry_breakers = 0;
-    for (size_t i = 0; p->breaker && i < list->count; i++) {
-        struct base_buffer bytes = BASE_BUFFER_INIT;
-        cli_input_add(r, list->item[i], &bytes);
-        p->breaker[i].size = bytes.size;
-        p->breaker[i].data = cli_buffer_check(&bytes, err)
-                                 ? base_keep_text(&p->keep, bytes.data, bytes.size, err)
-                                 : NULL;
-        base_buffer_free(&bytes);
-        if (!p->breaker[i].data) return false;
-    }
-    return p->breaker != NULL;
+    for (size_t i = 0; p->breaker && i < list->count; i++)
+        p->breaker[i] = (struct sample_text){list->item[i], strlen(list->item[i])};
+    return p->breaker || base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
 }
 
 /* ---- Biases ---- */
@@ -100,20 +90,16 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
 
 /* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
  * the token of the text. */
-static bool add_text_bias(const struct chat_request *r, const struct text_tokenizer *t,
-                          const struct bias_text *b, struct cli_sampler_parts *p,
-                          struct base_error *err)
+static bool add_text_bias(const struct text_tokenizer *t, const struct bias_text *b,
+                          struct cli_sampler_parts *p, struct base_error *err)
 {
-    struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
+    struct base_buffer own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
-    base_buffer_add(&text, b->token, b->size);
-    cli_input_add(r, text.data ? text.data : "", &want);
-    bool ok = !want.failed && !text.failed;
-    if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
+    bool ok = true;
     for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {
         base_buffer_clear(&own);
         text_token_bytes(t, (int32_t)id, true, &own);
-        if (own.size == want.size && own.size > 0 && memcmp(own.data, want.data, own.size) == 0)
+        if (own.size == b->size && own.size > 0 && memcmp(own.data, b->token, own.size) == 0)
             ok = add_bias(p, id, b->bias, err);
     }
     if (ok && p->n_biases == before)
@@ -121,8 +107,7 @@ static bool add_text_bias(const struct chat_request *r, const struct text_tokeni
                           "no single token of this model reads '%.*s': give ids (infer tokenize "
                           "prints them)",
                           (int)(b->size < 60 ? b->size : 60), b->token);
-    base_buffer_free(&want);
-    base_buffer_free(&text);
+    ok = ok && (!own.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for biases"));
     base_buffer_free(&own);
     return ok;
 }
@@ -135,7 +120,7 @@ static bool read_biases(const struct chat_request *r, const struct text_tokenize
         struct bias_text b;
         if (!parse_bias(r->generate.bias.item[i], &b, err)) return false;
         if (!t) continue;
-        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(r, t, &b, p, err))
+        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(t, &b, p, err))
             return false;
     }
     return true;

@@ -10,7 +10,6 @@
 
 /* Objects that the options point to. */
 struct cli_sampler_parts {
-    struct base_keep keep;
     struct sample_text *breaker;
     struct sample_bias *bias;
     size_t n_biases, max_biases;

@@ -13,7 +13,7 @@
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* those of the command, with bytes in place of escapes */
+    const struct cli_values *values; /* those of the command, with texts in place of files */
     const struct cli_model *model;
     struct cli_profiles profiles;
     struct base_buffer each;      /* --each */

@@ -106,7 +106,6 @@ static bool fill_profile(struct cli_profile *p, const struct cli_profiles *c, js
         if (!json_is_null(value) && !set_member(&given, name, value, escapes, err)) return false;
     }
     if (!cli_request_end(&given, c->values, err)) return false;
-    p->request.escape = false; /* escapes are bytes already */
     p->generation.texts_only = true;
     /* The command's schema is noted once. */
     p->generation.no_notes =

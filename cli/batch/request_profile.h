@@ -24,7 +24,7 @@ struct cli_profile {
 /* The profiles of a command. */
 struct cli_profiles {
     enum cli_command_id command;
-    const struct cli_values *values; /* with bytes in place of escapes */
+    const struct cli_values *values; /* its grammar or schema is a text, not a file */
     const struct cli_model *model;
     struct generate_scheduler *scheduler; /* the caller sets it after opening */
     struct chat_template template;        /* if the model has one */

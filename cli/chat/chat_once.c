@@ -2,7 +2,6 @@
 #include "cli/chat/chat_once.h"
 #include "chat/messages.h"
 #include "cli/chat/chat_files.h"
-#include "cli/input.h"
 #include "cli/system.h"
 #include "text/json/json_number.h"
 #include <string.h>
@@ -34,7 +33,7 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
     if (json_array_size(c->messages) == 0)
         return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "contains no message");
     if (!chat_messages_take_begun(c->messages, begun, err)) return false;
-    if (r->chat.continues) cli_input_add(r, r->chat.continues, begun);
+    if (r->chat.continues) base_buffer_add_text(begun, r->chat.continues);
     return cli_template_open(&c->template, &r->chat, true, model, c->tools, err) &&
            chat_template_render(&c->template, r, c->messages, &c->prompt, err);
 }

@@ -47,10 +47,12 @@ static bool apply(struct cli_chat *c, struct base_error *err)
         base_keep_free(&keep);
         return false;
     }
-    base_keep_free(&s->keep);
+    struct base_keep before = s->keep; /* the generation points into it until it changes */
     s->keep = keep;
     c->request = request;
-    return cli_generation_change(&c->generation, &c->request, &c->model, err);
+    ok = cli_generation_change(&c->generation, &c->request, &c->model, err);
+    base_keep_free(&before);
+    return ok;
 }
 
 /* Applies them; if that fails, goes back to the settings before, without the last one. */

@@ -42,7 +42,7 @@ struct entry {
 };
 
 struct batch {
-    struct cli_values values; /* of the command, with texts in place of files and escapes */
+    struct cli_values values; /* of the command, with texts in place of files */
     struct base_keep keep;    /* these texts */
     struct cli_model model;
     struct cli_batch_context context;
@@ -62,44 +62,6 @@ struct batch {
 };
 
 /* ---- Options of the command ---- */
-
-/* Replaces a text by a copy with bytes in place of its escapes. */
-static bool unescape(struct batch *b, const char **text, struct base_error *err)
-{
-    struct base_buffer bytes = BASE_BUFFER_INIT;
-    if (!*text) return true;
-    cli_input_unescape(*text, strlen(*text), &bytes);
-    *text = cli_buffer_check(&bytes, err) ? base_keep_text(&b->keep, bytes.data, bytes.size, err)
-                                          : NULL;
-    base_buffer_free(&bytes);
-    return *text != NULL;
-}
-
-static bool unescape_list(struct batch *b, struct base_texts *list, struct base_error *err)
-{
-    const struct base_texts given = *list;
-    *list = (struct base_texts){0};
-    for (size_t i = 0; i < given.count; i++) {
-        const char *text = given.item[i];
-        if (!unescape(b, &text, err) || !base_texts_add(list, text, &b->keep, err)) return false;
-    }
-    return true;
-}
-
-/* Makes bytes of the escapes in the command's own texts: --escape is not for those of the lines. */
-static bool unescape_all(struct batch *b, struct base_error *err)
-{
-    struct cli_values *v = &b->values;
-    for (size_t i = 0; v->request.escape && i < cli_option_count; i++) {
-        const struct cli_option *o = &cli_option_table[i];
-        void *value = (char *)v + o->at;
-        if (!o->escapes || !cli_option_belongs(o, CLI_BATCH)) continue;
-        if (!(o->kind == CLI_LIST ? unescape_list(b, value, err) : unescape(b, value, err)))
-            return false;
-    }
-    v->request.escape = false;
-    return true;
-}
 
 static bool read_source(struct batch *b, const char **text, struct base_error *err)
 {
@@ -181,9 +143,8 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
     b->values = *values;
     if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
     b->input.csv = values->csv;
-    if (!unescape_all(b, err) || !own_constraint(b, err) ||
-        !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
-        !cli_model_open_tokenizer(&b->model, err))
+    if (!own_constraint(b, err) || !cli_model_open_file(&b->model, &b->values, err) ||
+        !open_streams(b, values, err) || !cli_model_open_tokenizer(&b->model, err))
         return false;
     b->cache = cli_prefix_open(&b->values, SHARED_STORED);
     if (!values->no_sandbox)

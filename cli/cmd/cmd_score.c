@@ -217,7 +217,7 @@ static bool copy_continuations(const struct score *s, struct item *it, struct ba
     const struct cli_values *v = &s->values;
     if (!make_parts(it, v->continuation.count, err)) return false;
     for (size_t i = 0; i < it->n; i++) {
-        cli_input_add(&v->request, v->continuation.item[i], &it->text[i]);
+        base_buffer_add_text(&it->text[i], v->continuation.item[i]);
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
     return true;

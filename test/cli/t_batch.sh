@@ -285,6 +285,13 @@ printf '{"prompt":"Once","predict":9,"temp":0,"stop":[]}\n' >"$lines" # none
 batch --stop ' '
 out_like '"stop":"limit"'
 
+printf '{"prompt":"x","predict":0,"escape":true,"stop":"a\\\\x00b"}\n' >"$lines" # a text would end there unnoticed
+batch
+out_like '"error":"--stop: contains a NUL"'
+usage '--stop: contains a NUL' batch -e --stop 'a\x00b' -f "$lines"
+usage '--suffix: contains a NUL' run -e --suffix 'a\x00b' -p x
+usage '--continuation: contains a NUL' score -e --continuation 'a\x00b' -p x
+
 begin a_line_has_its_own_template_and_tools
 cat >"$work/talk.jinja" <<'END'
 {%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}
