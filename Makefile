@@ -30,10 +30,10 @@ ROOMS := base quant gguf engine models text sample generate chat
 # The .c files of rooms and their floors.
 sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))
-# Files that are named for an instruction set are compiled for its machines only.
-ifeq (,$(findstring x86_64,$(shell $(CC) -dumpmachine)))
-LIB_SRC  := $(filter-out %_avx2.c %_avx512.c %_amx.c,$(LIB_SRC))
-endif
+# Folders of another machine's instruction sets are not compiled.
+MACHINE := $(shell $(CC) -dumpmachine)
+FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE)),,arm)
+LIB_SRC := $(foreach file,$(LIB_SRC),$(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
 CLI_SRC  := $(call sources,cli)
 TEST_SRC := $(wildcard test/test_*.c)
 # What measures is not built under sanitizers.

@@ -11,42 +11,49 @@
 #include <sys/syscall.h>
 #endif
 
-/* The registers that CPUID fills, and XCR0: the register states that the operating system saves
- * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512, 17 and 18 AMX). Instructions whose registers are not saved at
- * a task switch must not be used. */
-enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF7_1_A, XCR0, N_REGS };
+/* Words of bits that say what a processor has: of x86-64 the registers that CPUID fills, and XCR0,
+ * the register states that the operating system saves; of 64-bit ARM the two words that Linux
+ * passes to each process. Those of the other family are 0. */
+enum word { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF7_1_A, XCR0, HWCAP, HWCAP2, N_WORDS };
+
+#define BIT(n) (1u << (n))
+enum {
+    /* Instructions whose registers are not saved at a task switch must not be used. */
+    STATE_AVX = BIT(1) | BIT(2), /* SSE, AVX */
+    STATE_AVX512 = STATE_AVX | BIT(5) | BIT(6) | BIT(7),
+    STATE_TILES = BIT(17) | BIT(18),
+    TILE_FLAGS = BIT(24) | BIT(25) /* LEAF7_D */
+};
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-enum { TILE_FLAGS = 1u << 24 | 1u << 25, TILE_STATE = 3u << 17 }; /* CPUID leaf 7 EDX; XCR0 */
-
 /* Linux saves tile registers only for processes that have requested it (arch_prctl,
  * ARCH_REQ_XCOMP_PERM, feature 18), because they enlarge the frame of a signal by 8 KB. */
-static bool allow_tiles(const uint32_t reg[N_REGS])
+static bool allow_tiles(const uint32_t has[N_WORDS])
 {
 #if defined(__linux__)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return (reg[LEAF7_D] & TILE_FLAGS) == TILE_FLAGS && (reg[XCR0] & TILE_STATE) == TILE_STATE &&
+    return (has[LEAF7_D] & TILE_FLAGS) == TILE_FLAGS && (has[XCR0] & STATE_TILES) == STATE_TILES &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #else
-    (void)reg;
+    (void)has;
     return false;
 #endif
 }
 
-static void read_cpuid(uint32_t reg[N_REGS])
+static void read_features(uint32_t has[N_WORDS])
 {
     uint32_t a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return;
-    reg[LEAF1_C] = c;
-    if (c & bit_OSXSAVE) __asm__("xgetbv" : "=a"(reg[XCR0]), "=d"(d) : "c"(0));
+    has[LEAF1_C] = c;
+    if (c & bit_OSXSAVE) __asm__("xgetbv" : "=a"(has[XCR0]), "=d"(d) : "c"(0));
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
-    reg[LEAF7_B] = b;
-    reg[LEAF7_C] = c;
-    reg[LEAF7_D] = d;
-    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) reg[LEAF7_1_A] = a;
-    if (!allow_tiles(reg)) reg[XCR0] &= ~TILE_STATE;
+    has[LEAF7_B] = b;
+    has[LEAF7_C] = c;
+    has[LEAF7_D] = d;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) has[LEAF7_1_A] = a;
+    if (!allow_tiles(has)) has[XCR0] &= ~(uint32_t)STATE_TILES;
 }
 
 static bool made_by_intel(void)
@@ -55,33 +62,33 @@ static bool made_by_intel(void)
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx && c == signature_INTEL_ecx &&
            d == signature_INTEL_edx;
 }
-
-#define X86(...)                                                                                   \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
 #else
-static void read_cpuid(uint32_t reg[N_REGS])
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static void read_features(uint32_t has[N_WORDS])
 {
-    (void)reg;
+    has[HWCAP] = (uint32_t)getauxval(AT_HWCAP);
+    has[HWCAP2] = (uint32_t)getauxval(AT_HWCAP2);
 }
+#else
+static void read_features(uint32_t has[N_WORDS])
+{
+    (void)has;
+}
+#endif
 
 static bool made_by_intel(void)
 {
     return false;
 }
-
-#define X86(...)                                                                                   \
-    {                                                                                              \
-        [XCR0] = UINT32_MAX                                                                        \
-    } /* never true: read_cpuid leaves XCR0 at 0 */
 #endif
 
 /* Facts about the processor, read once: under a hypervisor each CPUID takes tens of microseconds,
  * and a cache size takes many CPUIDs. */
 struct machine {
     pthread_once_t once;
-    uint32_t reg[N_REGS];
+    uint32_t has[N_WORDS];
     bool intel;
     long l1_bytes;      /* of the data cache, 0: unknown */
     const char *family; /* the value of CPU_FAMILY_VARIABLE; NULL: unset or empty */
@@ -90,7 +97,7 @@ static struct machine cpu_machine = {.once = PTHREAD_ONCE_INIT};
 
 static void read_machine(void)
 {
-    read_cpuid(cpu_machine.reg);
+    read_features(cpu_machine.has);
     cpu_machine.intel = made_by_intel();
     const char *family = getenv(CPU_FAMILY_VARIABLE);
     if (family && *family) cpu_machine.family = family;
@@ -109,23 +116,37 @@ static const struct machine *get_machine(void)
 
 struct level {
     const char *name, *needs;
-    enum cpu_level parent; /* of CPU_SCALAR: CPU_SCALAR */
-    uint32_t bits[N_REGS]; /* required in addition to the parent's */
+    enum cpu_level parent;  /* of CPU_SCALAR: CPU_SCALAR */
+    uint32_t bits[N_WORDS]; /* required in addition to the parent's */
 };
 
+/* Bits of a word are in the order of their names in `needs`. */
 static const struct level levels[CPU_LEVEL_COUNT] = {
     [CPU_SCALAR] = {.name = "scalar", .needs = ""},
-    [CPU_AVX2] =
-        {"avx2", "avx2 fma f16c", CPU_SCALAR,
-         X86([LEAF1_C] = bit_FMA | bit_AVX | bit_F16C, [LEAF7_B] = bit_AVX2, [XCR0] = 0x06)},
-    [CPU_AVXVNNI] = {"avxvnni", "avx_vnni", CPU_AVX2, X86([LEAF7_1_A] = bit_AVXVNNI)},
-    [CPU_AVX512] = {"avx512", "avx512f avx512bw avx512dq avx512vl avx512_vnni", CPU_AVX2,
-                    X86([LEAF7_B] = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL,
-                        [LEAF7_C] = bit_AVX512VNNI, [XCR0] = 0xe6)},
-    [CPU_AVX512BF16] = {"avx512bf16", "avx512_bf16 avx512vbmi", CPU_AVX512,
-                        X86([LEAF7_C] = bit_AVX512VBMI, [LEAF7_1_A] = bit_AVX512BF16)},
-    [CPU_AMX] = {"amx", "amx_tile amx_int8", CPU_AVX512BF16,
-                 X86([LEAF7_D] = TILE_FLAGS, [XCR0] = TILE_STATE)},
+    [CPU_AVX2] = {"avx2",
+                  "avx2 fma f16c",
+                  CPU_SCALAR,
+                  {[LEAF1_C] = BIT(12) | BIT(29) | BIT(28), /* and AVX */
+                   [LEAF7_B] = BIT(5),
+                   [XCR0] = STATE_AVX}},
+    [CPU_AVXVNNI] = {"avxvnni", "avx_vnni", CPU_AVX2, {[LEAF7_1_A] = BIT(4)}},
+    [CPU_AVX512] = {"avx512",
+                    "avx512f avx512bw avx512dq avx512vl avx512_vnni",
+                    CPU_AVX2,
+                    {[LEAF7_B] = BIT(16) | BIT(30) | BIT(17) | BIT(31),
+                     [LEAF7_C] = BIT(11),
+                     [XCR0] = STATE_AVX512}},
+    [CPU_AVX512BF16] = {"avx512bf16",
+                        "avx512_bf16 avx512vbmi",
+                        CPU_AVX512,
+                        {[LEAF7_1_A] = BIT(5), [LEAF7_C] = BIT(1)}},
+    [CPU_AMX] = {"amx",
+                 "amx_tile amx_int8",
+                 CPU_AVX512BF16,
+                 {[LEAF7_D] = TILE_FLAGS, [XCR0] = STATE_TILES}},
+    [CPU_NEON] = {"neon", "asimd", CPU_SCALAR, {[HWCAP] = BIT(1)}},
+    [CPU_DOTPROD] = {"dotprod", "asimddp", CPU_NEON, {[HWCAP] = BIT(20)}},
+    [CPU_I8MM] = {"i8mm", "i8mm", CPU_DOTPROD, {[HWCAP2] = BIT(13)}},
 };
 
 bool cpu_has(enum cpu_level level, enum cpu_level other)
@@ -168,12 +189,23 @@ bool cpu_level_by_name(const char *name, enum cpu_level *level)
     return false;
 }
 
-static bool runs(const uint32_t reg[N_REGS], enum cpu_level level)
+static bool runs(const uint32_t has[N_WORDS], enum cpu_level level)
 {
     for (; level != CPU_SCALAR; level = levels[level].parent)
-        for (int r = 0; r < N_REGS; r++)
-            if ((reg[r] & levels[level].bits[r]) != levels[level].bits[r]) return false;
+        for (int w = 0; w < N_WORDS; w++)
+            if ((has[w] & levels[level].bits[w]) != levels[level].bits[w]) return false;
     return true;
+}
+
+bool cpu_level_built(enum cpu_level level)
+{
+#if defined(__x86_64__)
+    return level == CPU_SCALAR || cpu_has(level, CPU_AVX2);
+#elif defined(__aarch64__)
+    return level == CPU_SCALAR || cpu_has(level, CPU_NEON);
+#else
+    return level == CPU_SCALAR;
+#endif
 }
 
 bool cpu_level_runs(enum cpu_level level)
@@ -185,21 +217,22 @@ enum cpu_level cpu_level_best(void)
 {
     const struct machine *m = get_machine();
     int l = CPU_LEVEL_COUNT - 1;
-    while (!runs(m->reg, (enum cpu_level)l)) l--;
+    while (!runs(m->has, (enum cpu_level)l)) l--;
     return (enum cpu_level)l;
 }
 
 enum cpu_level cpu_level_cap(enum cpu_level level)
 {
     const struct machine *m = get_machine();
-    while (!runs(m->reg, level)) level = levels[level].parent;
+    while (!runs(m->has, level)) level = levels[level].parent;
     return level;
 }
 
 /* ---- Processor families ---- */
 
 /* The first row that matches describes the processor. The prefetch policies were measured on a
- * processor of each family (docs/performance.md): Granite Rapids, Zen 5, Zen 4 and Zen 3. Intel's
+ * processor of each family (docs/performance.md): Granite Rapids, Zen 5, Zen 4 and Zen 3. That
+ * of ARM was not: adjacent rows are one stream, which each prefetcher follows. Intel's
  * PREFETCHNTA keeps the hardware prefetcher of the second-level cache idle, so no policy of an
  * Intel family uses it. No CPUID flag reports two 512-bit ports; the cores that have them have a
  * first-level data cache above 32 KB. */
@@ -226,6 +259,10 @@ static const struct cpu_family families[] = {
      .what = "512 bits in halves: Zen 4",
      .level = CPU_AVX512,
      .prefetch = {.distance = 1024}},
+    {.name = "arm",
+     .what = "64-bit ARM",
+     .level = CPU_NEON,
+     .prefetch = {.distance = 1024, .adjacent_rows = true}},
     {.name = "zen3",
      .what = "256 bits or less: Zen 3 and all others",
      .level = CPU_SCALAR,

@@ -4,8 +4,9 @@
  * selects a table's kernels for a level, and the rows of processor families. Contains no kernels.
  * Called by every room that has kernels, and by cli/.
  *
- *     scalar -- avx2 -+- avxvnni
- *                     +- avx512 -- avx512bf16 -- amx
+ *     scalar -+- avx2 -+- avxvnni
+ *             |        +- avx512 -- avx512bf16 -- amx
+ *             +- neon -- dotprod -- i8mm
  *
  * A level contains its parent, and so all levels on the path to the root; of two levels on
  * different branches neither contains the other. Levels are never compared by < or >: cpu_has
@@ -25,6 +26,9 @@ enum cpu_level {
     CPU_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
     CPU_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
     CPU_AMX,        /* AVX512BF16 + AMX-INT8 (Intel's servers since Sapphire Rapids) */
+    CPU_NEON,       /* 64-bit ARM: Advanced SIMD with FMA and conversions of binary16 */
+    CPU_DOTPROD,    /* NEON + SDOT, UDOT (Cortex-A55, A76, Neoverse N1, Apple M1) */
+    CPU_I8MM,       /* DOTPROD + SMMLA, USDOT (Neoverse N2, V1, Apple M2) */
     CPU_LEVEL_COUNT
 };
 
@@ -53,7 +57,7 @@ int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT]);
 const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT]);
 
 /* The names of all levels in their order, as an option's list of choices. */
-#define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16|amx"
+#define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16|amx|neon|dotprod|i8mm"
 const char *cpu_level_name(enum cpu_level level); /* "scalar", "avx2", ... */
 /* The flags that a level needs in addition to its parent's, as /proc/cpuinfo spells them; "" for
  * scalar. */
@@ -61,6 +65,9 @@ const char *cpu_level_needs(enum cpu_level level);
 /* False when no level has that name (any case); then *level is unchanged. */
 bool cpu_level_by_name(const char *name, enum cpu_level *level);
 
+/* Whether this program has the level's kernels: those of another machine's instruction sets are not
+ * compiled. CPU_SCALAR: always. */
+bool cpu_level_built(enum cpu_level level);
 /* Whether this processor has the level's instructions and the operating system saves their
  * registers. CPU_SCALAR: always. */
 bool cpu_level_runs(enum cpu_level level);

@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -27,40 +28,6 @@ static size_t width_of_help(void)
     return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/* Returns the size of the longest beginning of a text that ends at a word and has at most `room`
- * columns; a longer word is a line of its own. */
-static size_t fit(const char *text, size_t size, size_t room)
-{
-    size_t end = 0;
-    for (size_t i = 0; i < size;) {
-        size_t word = i + strspn(text + i, " ");
-        if (word > size) word = size;
-        const size_t rest = strcspn(text + word, " ");
-        i = word + rest < size ? word + rest : size;
-        if (end > 0 && i > room) break;
-        end = i;
-    }
-    return end;
-}
-
-/* Appends text[0..size) in lines of at most `width` columns. The first begins in `column`, and the
- * others are indented by `indent`. */
-static void add_lines(const char *text, size_t size, size_t column, size_t indent, size_t width,
-                      struct base_buffer *out)
-{
-    for (;;) {
-        const size_t n = fit(text, size, width > column ? width - column : 1);
-        base_buffer_add(out, text, n);
-        base_buffer_add_text(out, "\n");
-        const size_t next = n + strspn(text + n, " ");
-        if (next >= size) return;
-        text += next;
-        size -= next;
-        column = indent;
-        base_buffer_add_format(out, "%*s", (int)indent, "");
-    }
-}
-
 /* Appends lines. `joins`: they are paragraphs, whose line ends are spaces, except before and after
  * a line that is empty or begins with a space. */
 static void add_text(const char *text, bool joins, struct base_buffer *out)
@@ -79,7 +46,7 @@ static void add_text(const char *text, bool joins, struct base_buffer *out)
             base_buffer_add(&one, text, more);
             text += more + (text[more] == '\n');
         }
-        if (one.data) add_lines(one.data, one.size, 0, *one.data == ' ' ? 4 : 0, width, out);
+        if (one.data) cli_show_wrapped(one.data, one.size, 0, *one.data == ' ' ? 4 : 0, width, out);
         out->failed |= one.failed;
     }
     base_buffer_free(&one);
@@ -95,14 +62,14 @@ static void add_pair(const char *name, const char *text, size_t left, struct bas
     const size_t n = strlen(name);
     if (wide && INDENT + n < left) {
         base_buffer_add_format(out, "%*s%-*s ", INDENT, "", (int)left - INDENT - 1, name);
-        add_lines(text, size, left, left, width, out);
+        cli_show_wrapped(text, size, left, left, width, out);
         return;
     }
     const size_t below = wide ? left : BELOW;
     base_buffer_add_format(out, "%*s", INDENT, "");
-    add_lines(name, n, INDENT, 2 * INDENT, width, out);
+    cli_show_wrapped(name, n, INDENT, 2 * INDENT, width, out);
     base_buffer_add_format(out, "%*s", (int)below, "");
-    add_lines(text, size, below, below, width, out);
+    cli_show_wrapped(text, size, below, below, width, out);
 }
 
 /* ---- The texts ---- */
@@ -114,7 +81,7 @@ static void add_names(int first, struct base_buffer *out)
     for (int i = first; i < CLI_COMMAND_COUNT; i++)
         base_buffer_add_format(&names, "%s%s", i > first ? " " : "", cli_command_table[i]->name);
     base_buffer_add_text(out, "  ");
-    add_lines(names.size ? names.data : "", names.size, 2, 2, width_of_help(), out);
+    cli_show_wrapped(names.size ? names.data : "", names.size, 2, 2, width_of_help(), out);
     out->failed |= names.failed;
     base_buffer_free(&names);
 }
@@ -224,7 +191,7 @@ static void add_types(size_t width, struct base_buffer *out)
     for (size_t i = 0; cli_quantize_type_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? " " : "", cli_quantize_type_name(i));
     base_buffer_add_text(out, " ");
-    if (names.data) add_lines(names.data, names.size, 1, 1, width, out);
+    if (names.data) cli_show_wrapped(names.data, names.size, 1, 1, width, out);
     out->failed |= names.failed;
     base_buffer_free(&names);
 }
@@ -277,7 +244,7 @@ void cli_help_command(enum cli_command_id command, bool brief, struct base_buffe
     const struct cli_command *c = cli_command_table[command];
     struct base_buffer all = BASE_BUFFER_INIT;
     base_buffer_add_text(out, "Usage: ");
-    add_lines(c->usage, strlen(c->usage), 7, 7, width_of_help(), out);
+    cli_show_wrapped(c->usage, strlen(c->usage), 7, 7, width_of_help(), out);
     base_buffer_add_text(out, "\n");
     add_text(c->about, true, out);
     if (takes_type(command)) add_types(width_of_help(), out);

@@ -3,7 +3,6 @@
 #include "base/interrupt.h"
 #include "base/output.h"
 #include "base/utf8.h"
-#include "cli/model_path.h"
 #include "cli/system.h"
 #include <ctype.h>
 #include <dirent.h>
@@ -215,7 +214,9 @@ bool cli_hub_name_read(struct cli_hub_name *n, const char *text, const char *con
     if (!rest && has_host && hubs) return fail_host(text, err);
     if (!read_parts(n, rest ? rest : text, rest != NULL))
         return base_fail_at(err, BASE_USAGE, text, -1,
-                            "is neither USER/REPO[@REVISION][:QUANT] nor an address (https://..)");
+                            "is neither USER/REPO[@REVISION][:QUANT] nor an address (https://..)%s",
+                            strchr(text, '/') ? ""
+                                              : "; names of other libraries are not on the hub");
     return cli_buffer_check(&n->repository, err) && cli_buffer_check(&n->revision, err) &&
            cli_buffer_check(&n->quant, err);
 }
@@ -225,6 +226,33 @@ bool cli_hub_name_from_url(struct cli_hub_name *n, const char *url, struct base_
     *n = (struct cli_hub_name){.revision = BASE_BUFFER_INIT};
     base_buffer_add(&n->repository, url, strcspn(url, "?#"));
     return cli_buffer_check(&n->repository, err);
+}
+
+/* ---- Names of files ---- */
+
+static const char suffix[] = ".gguf";
+enum { PART_SIZE = 20 /* -00002-of-00003.gguf */ };
+
+/* Returns the end "-00002-of-00003.gguf" of a part's name, or NULL. */
+static const char *part_of(const char *name)
+{
+    const size_t n = strlen(name);
+    const char *part = n > PART_SIZE ? name + n - PART_SIZE : NULL;
+    return part && part[0] == '-' && strncmp(part + 6, "-of-", 4) == 0 ? part : NULL;
+}
+
+bool cli_model_is_listed(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof suffix - 1;
+    if (n <= end || strcasecmp(name + n - end, suffix) != 0) return false;
+    const char *part = part_of(name);
+    return !part || strncmp(part, "-00001", 6) == 0;
+}
+
+size_t cli_model_name_size(const char *name)
+{
+    const char *part = part_of(name);
+    return part ? (size_t)(part - name) : strlen(name) - (sizeof suffix - 1);
 }
 
 /* ---- Records ---- */

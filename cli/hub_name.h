@@ -1,5 +1,5 @@
-/* cli/hub_name.h: names of models on a hub, and the record of which file of the user's folder came
- * from which name.
+/* cli/hub_name.h: names of models on a hub and in the user's folder, and the record of which file
+ * of the folder came from which name.
  *
  *     USER/REPO[@REVISION][:QUANT]
  *     [https://]HOST/USER/REPO...      the same as it stands in a browser: also .../tree/REVISION,
@@ -21,6 +21,14 @@ struct cli_hub_name {
     struct base_buffer revision;   /* "main" if none is named; "" for an address */
     struct base_buffer quant;      /* a part of a file's name, or its path; "": the usual one */
 };
+
+/* Returns whether a file of that name is listed as a model: NAME.gguf, and only the first part of a
+ * split model. */
+bool cli_model_is_listed(const char *name);
+
+/* Returns the length of the short name of such a file: without the suffix and the number of a
+ * part. */
+size_t cli_model_name_size(const char *name);
 
 /* Returns whether text[0..size) is a safe and visible name of a file: UTF-8 without separators,
  * control, format and invisible characters, neither hidden nor like an option. */

@@ -10,8 +10,9 @@
 enum { LINE_SIZE = 8192 };
 
 static const char *const known_features[] = {
-    "avx2",        "fma",        "f16c",        "avx512f",  "avx512bw", "avx512dq", "avx512vl",
-    "avx512_vnni", "avx512vbmi", "avx512_bf16", "avx_vnni", "amx_int8", "asimd",    "asimddp",
+    "avx2",     "fma",      "f16c",        "avx512f",    "avx512bw",
+    "avx512dq", "avx512vl", "avx512_vnni", "avx512vbmi", "avx512_bf16",
+    "avx_vnni", "amx_int8", "asimd",       "asimddp",    "i8mm",
 };
 _Static_assert(sizeof known_features / sizeof *known_features <= CLI_FEATURE_MAX, "room");
 

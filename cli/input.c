@@ -49,13 +49,25 @@ static bool is_stdin(const char *path)
            file.st_dev == input.st_dev && file.st_ino == input.st_ino;
 }
 
-/* Reads the text of -f or -p. */
+/* Appends a text on a line of its own. */
+static void join(struct base_buffer *out, const struct base_buffer *text)
+{
+    if (out->size && text->size && out->data[out->size - 1] != '\n' && text->data[0] != '\n')
+        base_buffer_add(out, "\n", 1);
+    base_buffer_add(out, text->data, text->size);
+    out->failed |= text->failed;
+}
+
+/* Reads the text of -f, then -p. */
 static bool read_given(const struct cli_values *values, struct base_buffer *out,
                        struct base_error *err)
 {
-    if (values->file) return cli_file_read(values->file, out, err);
-    cli_input_add(&values->request, values->prompt, out);
-    return cli_buffer_check(out, err);
+    struct base_buffer text = BASE_BUFFER_INIT;
+    const bool ok = !values->file || cli_file_read(values->file, out, err);
+    if (values->prompt) cli_input_add(&values->request, values->prompt, &text);
+    join(out, &text);
+    base_buffer_free(&text);
+    return ok && cli_buffer_check(out, err);
 }
 
 bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
@@ -73,10 +85,7 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     if (ok && has_given && out->size && cli_stderr_is_terminal())
         cli_note("%zu bytes of standard input come before %s", out->size,
                  values->file ? "the file" : "the text");
-    const bool joins = out->size && given.size;
-    if (joins && out->data[out->size - 1] != '\n' && given.data[0] != '\n')
-        base_buffer_add(out, "\n", 1);
-    base_buffer_add(out, given.data, given.size);
+    join(out, &given);
     base_buffer_free(&given);
     return ok && cli_buffer_check(out, err);
 }

@@ -55,13 +55,16 @@ static bool run(int argc, char **argv, struct cli_values *values, struct base_er
         values->brief = argv[1][1] == 'h';
         return cli_command_help.run(values, err);
     }
-    if (!cli_options_parse(command, argc, argv, first, values, err)) return false;
+    if (!cli_options_parse(command, argc, argv, first, values, err)) {
+        cli_options_name_source(values, err);
+        return false;
+    }
     if (values->help) return help_of(command, values->brief, err);
     if (values->version) return cli_command_version.run(values, err);
     note_variables();
     if (values->verbose) note_options(values);
     if (cli_command_table[command]->run(values, err)) return true;
-    cli_options_name_variable(values, err);
+    cli_options_name_source(values, err);
     return false;
 }
 

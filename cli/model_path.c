@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
-static const char suffix[] = ".gguf";
-enum { PART_SIZE = 20 /* -00002-of-00003.gguf */ };
 
 bool cli_model_folder(struct base_buffer *path)
 {
@@ -24,28 +22,6 @@ bool cli_model_folder(struct base_buffer *path)
         return false;
     base_buffer_add_text(path, "/infer/models");
     return true;
-}
-
-/* Returns the end "-00002-of-00003.gguf" of a part's name, or NULL. */
-static const char *part_of(const char *name)
-{
-    const size_t n = strlen(name);
-    const char *part = n > PART_SIZE ? name + n - PART_SIZE : NULL;
-    return part && part[0] == '-' && strncmp(part + 6, "-of-", 4) == 0 ? part : NULL;
-}
-
-bool cli_model_is_listed(const char *name)
-{
-    const size_t n = strlen(name), end = sizeof suffix - 1;
-    if (n <= end || strcasecmp(name + n - end, suffix) != 0) return false;
-    const char *part = part_of(name);
-    return !part || strncmp(part, "-00001", 6) == 0;
-}
-
-size_t cli_model_name_size(const char *name)
-{
-    const char *part = part_of(name);
-    return part ? (size_t)(part - name) : strlen(name) - (sizeof suffix - 1);
 }
 
 /* ---- Names in the user's folder ---- */
@@ -161,6 +137,11 @@ bool cli_model_path_of(const char *given, struct base_buffer *path, struct base_
         return base_fail(err, BASE_MODEL,
                          "the name of the model is empty: a variable is not set, or the command "
                          "that was to print it failed");
+    if (given && strpbrk(given, "*?[") && access(given, F_OK) != 0)
+        return base_fail_at(
+            err, BASE_MODEL, given, -1,
+            "a pattern of names: without quotes the shell replaces it, if such files "
+            "exist");
     if (is_path && !is_file(given) && find_pulled(given, path, err))
         return cli_buffer_check(path, err);
     if (err->code) return false;

@@ -10,14 +10,6 @@
  * set. */
 bool cli_model_folder(struct base_buffer *path);
 
-/* Returns whether a file of that name is listed as a model: NAME.gguf, and only the first part of a
- * split model. */
-bool cli_model_is_listed(const char *name);
-
-/* Returns the length of the short name of such a file: without the suffix and the number of a
- * part. */
-size_t cli_model_name_size(const char *name);
-
 /* Appends the path of -m, of $INFER_MODEL, or of the default model: without the usual one it is the
  * only one of the user's folder. A text that is not a file and has no slash is the name of a model
  * in that folder, or an unambiguous prefix of it; with a slash it may be the name or address by

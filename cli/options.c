@@ -2,6 +2,7 @@
  *
  * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
+#include "cli/model_path.h"
 #include "cli/option_value.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -158,12 +159,23 @@ static bool set_given(struct parser *p, const struct cli_option *o, const char *
     return set(&p->given, o, source, text, err);
 }
 
+/* Writes the name of row i as the line has it; `values` NULL: of a request. */
+static void spell(const struct cli_values *values, size_t i, char *out, size_t room)
+{
+    const char *word = values ? values->typed[i] : NULL;
+    if (word)
+        snprintf(out, room, "%.*s", (int)strcspn(word, "="), word);
+    else
+        snprintf(out, room, "--%s", cli_option_table[i].name);
+}
+
 /* `attached`: the value that follows a short option in the same word, or NULL. */
 static bool set_from_line(struct parser *p, const struct cli_option *o, const char *attached,
                           int argc, char **argv, int *i, struct base_error *err)
 {
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
     const char *text = attached ? attached : equals ? equals + 1 : "on";
+    p->given.values->typed[row_of(o)] = attached ? o->alias[0] : argv[*i];
     if (strcmp(argv[*i], "-h") == 0) p->given.values->brief = true;
     if (!attached && !equals && o->kind != CLI_FLAG) {
         char source[NAME_MAX_SIZE];
@@ -206,12 +218,28 @@ static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, c
 
 /* ---- Positional texts ---- */
 
+/* Returns whether a word is the name of a model, as other programs have it before the text. Short
+ * beginnings of names are texts. */
+static bool is_model(const char *word)
+{
+    enum { LEAST = 5 };
+    struct base_buffer path = BASE_BUFFER_INIT;
+    struct base_error none = BASE_ERROR_INIT;
+    const bool is = strlen(word) >= LEAST && !strchr(word, '/') && cli_model_folder(&path) &&
+                    !path.failed && cli_model_find(word, &path, &none);
+    base_buffer_free(&path);
+    return is;
+}
+
 /* Takes an argument as the value of the option that the command names for it. */
 static bool take_positional(struct parser *p, const char *word, struct base_error *err)
 {
     const struct cli_command *c = cli_command_table[p->given.command];
     const struct cli_option *o = find_named(p->given.command, c->positional);
     const bool is_text = o->at == offsetof(struct cli_values, prompt);
+    const size_t n = strlen(word);
+    if (n > 4 && strcmp(word + n - 4, ".svg") == 0 && find_named(p->given.command, "svg"))
+        return base_fail_at(err, BASE_USAGE, word, -1, "a picture is written with --svg %s", word);
     if (is_text && cli_command_find(word) != CLI_COMMAND_COUNT)
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "unexpected argument; a command comes first (-p: as a text)");
@@ -219,9 +247,13 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "is a file: -f reads a text from it, -m takes it as the model, -p its "
                             "name as the text");
+    if (is_text && find(p->given.command, "-m", 2) && is_model(word))
+        return base_fail_at(err, BASE_USAGE, word, -1,
+                            "is a model: -m takes it, and -p its name as the text");
     if (p->given.origin[row_of(o)] == FROM_LINE && o->kind != CLI_LIST)
         return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
-                            is_text ? "a text of several words needs quotes" : "too many",
+                            is_text ? "a text of several words needs quotes, and a model -m"
+                                    : "too many",
                             c->usage);
     return set_given(p, o, word, err);
 }
@@ -302,6 +334,9 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
             continue; /* it may be the value of an unknown option */
         else if (c->positional)
             ok = take_positional(p, word, err);
+        else if (strspn(word, "0123456789") == strlen(word) && find(p->given.command, "-t", 2))
+            ok = base_fail_at(err, BASE_USAGE, word, -1,
+                              "unexpected argument; a number of threads is -t %s", word);
         else
             ok = base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                               c->max_arguments ? "too many" : "there is none", c->usage);
@@ -393,10 +428,11 @@ static bool check_needs(const struct cli_given *g, struct base_error *err)
     return true;
 }
 
-/* Returns the option that the user wrote: row i, or the one that implies it. */
-static const struct cli_option *written(const struct cli_given *g, size_t i)
+/* Writes the name of what the user wrote: row i, or the option that implies it. */
+static void spell_written(const struct cli_given *g, size_t i, char *out, size_t room)
 {
-    return g->implied_by[i] ? g->implied_by[i] : &cli_option_table[i];
+    const struct cli_option *by = g->implied_by[i];
+    spell(g->values, by ? row_of(by) : i, out, room);
 }
 
 /* Fails if a switch that the option implies is off on the line. */
@@ -417,14 +453,25 @@ static bool check_line(const struct cli_given *g, struct base_error *err)
         const struct cli_option *o = &cli_option_table[i];
         const struct cli_option *other =
             is_on(g, i, FROM_LINE) ? contradiction(g, o, FROM_LINE) : NULL;
-        char name[NAME_MAX_SIZE];
+        char name[NAME_MAX_SIZE], other_name[NAME_MAX_SIZE];
         if (!check_implied(g, i, err)) return false;
-        snprintf(name, sizeof name, "--%s", written(g, i)->name);
-        if (other)
-            return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",
-                                written(g, row_of(other))->name);
+        if (!other) continue;
+        spell_written(g, i, name, sizeof name);
+        spell_written(g, row_of(other), other_name, sizeof other_name);
+        return base_fail_at(err, BASE_USAGE, name, -1, "contradicts %s; give one of them",
+                            other_name);
     }
     return true;
+}
+
+/* Returns whether an option on the line replaces the variable of row `o`. */
+static bool yields(const struct cli_given *g, const struct cli_option *o)
+{
+    for (size_t i = 0; o->yields && i < cli_option_count; i++) {
+        const char *name = cli_option_table[i].name;
+        if (is_on(g, i, FROM_LINE) && cli_has_word(o->yields, name, strlen(name))) return true;
+    }
+    return false;
 }
 
 /* Reads the variables. The option itself, and any option on the line that contradicts it, override
@@ -439,7 +486,7 @@ static bool read_environment(struct cli_given *g, struct base_error *err)
         if (!text || !*text || !belongs(g, o) || g->origin[i] == FROM_LINE ||
             !cli_option_has_variable(o))
             continue;
-        if (contradiction(g, o, FROM_LINE)) continue;
+        if (contradiction(g, o, FROM_LINE) || yields(g, o)) continue;
         const struct cli_option *other = contradiction(g, o, FROM_ENVIRONMENT);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1,
@@ -658,14 +705,20 @@ void cli_options_unknown_variables(struct base_buffer *out)
     }
 }
 
-void cli_options_name_variable(const struct cli_values *values, struct base_error *err)
+void cli_options_name_source(const struct cli_values *values, struct base_error *err)
 {
     if (strncmp(err->item, "--", 2) != 0) return;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[CLI_VARIABLE_SIZE];
-        if (!values->from_environment[i] || strcmp(err->item + 2, o->name) != 0) continue;
-        cli_option_variable(o, name);
+        if ((!values->from_environment[i] && !values->typed[i]) ||
+            strcmp(err->item + 2, o->name) != 0)
+            continue;
+        if (values->from_environment[i])
+            cli_option_variable(o, name);
+        else
+            spell(values, i, name, sizeof name);
         snprintf(err->item, sizeof err->item, "%s", name);
+        return;
     }
 }

@@ -41,7 +41,7 @@ struct cli_values {
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
-    const char *cache, *compare;
+    const char *cache, *compare, *statistics;
     struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
         models;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
@@ -56,7 +56,7 @@ struct cli_values {
     bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, heat, profile, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
-    bool hellaswag, winogrande, multiple_choice;
+    bool joined, hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */
@@ -67,6 +67,7 @@ struct cli_values {
     bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
     bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
     const char *text[CLI_OPTION_MAX];      /* as given; of a list the last; NULL: not given */
+    const char *typed[CLI_OPTION_MAX];     /* the word of the line, up to "="; NULL: none */
     const char *passed[CLI_PASSED_MAX];    /* words of other programs that have no effect here */
     size_t n_passed;
 };
@@ -106,6 +107,7 @@ struct cli_option {
     double low, high;      /* range of numbers, both ends allowed */
     const char *choices;   /* "md|json|csv"; CLI_CHOICE: one of them, CLI_CHOICES: "md,csv" */
     const char *excludes;  /* names of contradicting options, separated by spaces */
+    const char *yields;    /* names of options: if one is on the line, the variable is ignored */
     const char *needs;     /* names of options, one of which this one needs to have an effect */
     const char *implies;   /* name of a switch that this option turns on if it is on the line */
     const char *help;      /* one line; --help adds the default */
@@ -236,8 +238,8 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
 /* Appends the names of variables INFER_... that no command has, with similar ones. */
 void cli_options_unknown_variables(struct base_buffer *out);
 
-/* Adds the name of the variable to an error about an option whose value is that of a variable. */
-void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
+/* Names in an error about an option what the user wrote: the word of the line, or the variable. */
+void cli_options_name_source(const struct cli_values *values, struct base_error *err);
 
 /* Append the text of `infer help`, and of `infer COMMAND --help`, for the width of the terminal;
  * `brief`: at most one screen of 80 columns. */

@@ -267,7 +267,7 @@ const char *cli_quantize_type_name(size_t i)
     }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (type && type->encode && !cli_quantize_mix_find(type->name) && i-- == 0)
+        if (type && type->scalar.encode && !cli_quantize_mix_find(type->name) && i-- == 0)
             return type->name;
     }
     return NULL;

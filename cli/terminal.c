@@ -45,3 +45,35 @@ void cli_show(struct base_buffer *out, const char *bytes, size_t size, bool line
         base_buffer_add(out, shown, n);
     }
 }
+
+/* Returns the size of the longest beginning of a text that ends at a word and has at most `room`
+ * columns; a longer word is a line of its own. */
+static size_t fit(const char *text, size_t size, size_t room)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < size;) {
+        size_t word = i + strspn(text + i, " ");
+        if (word > size) word = size;
+        const size_t rest = strcspn(text + word, " ");
+        i = word + rest < size ? word + rest : size;
+        if (end > 0 && i > room) break;
+        end = i;
+    }
+    return end;
+}
+
+void cli_show_wrapped(const char *text, size_t size, size_t column, size_t indent, size_t width,
+                      struct base_buffer *out)
+{
+    for (;;) {
+        const size_t n = fit(text, size, width > column ? width - column : 1);
+        base_buffer_add(out, text, n);
+        base_buffer_add_text(out, "\n");
+        const size_t next = n + strspn(text + n, " ");
+        if (next >= size) return;
+        text += next;
+        size -= next;
+        column = indent;
+        base_buffer_add_format(out, "%*s", (int)indent, "");
+    }
+}

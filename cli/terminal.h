@@ -17,4 +17,9 @@ size_t cli_show_character(const char *bytes, size_t size, bool lines, char out[C
 /* Appends a text in its shown form. */
 void cli_show(struct base_buffer *out, const char *bytes, size_t size, bool lines);
 
+/* Appends text[0..size) in lines of at most `width` columns that end at words. The first begins in
+ * `column`, and the others are indented by `indent`. */
+void cli_show_wrapped(const char *text, size_t size, size_t column, size_t indent, size_t width,
+                      struct base_buffer *out);
+
 #endif

@@ -219,5 +219,5 @@ bool engine_type_computes(const struct engine_tensor *t)
 
 bool engine_type_stores(const struct engine_tensor *t)
 {
-    return engine_type_computes(t) && t->type->encode != NULL;
+    return engine_type_computes(t) && t->type->scalar.encode != NULL;
 }

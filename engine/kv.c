@@ -11,7 +11,7 @@ bool engine_kv_form(const struct engine_place *place, enum engine_kv_q16 what,
                     const struct quant_type *type, uint32_t size, struct engine_kv_form *out,
                     struct base_error *err)
 {
-    if (!type->encode || size % type->block_len)
+    if (!type->scalar.encode || size % type->block_len)
         return base_fail(err, BASE_USAGE,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);

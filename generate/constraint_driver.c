@@ -162,8 +162,8 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
     struct constrain_state *s = d->bytewise ? constrain_state_new(d->constraint, err) : NULL;
     if (d->bytewise && !s) return false;
     if (s) d->finisher = constrain_finisher_new(d->constraint, usable, err);
-    const bool ok =
-        !s || (d->finisher && constrain_finisher_after(d->finisher, s, -1, "", 0, &rest, err));
+    const bool ok = !s || (d->finisher &&
+                           constrain_finisher_after(d->finisher, s, CONSTRAIN_NOTHING, &rest, err));
     constrain_state_free(s);
     if (!ok || rest != UINT64_MAX) return ok;
     d->bytewise = false;
@@ -307,8 +307,9 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     return true;
 }
 
-/* Sets d->bytes to the token's bytes at this place of the text. */
-static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
+/* Sets d->bytes to the token's bytes at this place of the text, and *token to the token. */
+static bool read_token(struct generate_driver *d, int32_t id, struct constrain_next *token,
+                       struct base_error *err)
 {
     base_buffer_clear(&d->bytes);
     base_buffer_add(&d->bytes, "", 0);
@@ -316,15 +317,17 @@ static bool read_token(struct generate_driver *d, int32_t id, struct base_error 
         first_token_bytes(&d->spelling, id, &d->bytes);
     else
         token_bytes(&d->spelling, id, &d->bytes);
+    *token = (struct constrain_next){id, d->bytes.data, d->bytes.size};
     return !d->bytes.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }
 
 bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,
                             struct base_error *err)
 {
-    if (!read_token(d, id, err)) return false;
+    struct constrain_next token;
+    if (!read_token(d, id, &token, err)) return false;
     d->at_start = false;
-    return constrain_state_take(d->state, id, d->bytes.data, d->bytes.size, accepted, err);
+    return constrain_state_take(d->state, token, accepted, err);
 }
 
 static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
@@ -355,15 +358,15 @@ static bool split_completion(struct generate_driver *d, bool *spelled, struct ba
     return true;
 }
 
-/* Plans the shortest known completion after a token (id -1 and no bytes: after the present text).
- * *fits: it has at most `left` tokens. */
-static bool plan_completion(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
-                            uint64_t left, bool *fits, struct base_error *err)
+/* Plans the shortest known completion after a token, or after CONSTRAIN_NOTHING. *fits: it has
+ * at most `left` tokens. */
+static bool plan_completion(struct generate_driver *d, struct constrain_next token, uint64_t left,
+                            bool *fits, struct base_error *err)
 {
     base_buffer_clear(&d->completion);
     d->n_plan = d->plan_at = 0;
-    if (!constrain_finisher_text(d->finisher, d->state, id, bytes, size, MAX_COMPLETION - 1,
-                                 &d->completion, fits, err))
+    if (!constrain_finisher_text(d->finisher, d->state, token, MAX_COMPLETION - 1, &d->completion,
+                                 fits, err))
         return false;
     if (*fits && d->completion.size >= MAX_COMPLETION) *fits = false;
     if (*fits && !split_completion(d, fits, err)) return false;
@@ -378,17 +381,17 @@ static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
     return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
 }
 
-/* Returns in *fits whether at most `left` tokens can complete the text after a token (id -1 and no
- * bytes: after the present text). */
-static bool can_complete(struct generate_driver *d, int32_t id, const char *bytes, size_t size,
-                         uint64_t left, bool *fits, struct base_error *err)
+/* Returns in *fits whether at most `left` tokens can complete the text after a token, or after
+ * CONSTRAIN_NOTHING. */
+static bool can_complete(struct generate_driver *d, struct constrain_next token, uint64_t left,
+                         bool *fits, struct base_error *err)
 {
     uint64_t rest;
-    if (!constrain_finisher_after(d->finisher, d->state, id, bytes, size, &rest, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, token, &rest, err)) return false;
     rest = count_tokens(d, rest);
     *fits = rest != UINT64_MAX && rest <= left;
     if (*fits) return true;
-    bool ok = plan_completion(d, id, bytes, size, left, fits, err);
+    bool ok = plan_completion(d, token, left, fits, err);
     d->n_plan = 0;
     return ok;
 }
@@ -398,13 +401,13 @@ static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, con
                          uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
     for (int i = 0; i < TRIES && has_any(d); i++) {
+        struct constrain_next token;
         bool fits = false;
         sample_restrict(sampler, d->mask);
         *id = sample_next(sampler, logits, err);
         if (*id < 0) return false;
         if (*id == extra) return true;
-        if (!read_token(d, *id, err) ||
-            !can_complete(d, *id, d->bytes.data, d->bytes.size, left - 1, &fits, err))
+        if (!read_token(d, *id, &token, err) || !can_complete(d, token, left - 1, &fits, err))
             return false;
         if (fits) {
             d->completable = left - 1;
@@ -421,7 +424,7 @@ static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *
                              struct base_error *err)
 {
     bool fits = false;
-    if (!d->at_start && !plan_completion(d, -1, "", 0, left, &fits, err)) return false;
+    if (!d->at_start && !plan_completion(d, CONSTRAIN_NOTHING, left, &fits, err)) return false;
     if (fits && d->n_plan) *id = d->plan[d->plan_at++];
     return true;
 }
@@ -431,7 +434,8 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
     bool fits = true, any;
-    if (d->completable != left && !can_complete(d, -1, "", 0, left, &fits, err)) return false;
+    if (d->completable != left && !can_complete(d, CONSTRAIN_NOTHING, left, &fits, err))
+        return false;
     d->unsatisfiable = !fits;
     if (fits && !draw_in_time(d, sampler, logits, left, extra, id, err)) return false;
     if (fits && *id < 0 && !begin_completion(d, left, id, err)) return false;
@@ -496,7 +500,7 @@ bool generate_driver_has_plan(const struct generate_driver *d)
 
 bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err)
 {
-    if (!constrain_finisher_after(d->finisher, d->state, -1, "", 0, n, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, CONSTRAIN_NOTHING, n, err)) return false;
     *n = count_tokens(d, *n);
     return true;
 }

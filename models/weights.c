@@ -26,7 +26,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
+    t->type->scalar.decode(0, (int64_t)n, t->data, values);
     b->w->copies[b->w->n_copies++] = values;
     return values;
 }

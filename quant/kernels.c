@@ -2,42 +2,33 @@
  * the table is only read. */
 #include "quant/types.h"
 
-/* Replaces the entries of *to for which the level has a kernel; see struct quant_kernel. */
-static void overlay_type(const struct quant_type *type, const struct quant_kernel *from,
-                         struct quant_kernel *to)
+void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level)
 {
-    if (from->decode) to->decode = from->decode;
-    if (from->encode || !to->encode) to->encode = from->encode ? from->encode : type->encode;
-    if (from->encode_by || !to->encode_by)
-        to->encode_by = from->encode_by ? from->encode_by : type->encode_by;
-    if (from->unpack) {
-        to->unpack = from->unpack;
-        to->panel = from->panel ? from->panel : &type->panel;
+    enum cpu_level path[CPU_LEVEL_COUNT];
+    *kernels =
+        (struct quant_kernels){.level = cpu_level_cap(level), .search = &quant_search_scalar};
+    quant_overlay_act(&quant_act_scalar, kernels);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (type) quant_overlay_type(&type->scalar, &kernels->type[id]);
     }
-    if (from->gemv) {
-        to->gemv = from->gemv;
-        to->rows_per_step = from->rows_per_step > 0 ? from->rows_per_step : 1;
-        to->gemv_few = from->gemv_few;
-        to->few_columns = from->few_columns > 0 ? from->few_columns : 1;
+    const int n = cpu_path(kernels->level, path);
+    for (int i = 1; i < n; i++) {
+#if defined(__x86_64__)
+        quant_x86_overlay(kernels, path[i]);
+#elif defined(__aarch64__)
+        quant_arm_overlay(kernels, path[i]);
+#endif
     }
 }
 
+/* Adapts the table to the policies of the processor's family. */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
 {
     const struct cpu_family *family = cpu_family();
-    enum cpu_level path[CPU_LEVEL_COUNT];
-    *kernels = (struct quant_kernels){.level = cpu_level_cap(level), .prefetch = family->prefetch};
+    quant_kernels_fill(kernels, level);
+    kernels->prefetch = family->prefetch;
     kernels->dual_512 = family->dual_512 && cpu_has(kernels->level, CPU_AVX512);
-    const int n = cpu_path(kernels->level, path);
-    for (int i = 0; i < n; i++) {
-        const struct quant_act_kernel *act = &quant_act_kernel[path[i]];
-        for (int form = 0; form < QUANT_ACT_FORMS; form++)
-            if (act->quantize[form]) kernels->quantize[form] = act->quantize[form];
-        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-            const struct quant_type *type = quant_type_by_id(id);
-            if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);
-        }
-    }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
@@ -49,6 +40,12 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
             kernels->type[id].rows_per_step > 1)
             kernels->type[id].few_columns = 1;
     }
+}
+
+void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t k, const float *in,
+                  const float *importance, void *row)
+{
+    kernels->type[id].encode(kernels->search, k, in, importance, row);
 }
 
 void quant_gemv_steps(const struct quant_kernel *kernel, int64_t k, const struct quant_rows *rows,

@@ -5,8 +5,10 @@
  * threads, allocates nothing, and reads no files. Called by gguf/ (names and sizes) and engine/
  * (everything).
  *
- * One file per type (q4_0.c, q4_k.c, ...) has the block struct, a drawing of its bits, decode,
- * encode, scalar dot, and the SIMD kernels after the scalar functions; it exports one const row.
+ * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
+ * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
+ * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. quant/arm/ has
+ * none yet.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -208,28 +210,32 @@ struct quant_rows {
     struct cpu_prefetch prefetch; /* only where data is prefetched */
 };
 
-/* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
+struct quant_search; /* private to quant/: how a level searches the scales of an encoder */
+
+/* Kernels of one type at one level; NULL inherits from the parent. `row` points to the start
  * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
     /* Decodes elements first .. first + n - 1 of a row, both multiples of block_len. Exact: each
      * value is d * integer (+ m), rounded once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
-    /* Writes the same bytes as the type's encode. NULL in a type's row means that function; in a
-     * filled table it is NULL only if the type has none. */
-    void (*encode)(int64_t k, const float *in, void *row);
-    /* The same for the type's encode_by. */
-    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
+    /* Writes k elements, a multiple of block_len, as blocks; deterministic, never fails, and the
+     * same bytes at all levels. importance: NULL or a non-negative weight of each element's squared
+     * error; types whose bytes do not depend on such weights ignore it. search: that of the table.
+     * NULL in types that are only read. */
+    void (*encode)(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row);
 
     /* Unpacks blocks first .. first + n_blocks - 1 of 16 rows into n_blocks panel structs (64-byte
      * aligned). Blocks are those of the activation form (32 or 256 elements), also if the type's
      * block is longer. Row pointers may be repeated at the edge of a matrix. NULL for types without
-     * a panel. The panel's form is *panel: that of the type, or a folded one (codes are multiplied
-     * by their sub-scales) if the products fit a byte and folding is faster at the level. Both
-     * forms give the same integer sums. */
+     * a panel. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
-    const struct quant_panel_form *panel; /* NULL: that of the type; never NULL in a filled table */
+    /* The form of the panel, set with unpack. That of `scalar` has sub-scales; that of a level may
+     * be folded (codes are multiplied by their sub-scales) if the products fit a byte and folding
+     * is faster. Both forms give the same integer sums. */
+    const struct quant_panel_form *panel;
 
     /* One column: out[r] = row r times the column, for all rows in *rows. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
@@ -253,19 +259,11 @@ struct quant_type {
     uint32_t block_bytes;
     uint32_t header_bytes;            /* at the start of each row, before its blocks */
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
-    struct quant_panel_form panel;
 
-    /* The scalar specification. dot is NULL if act is NULL; encode is also NULL in types that are
-     * only read. */
-    void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
-    /* As encode, but minimizes errors with a non-negative weight for the squared error of each
-     * element (weights NULL: as encode). The member is NULL in types whose bytes do not depend on
-     * such weights. */
-    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
+    /* The scalar specification; NULL if act is NULL. */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
-    struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete, except unpack in */
-                                                 /* types without a panel */
+    struct quant_kernel scalar; /* complete, except unpack in types without a panel */
 };
 
 /* The row of a GGUF type id, or of a name (any case); NULL for unknown ids. */
@@ -291,13 +289,20 @@ struct quant_kernels {
     enum cpu_level level;
     bool dual_512;                /* two 512-bit multiplications per cycle, if the level has them */
     struct cpu_prefetch prefetch; /* the processor's */
+    const struct quant_search *search;        /* for encode */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; complete for types with arithmetic */
     /* Converts a column of k floats, k a multiple of the form's block_len; by the form's index. */
     void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 
-/* Fills the table for cpu_level_cap(level). */
+/* Fills the table for cpu_level_cap(level), without the policies of a processor. */
+void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level);
+/* Fills it and adapts it to the policies of cpu_family(). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
+
+/* Encodes k elements by the table's kernel of a type that has one; see struct quant_kernel. */
+void quant_encode(const struct quant_kernels *kernels, enum quant_id id, int64_t k, const float *in,
+                  const float *importance, void *row);
 
 /* out[c][r] = row r of w times column c, for n_rows consecutive rows of k elements and at most
  * QUANT_FEW_COLUMNS columns. */

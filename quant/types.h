@@ -7,11 +7,22 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* Defines encode of a type that has an encode_by. */
-#define QUANT_ENCODE_ALONE(NAME)                                                                   \
-    static void NAME##_encode(int64_t k, const float *in, void *row)                               \
+/* The searches of a level for scales (quant/encode/fit.h) and entries of grids
+ * (quant/encode/grid_fit.h). */
+struct quant_search {
+    const struct quant_fit *fit;
+    const struct quant_grid_level *grid;
+};
+extern const struct quant_search quant_search_scalar;
+
+/* Defines the encoder FUNCTION for the function attribute TARGET, which may be empty, of a type
+ * that searches its scales itself, in an inline NAME_encode_at(k, in, importance, row). */
+#define QUANT_ENCODE_AT(NAME, FUNCTION, TARGET)                                                    \
+    TARGET static void FUNCTION(const struct quant_search *search, int64_t k, const float *in,     \
+                                const float *importance, void *row)                                \
     {                                                                                              \
-        NAME##_encode_by(k, in, NULL, row);                                                        \
+        (void)search;                                                                              \
+        NAME##_encode_at(k, in, importance, row);                                                  \
     }
 
 /* One row per file; quant/types.c puts them into the table. */
@@ -46,11 +57,19 @@ extern const struct quant_type quant_type_iq1_m;
 extern const struct quant_type quant_type_tq1_0;
 extern const struct quant_type quant_type_tq2_0;
 
-/* Activation quantization per level (quant/act.c); NULL inherits from the level below. */
+/* The conversions of activations at one level; NULL inherits from the parent. */
 struct quant_act_kernel {
     void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
-extern const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT];
+extern const struct quant_act_kernel quant_act_scalar; /* quant/act.c */
+
+/* Replace the entries of *to for which a level has a kernel. */
+void quant_overlay_type(const struct quant_kernel *from, struct quant_kernel *to);
+void quant_overlay_act(const struct quant_act_kernel *from, struct quant_kernels *to);
+/* Each folder of an instruction set fills the table in one function, which is called for the levels
+ * above scalar on the path to the table's (quant/x86/quant_x86.c, quant/arm/quant_arm.c). */
+void quant_x86_overlay(struct quant_kernels *kernels, enum cpu_level level);
+void quant_arm_overlay(struct quant_kernels *kernels, enum cpu_level level);
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
@@ -63,7 +82,7 @@ static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const s
         out[r] = dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
 }
 
-/* Defines NAME##_gemv, for kernel[CPU_SCALAR].gemv, from NAME##_dot. */
+/* Defines NAME##_gemv, for scalar.gemv, from NAME##_dot. */
 #define QUANT_GEMV_BY_DOT(NAME)                                                                    \
     static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
                             float *out)                                                            \

@@ -20,10 +20,10 @@ static uint32_t zipf_count(struct sampler *s)
     enum { BEST = 100 };
     struct sample_set *set = &s->set;
     double sum = 0.0, squares = 0.0;
+    sample_set_sort(set);
     for (uint32_t i = 0; i + 1 < BEST && i + 1 < set->n; i++) {
         const double t = sample_log((double)(i + 2) / (double)(i + 1));
-        const double fall =
-            (double)sample_set_rank(set, i).logit - (double)sample_set_rank(set, i + 1).logit;
+        const double fall = (double)set->list[i].logit - (double)set->list[i + 1].logit;
         sum += t * fall / set->temp;
         squares += t * t;
     }

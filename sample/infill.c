@@ -37,7 +37,7 @@ static bool is_end(const struct sampler *s, int32_t id)
 }
 
 /* Reads the candidates' probabilities and bytes, and returns the probability of all end tokens.
- * Sorts the list by rank, with the best at its end. */
+ * Sorts the list by rank. */
 static double read_candidates(struct sampler *s)
 {
     struct sample_infill *f = &s->infill;
@@ -46,8 +46,9 @@ static double read_candidates(struct sampler *s)
     const double total = sample_set_total(set);
     double ends = 0.0;
     base_buffer_clear(&f->text);
+    sample_set_sort(set);
     for (uint32_t r = 0; r < set->n; r++) {
-        const struct sample_candidate c = sample_set_rank(set, r);
+        const struct sample_candidate c = set->list[r];
         f->p[r] = sample_set_weight(set, c.logit, best) / total;
         f->at[r] = f->text.size;
         if (is_end(s, c.id))
@@ -85,32 +86,37 @@ static uint32_t keep_likely(struct sampler *s, double threshold)
 {
     struct sample_infill *f = &s->infill;
     struct sample_set *set = &s->set;
-    struct sample_candidate *rank0 = set->list + set->n - 1; /* ranks descend in memory */
     uint32_t n = 0, n_text = 0;
     double sum = 0.0;
     for (uint32_t r = 0; r < set->n; r++) {
-        const bool end = is_end(s, rank0[-(ptrdiff_t)r].id);
+        const bool end = is_end(s, set->list[r].id);
         if (!end && f->p[r] < threshold) continue;
         n_text += !end;
-        rank0[-(ptrdiff_t)n] = rank0[-(ptrdiff_t)r];
+        set->list[n] = set->list[r];
         f->p[n++] = f->p[r];
         sum += f->p[n - 1];
     }
     for (uint32_t r = 0; r < n; r++) f->p[r] /= sum;
-    set->list += set->n - n;
-    set->n = set->n_ranked = n;
+    set->n = n;
     return n_text;
 }
 
-/* Returns the first possible end token. */
-static struct sample_candidate pick_end(struct sampler *s)
+/* Returns whether an id was possible before rules removed candidates. */
+static bool is_possible(const struct sampler *s, int32_t id)
 {
-    for (size_t i = 0; i < s->options.n_ends; i++) {
-        const int32_t id = s->end_id[i];
-        const float logit = sample_set_logit(&s->set, id);
-        if (logit > -INFINITY) return (struct sample_candidate){logit, id};
-    }
-    return (struct sample_candidate){-INFINITY, -1};
+    const uint64_t *allowed = s->set.allowed;
+    for (size_t i = 0; i < s->n_biases; i++)
+        if (s->bias[i].id == id && s->bias[i].bias == -INFINITY) return false;
+    return s->set.given[id] > -INFINITY && (!allowed || allowed[id / 64] >> id % 64 & 1);
+}
+
+/* Returns the first possible end token; `other` if there is none. */
+static struct sample_candidate pick_end(const struct sampler *s, struct sample_candidate other)
+{
+    for (size_t i = 0; i < s->options.n_ends; i++)
+        if (is_possible(s, s->end_id[i]))
+            return (struct sample_candidate){other.logit, s->end_id[i]};
+    return other;
 }
 
 static void apply(struct sampler *s)
@@ -129,9 +135,7 @@ static void apply(struct sampler *s)
         keep_likely(s, 1.0 / (n_text + 1));
         if (set->n > 0) return;
     }
-    struct sample_candidate end = pick_end(s);
-    set->list = set->room;
-    set->list[0] = end.id >= 0 ? end : best;
+    set->list[0] = pick_end(s, best);
     sample_set_keep_list(set, 1);
 }
 

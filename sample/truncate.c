@@ -6,6 +6,7 @@
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
+#include <string.h>
 
 static void apply_top_k(struct sampler *s)
 {
@@ -33,12 +34,12 @@ static void apply_top_p(struct sampler *s)
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
     const double threshold = (double)s->options.top_p * sample_set_total(set);
+    uint32_t n = set->n;
     for (size_t i = 0; !set->is_list; i++) {
-        sample_set_list_above(set, (double)best - depths[i] * set->temp);
-        set->is_list =
-            isinf(depths[i]) || sample_select_total(set, set->list, set->n, best) >= threshold;
+        n = sample_set_list(set, (double)best - depths[i] * set->temp);
+        if (isinf(depths[i]) || sample_set_list_total(set, n, best) >= threshold) break;
     }
-    sample_set_keep_list(set, sample_select_weight(set, best, threshold, NULL, NULL) + 1);
+    sample_set_keep_list(set, sample_set_select(set, n, best, threshold, NULL, NULL) + 1);
 }
 
 static bool has_top_p(const struct sample_options *o)
@@ -80,8 +81,7 @@ static void apply_top_n_sigma(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
-    const double deviation = sample_set_moments(set).deviation * set->temp;
-    sample_set_keep_above(set, best - (double)s->options.top_n_sigma * deviation);
+    sample_set_keep_above(set, best - (double)s->options.top_n_sigma * sample_set_deviation(set));
 }
 
 static bool has_top_n_sigma(const struct sample_options *o)
@@ -118,15 +118,16 @@ static bool nearer(const void *typical, struct sample_candidate a, struct sample
     return sample_better(a, b);
 }
 
-/* Lists every candidate that may be kept: those within `reach` of the centre. `reach` grows until
- * their total probability is at least the threshold. */
-static void gather_typical(struct sample_set *set, const struct typical *t, double threshold)
+/* Lists every candidate that may be kept: those within `reach` of the centre, and returns their
+ * number. `reach` grows until their total probability is at least the threshold. */
+static uint32_t list_typical(struct sample_set *set, const struct typical *t, double threshold)
 {
-    for (double reach = 1.0 - t->centre; !set->is_list; reach += reach / 4) {
+    if (set->is_list) return set->n;
+    for (double reach = 1.0 - t->centre;; reach += reach / 4) {
         const bool all = reach > 1000.0;
-        sample_set_list_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
-        set->is_list =
-            all || sample_select_total(set, set->list, set->n, (float)t->best) > threshold;
+        const uint32_t n =
+            sample_set_list(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
+        if (all || sample_set_list_total(set, n, (float)t->best) > threshold) return n;
     }
 }
 
@@ -137,10 +138,9 @@ static void apply_typical(struct sampler *s)
     const struct sample_sums sums = sample_set_sums(set);
     const double threshold = (double)s->options.typical_p * sums.total;
     const struct typical t = {set, (double)best, sample_log(sums.total) - sums.entropy};
-    gather_typical(set, &t, threshold);
-    const uint32_t last =
-        sample_select_weight(set, best, nextafter(threshold, INFINITY), nearer, &t);
-    sample_set_keep_list(set, last + 1);
+    const uint32_t n = list_typical(set, &t, threshold);
+    const double more = nextafter(threshold, INFINITY);
+    sample_set_keep_list(set, sample_set_select(set, n, best, more, nearer, &t) + 1);
 }
 
 static bool has_typical(const struct sample_options *o)
@@ -156,41 +156,28 @@ const struct sample_stage sample_stage_typical = {.name = "typ_p",
 
 /* ---- XTC ---- */
 
-/* Lists the candidates whose weight is at least `low` and returns their number; *n_high is the
- * number of those with at least `high`. */
-static uint32_t list_likely(struct sample_set *set, double low, double high, uint32_t *n_high)
+/* Puts the candidates at least as likely as the threshold at the beginning of the list, the least
+ * likely of them last. Returns their number. */
+static uint32_t list_likely(struct sample_set *set, double threshold)
 {
     const float best = sample_set_best(set).logit;
+    const double least = threshold * sample_set_total(set);
+    const uint32_t n_near =
+        sample_set_list(set, (double)best + set->temp * sample_log(least) - 1e-3);
+    struct sample_candidate *list = set->list;
     uint32_t n = 0;
-    *n_high = 0;
-    /* At most 1 / threshold candidates can be this likely; all can if the threshold is 0. */
-    if (!set->is_list)
-        sample_set_list_above(set, (double)best + set->temp * sample_log(low) - 1e-3);
-    for (; n < set->n; n++) {
-        const double weight = sample_set_weight(set, sample_set_rank(set, n).logit, best);
-        if (weight < low) break;
-        *n_high += weight >= high;
+    for (uint32_t i = 0; i < n_near; i++) {
+        const struct sample_candidate c = list[i];
+        if (sample_set_weight(set, c.logit, best) < least) continue;
+        list[i] = list[n];
+        list[n] = c;
+        if (n > 0 && sample_better(c, list[n - 1])) {
+            list[n] = list[n - 1];
+            list[n - 1] = c;
+        }
+        n++;
     }
     return n;
-}
-
-/* Returns the number of candidates at least as likely as the threshold; lists them if the set is
- * uncut. Computes the total only as precisely as the result requires. */
-static uint32_t count_likely(struct sample_set *set, double threshold)
-{
-    static const double depths[] = {5.0, 9.0};
-    const double rounding = 1e-5; /* more than the error of sums of weights */
-    uint32_t n, n_high;
-    double low, high;
-    for (size_t i = 0; !set->is_list && i < sizeof depths / sizeof depths[0]; i++) {
-        sample_set_total_bounds(set, depths[i], &low, &high);
-        n = list_likely(set, threshold * low * (1.0 - rounding),
-                        threshold * high * (1.0 + rounding), &n_high);
-        if (n == n_high || n < 2) return n;
-        set->is_list = false;
-    }
-    low = threshold * sample_set_total(set);
-    return list_likely(set, low, low, &n_high);
 }
 
 /* With the given probability, removes all candidates that are at least as likely as the threshold,
@@ -199,16 +186,13 @@ static void apply_xtc(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
-    const bool whole = !set->is_list;
-    const uint32_t n = count_likely(set, (double)s->options.xtc_threshold);
-    if (whole) set->is_list = false;
+    const uint32_t n = list_likely(set, (double)s->options.xtc_threshold);
     if (n < 2) return;
-    if (!whole) {
-        sample_set_remove_best(set, n - 1);
-        return;
-    }
-    for (uint32_t r = 0; r < n - 1; r++)
-        sample_set_change(set, set->list[set->n - 1 - r].id, -INFINITY);
+    for (uint32_t i = 0; !set->is_list && i + 1 < n; i++)
+        sample_set_change(set, set->list[i].id, -INFINITY);
+    if (!set->is_list) return;
+    set->n -= n - 1;
+    memmove(set->list, set->list + n - 1, set->n * sizeof *set->list);
 }
 
 static bool has_xtc(const struct sample_options *o)

@@ -29,7 +29,8 @@ static void compare(const struct constrain_state *s, const uint64_t *mask, int32
     bool accepted;
     if (!copy) abort();
     token_bytes(NULL, id, &token);
-    const bool ok = constrain_state_take(copy, id, token.data, token.size, &accepted, &err);
+    const bool ok = constrain_state_take(copy, (struct constrain_next){id, token.data, token.size},
+                                         &accepted, &err);
     if (ok && accepted != (mask[id >> 6] >> (id & 63) & 1)) abort();
     constrain_state_free(copy);
     base_buffer_free(&token);
@@ -41,13 +42,15 @@ static void finish(const struct constraint *c, struct constrain_state *s)
     struct base_buffer rest = BASE_BUFFER_INIT;
     bool found = false, accepted = true;
     struct constrain_finisher *f = constrain_finisher_new(c, NULL, &err);
-    if (f && constrain_finisher_text(f, s, -1, "", 0, 1000, &rest, &found, &err) && found) {
+    if (f && constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 1000, &rest, &found, &err) && found) {
         const bool names = constraint_token_count(c) > 0;
         for (size_t i = 0; i < rest.size && accepted; i++) {
             int32_t id = -1;
             const bool named = names && (uint8_t)rest.data[i] == CONSTRAIN_TOKEN_BYTE;
             if (named) memcpy(&id, rest.data + i + 1, sizeof id);
-            if (!constrain_state_take(s, id, rest.data + i, !named, &accepted, &err)) abort();
+            if (!constrain_state_take(s, (struct constrain_next){id, rest.data + i, !named},
+                                      &accepted, &err))
+                abort();
             if (named) i += sizeof id;
         }
         if (!accepted || !constrain_state_may_end(s)) abort();
@@ -77,8 +80,9 @@ static void use(const struct constraint *c, const char *text, size_t size)
         if (ok) compare(s, mask, (unsigned char)text[at]);
         if (ok) compare(s, mask, (int32_t)(256 + step % N_WORDS));
         if (ok && n_name)
-            ok = constrain_state_take(s, (unsigned char)text[at], text + at, used = n, &accepted,
-                                      &err);
+            ok = constrain_state_take(
+                s, (struct constrain_next){(unsigned char)text[at], text + at, used = n}, &accepted,
+                &err);
         else if (ok)
             ok = constrain_state_feed(s, text + at, n, &used, &err);
         if (used < n || (ok && n_name && !accepted)) break;

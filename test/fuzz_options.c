@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const enum cli_command_id command = bytes[0] % CLI_COMMAND_COUNT;
     const bool ok = cli_options_parse(command, n, argument, 0, &values, &err);
     fuzz_check(ok, &err);
-    if (!ok) cli_options_name_variable(&values, &err);
+    if (!ok) cli_options_name_source(&values, &err);
     if (ok && values.prompt) {
         struct base_buffer out = BASE_BUFFER_INIT;
         cli_input_unescape(values.prompt, strlen(values.prompt), &out);

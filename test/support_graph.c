@@ -2,6 +2,7 @@
 #include "test/support_graph.h"
 #include "test/support.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +49,12 @@ static void fill_random(struct support_leaf *leaf, uint64_t *seed)
 {
     const struct quant_type *type = leaf->tensor.type;
     int64_t rows = engine_tensor_rows(&leaf->tensor), k = leaf->tensor.ne[0];
-    if (!type->encode) return; /* integers remain zero */
+    if (!type->scalar.encode) return; /* integers remain zero */
     float *x = malloc((size_t)k * sizeof *x);
     assert_non_null(x);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < k; i++) x[i] = support_random_float(seed);
-        type->encode(k, x, leaf->tensor.data + r * leaf->tensor.nb[1]);
+        support_row_encode(type, k, x, NULL, leaf->tensor.data + r * leaf->tensor.nb[1]);
     }
     free(x);
 }
@@ -144,7 +145,7 @@ double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t
         return value;
     }
     float values[256];
-    t->type->kernel[CPU_SCALAR].decode(0, block, at, values);
+    t->type->scalar.decode(0, block, at, values);
     return values[i0 % block];
 }
 

@@ -18,7 +18,8 @@ bool support_level_runs(enum cpu_level level)
 {
     static bool named[CPU_LEVEL_COUNT];
     if (cpu_level_runs(level)) return true;
-    if (!named[level]) printf("skipped: %s (this machine lacks it)\n", cpu_level_name(level));
+    if (!named[level] && cpu_level_built(level))
+        printf("skipped: %s (this machine lacks it)\n", cpu_level_name(level));
     named[level] = true;
     return false;
 }

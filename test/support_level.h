@@ -1,6 +1,6 @@
 /* test/support_level.h: iterates over the levels of base/cpu.h that this machine supports. A
- * program reports each other level once ("skipped: avx512 (this machine lacks it)"), so that its
- * output shows what was not tested. */
+ * program reports each other level of the machine's family once ("skipped: avx512 (this machine
+ * lacks it)"), so that its output shows what was not tested. */
 #ifndef TEST_SUPPORT_LEVEL_H
 #define TEST_SUPPORT_LEVEL_H
 

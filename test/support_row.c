@@ -14,7 +14,7 @@ static uint32_t next(uint32_t *state)
 static float largest_of(const struct quant_type *type, const uint8_t *block)
 {
     float x[MAX_LEN], largest = 0.0f;
-    type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
+    type->scalar.decode(0, type->block_len, block, x);
     for (uint32_t i = 0; i < type->block_len; i++) {
         if (!isfinite(x[i])) return INFINITY;
         largest = fmaxf(largest, fabsf(x[i]));
@@ -22,19 +22,26 @@ static float largest_of(const struct quant_type *type, const uint8_t *block)
     return largest;
 }
 
-/* Returns whether the type's encoder searches a grid, which is slow under sanitizers. */
-static bool encodes_slowly(const struct quant_type *type)
+bool support_row_encodes_slowly(const struct quant_type *type)
 {
     return strncmp(type->name, "IQ1", 3) == 0 || strncmp(type->name, "IQ2", 3) == 0 ||
            strncmp(type->name, "IQ3", 3) == 0;
+}
+
+void support_row_encode(const struct quant_type *type, int64_t k, const float *x,
+                        const float *importance, void *row)
+{
+    struct quant_kernels scalar;
+    quant_kernels_init(&scalar, CPU_SCALAR);
+    quant_encode(&scalar, type->id, k, x, importance, row);
 }
 
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
 {
     uint8_t *block = row;
     uint32_t state = 1;
-    if (type->encode && !encodes_slowly(type)) {
-        type->encode(k, x, row);
+    if (type->scalar.encode && !support_row_encodes_slowly(type)) {
+        support_row_encode(type, k, x, NULL, row);
         return;
     }
     for (int64_t i = 0; i < k; i++) {

@@ -8,4 +8,11 @@
  * largest element is between 1/2 and 2; they depend only on x. */
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row);
 
+/* Encodes x[k] as the specification does; importance: NULL or [k] (struct quant_kernel). */
+void support_row_encode(const struct quant_type *type, int64_t k, const float *x,
+                        const float *importance, void *row);
+
+/* Whether the type's encoder searches a grid, which is slow under sanitizers. */
+bool support_row_encodes_slowly(const struct quant_type *type);
+
 #endif

@@ -1,8 +1,9 @@
-/* test/support_sampling.c: the naive sampling chain. See support_sampling.h. */
+/* test/support_sampling.c: the naive sampling chain, and random chains. See support_sampling.h. */
 #include "test/support_sampling.h"
 #include "test/support.h"
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -395,4 +396,142 @@ int32_t support_chain_next(struct support_chain *v, const int *order, int n_orde
     if (v->o->mirostat == 2) return mirostat_2(v, draw);
     if (v->o->adaptive_target >= 0) return adaptive(v, draw);
     return walk(v, draw);
+}
+
+/* ---- Random logits, options and orders ---- */
+
+float support_float_between(struct sample_random *r, float low, float high)
+{
+    return low + (high - low) * (float)sample_random_unit(r);
+}
+
+void support_fill_logits(struct sample_random *r, enum support_shape shape, uint32_t n,
+                         float *logits)
+{
+    static const float odd[] = {NAN, -INFINITY, 3e38f, -3e38f, 0, -0.0f, 1e-40f, 3.4e38f};
+    for (uint32_t i = 0; i < n; i++) {
+        float x = support_float_between(r, -8, 8);
+        if (shape == SUPPORT_SLOPED) x = x / 8 + 8 - 24 * (float)i / (float)n;
+        if (shape == SUPPORT_STEPPED) x = x / 16 - (float)(i / 64 * 7 % 5 * 3); /* by blocks */
+        if (shape == SUPPORT_PEAKED) x = x > 7.9f ? x + 6 : x;
+        if (shape == SUPPORT_TIES) x = floorf(x / 4);
+        if (shape == SUPPORT_HOLES && sample_random_u32(r) % 2)
+            x = sample_random_u32(r) % 2 ? NAN : -INFINITY;
+        if (shape == SUPPORT_EXTREME && sample_random_u32(r) % 2) x = SUPPORT_PICK(r, odd);
+        logits[i] = x;
+    }
+    logits[sample_random_u32(r) % n] = 3.5f; /* at least one finite logit */
+}
+
+static bool chance(struct sample_random *r, uint32_t one_in)
+{
+    return sample_random_u32(r) % one_in == 0;
+}
+
+struct sample_options support_random_options(struct sample_random *r)
+{
+    static const float temps[] = {0, 0.3f, 0.8f, 1, 1, 2.5f};
+    static const int32_t top_ks[] = {0, 0, 1, 3, 40, 900, 6000}, lasts[] = {-1, 0, 7, 64, 1000};
+    static const float ps[] = {1, 1, 0.95f, 0.5f, 0.001f, 0}, min_ps[] = {0, 0, 0.05f, 0.4f, 1};
+    static const float thresholds[] = {0, 0.02f, 0.1f, 0.5f, 0.6f};
+    struct sample_options o = sample_options_default();
+    o.temp = SUPPORT_PICK(r, temps);
+    o.top_k = SUPPORT_PICK(r, top_ks);
+    o.top_p = SUPPORT_PICK(r, ps);
+    o.min_p = SUPPORT_PICK(r, min_ps);
+    o.seed = sample_random_u32(r);
+    if (chance(r, 3)) o.dynatemp_range = support_float_between(r, 0.1f, 1.5f);
+    if (chance(r, 2)) o.dynatemp_exponent = support_float_between(r, 0, 3);
+    if (chance(r, 3)) {
+        o.repeat_penalty = support_float_between(r, 0.5f, 2);
+        o.frequency_penalty = support_float_between(r, -1, 1);
+        o.presence_penalty = support_float_between(r, -1, 1);
+        o.repeat_last_n = SUPPORT_PICK(r, lasts);
+    }
+    if (chance(r, 3)) {
+        o.dry_multiplier = support_float_between(r, 0.1f, 3);
+        o.dry_base = support_float_between(r, 1, 3);
+        o.dry_allowed_length = 1 + (int32_t)(sample_random_u32(r) % 3);
+        o.dry_last_n = SUPPORT_PICK(r, lasts);
+        o.dry_breaker = support_breakers;
+        o.n_dry_breakers = 2;
+    }
+    o.token_bytes = support_token_text;
+    if (chance(r, 4)) {
+        o.mirostat = 1 + (int32_t)(sample_random_u32(r) % 2);
+        o.mirostat_tau = support_float_between(r, 0.5f, 6);
+        o.mirostat_eta = support_float_between(r, 0, 0.5f);
+        return o;
+    }
+    if (chance(r, 4)) o.top_n_sigma = support_float_between(r, 0.1f, 4);
+    if (chance(r, 4)) o.typical_p = SUPPORT_PICK(r, ps);
+    if (chance(r, 4)) {
+        o.xtc_probability = support_float_between(r, 0.2f, 1);
+        o.xtc_threshold = SUPPORT_PICK(r, thresholds);
+    }
+    if (chance(r, 4)) {
+        o.adaptive_target = support_float_between(r, 0, 1);
+        o.adaptive_decay = support_float_between(r, 0, 0.99f);
+    }
+    return o;
+}
+
+/* A random order that the options allow, as a list and as text. Returns its length. */
+int support_random_order(struct sample_random *r, const struct sample_options *o,
+                         int order[SUPPORT_STAGES], char *text, size_t size)
+{
+    int n = 0, all[SUPPORT_STAGES];
+    bool bounded = false;
+    for (int i = 0; i < SUPPORT_STAGES; i++) all[i] = i;
+    for (int i = SUPPORT_STAGES - 1; i > 0; i--) {
+        int k = (int)(sample_random_u32(r) % (uint32_t)(i + 1)), moved = all[i];
+        all[i] = all[k];
+        all[k] = moved;
+    }
+    *text = '\0';
+    for (int i = 0; i < SUPPORT_STAGES; i++) {
+        const int stage = all[i];
+        const bool plain = stage == SUPPORT_TOP_K || stage == 5 || stage == 6 || stage == 8 ||
+                           stage == SUPPORT_INFILL;
+        if (plain && chance(r, 4)) continue;
+        if (stage == SUPPORT_INFILL && !bounded) continue;
+        if (stage == SUPPORT_TOP_K && o->top_k > 0 && o->top_k <= 1000) bounded = true;
+        order[n++] = stage;
+        snprintf(text + strlen(text), size - strlen(text), "%s%s", n > 1 ? i % 2 ? ";" : "," : "",
+                 support_stage_name[stage]);
+    }
+    return n;
+}
+
+/* Single rules that keep some thousand candidates, more than a list has, and adaptive-p. */
+struct sample_options support_long_options(struct sample_random *r)
+{
+    static const float temps[] = {0.3f, 0.8f, 1, 2.5f};
+    struct sample_options o = sample_options_default();
+    o.seed = sample_random_u32(r);
+    o.temp = SUPPORT_PICK(r, temps);
+    o.top_k = 0;
+    o.top_p = 1;
+    o.min_p = 0;
+    o.mirostat_tau = support_float_between(r, 4, 9);
+    switch (sample_random_u32(r) % 6) {
+    case 0:
+        o.top_k = 1025 + (int32_t)(sample_random_u32(r) % 1500);
+        break;
+    case 1:
+        o.min_p = support_float_between(r, 1e-7f, 1e-4f);
+        break;
+    case 2:
+        o.top_n_sigma = support_float_between(r, 1, 4);
+        break;
+    case 3:
+        o.mirostat = 1;
+        break;
+    case 4:
+        o.mirostat = 2;
+        break;
+    default:
+        o.adaptive_target = support_float_between(r, 0, 1);
+    }
+    return o;
 }

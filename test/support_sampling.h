@@ -46,4 +46,28 @@ bool support_stage_acts(const struct sample_options *o, int stage);
 int32_t support_chain_next(struct support_chain *v, const int *order, int n_order, const double *u,
                            double u_shift);
 
+/* -- random logits, options and orders -- */
+
+#define SUPPORT_PICK(r, list) (list)[sample_random_u32(r) % (sizeof(list) / sizeof(list)[0])]
+enum support_shape {
+    SUPPORT_SMOOTH,
+    SUPPORT_PEAKED,
+    SUPPORT_TIES,
+    SUPPORT_HOLES,   /* NaN and -infinity */
+    SUPPORT_EXTREME, /* the largest and the smallest numbers */
+    SUPPORT_SLOPED,
+    SUPPORT_STEPPED, /* by blocks of 64 */
+    SUPPORT_SHAPE_COUNT
+};
+float support_float_between(struct sample_random *r, float low, float high);
+/* Fills logits[n]; at least one is finite. */
+void support_fill_logits(struct sample_random *r, enum support_shape shape, uint32_t n,
+                         float *logits);
+struct sample_options support_random_options(struct sample_random *r);
+/* Single rules that keep some thousand candidates, and adaptive-p. */
+struct sample_options support_long_options(struct sample_random *r);
+/* Returns the length of a random order that the options allow, as a list and as text. */
+int support_random_order(struct sample_random *r, const struct sample_options *o,
+                         int order[SUPPORT_STAGES], char *text, size_t size);
+
 #endif

@@ -5,6 +5,7 @@
 #include "engine/cpu/isa/attn.h"
 #include "engine/kv.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,8 @@ static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **pla
     for (int64_t r = 0; r < rows; r++) {
         float *row = *plain + r * d;
         for (int64_t i = 0; i < d; i++) row[i] = product_random(seed);
-        type->encode(d, row, cache + (uint64_t)r * row_bytes);
-        type->kernel[CPU_SCALAR].decode(0, d, cache + (uint64_t)r * row_bytes, row);
+        support_row_encode(type, d, row, NULL, cache + (uint64_t)r * row_bytes);
+        type->scalar.decode(0, d, cache + (uint64_t)r * row_bytes, row);
     }
     return cache;
 }

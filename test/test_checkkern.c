@@ -46,7 +46,7 @@ static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint
     bool finite = false;
     while (!finite) {
         fill_bytes(rng, type->block_bytes, block);
-        type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
+        type->scalar.decode(0, type->block_len, block, x);
         finite = true;
         for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
     }
@@ -272,8 +272,6 @@ typedef void gemv_few_fn(int64_t k, const struct quant_rows *rows, int n_columns
 typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                        void *panel);
 typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
-typedef void encode_fn(int64_t k, const float *in, void *row);
-typedef void encode_by_fn(int64_t k, const float *in, const float *importance, void *row);
 
 /* A distance between rows, often more than a row. */
 static size_t any_row_bytes(struct bed *bed, const struct quant_type *type, int64_t k)
@@ -293,16 +291,15 @@ static struct cpu_prefetch any_prefetch(struct bed *bed)
                                  .streams = processor & 4};
 }
 
-/* The kernel with the number of rows per step of any processor: that of the type's row or 1. The
- * policy does not determine it, because a kernel must be right with any policy. */
+/* The kernel with the number of rows per step of any processor: its own or 1. The policy does not
+ * determine it, because a kernel must be right with any policy. */
 static struct quant_kernel of_any_processor(struct bed *bed, const struct quant_type *type,
                                             enum cpu_level level, struct quant_kernel kernel)
 {
-    enum cpu_level path[CPU_LEVEL_COUNT];
-    const int n = cpu_path(level, path);
-    for (int i = 0; i < n; i++)
-        if (type->kernel[path[i]].gemv == kernel.gemv)
-            kernel.rows_per_step = type->kernel[path[i]].rows_per_step;
+    struct quant_kernels own;
+    quant_kernels_fill(&own, level);
+    if (own.type[type->id].gemv == kernel.gemv)
+        kernel.rows_per_step = own.type[type->id].rows_per_step;
     if (kernel.rows_per_step == 0 || support_random_below(&bed->rng, 2)) kernel.rows_per_step = 1;
     return kernel;
 }
@@ -354,7 +351,7 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
 {
     static float expected[MAX_K];
     uint8_t *w = place_rows(bed, type, k, 1, 0);
-    type->kernel[CPU_SCALAR].decode(0, k, w, expected);
+    type->scalar.decode(0, k, w, expected);
     /* Decodes a row from a random block to its end. */
     const int64_t n_blocks = k / type->block_len;
     const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len,
@@ -364,23 +361,8 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);
 }
 
-static int encode_mismatches(struct bed *bed, const struct quant_type *type, encode_fn *encode,
-                             int64_t k)
-{
-    static float x[MAX_K];
-    static uint8_t expected[MAX_K * sizeof(float)];
-    const size_t bytes = (size_t)quant_row_size(type, k);
-    support_floats_fill(&bed->rng,
-                        (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
-                        k, x);
-    type->encode(k, x, expected);
-    uint8_t *out = canary_place(&bed->out, bytes);
-    encode(k, x, out);
-    return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
-}
-
-static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
-                                encode_by_fn *encode_by, int64_t k)
+static int encode_mismatches(struct bed *bed, const struct quant_type *type,
+                             const struct quant_kernels *kernels, bool weighted, int64_t k)
 {
     static float x[MAX_K], importance[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
@@ -389,10 +371,10 @@ static int encode_by_mismatches(struct bed *bed, const struct quant_type *type,
                         (enum support_floats)support_random_below(&bed->rng, SUPPORT_FLOATS_COUNT),
                         k, x);
     for (int64_t i = 0; i < k; i++) importance[i] = (float)support_random_below(&bed->rng, 1000);
-    const float *by = support_random_below(&bed->rng, 2) ? importance : NULL;
-    type->encode_by(k, x, by, expected);
+    const float *by = weighted ? importance : NULL;
+    quant_encode(&bed->scalar, type->id, k, x, by, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
-    encode_by(k, x, by, out);
+    quant_encode(kernels, type->id, k, x, by, out);
     return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
 }
 
@@ -427,9 +409,9 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
     for (int i = 0; i < 256; i++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
             uint8_t *q = &panel->q[i / 4][r][i % 4];
-            const int sub = i / type->panel.sub_len;
+            const int sub = i / type->scalar.panel->sub_len;
             int32_t scale = panel->scale[sub / 2][r][sub % 2];
-            int32_t code = scale * (*q - type->panel.offset) + form->offset;
+            int32_t code = scale * (*q - type->scalar.panel->offset) + form->offset;
             assert_in_range(code, 0, form->max_code);
             *q = (uint8_t)code;
         }
@@ -454,7 +436,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                                              : support_random_below(&bed->rng, (uint32_t)n_rows));
     char *expected = aligned_alloc(64, (size_t)n * size);
     assert_non_null(expected);
-    type->kernel[CPU_SCALAR].unpack(0, n, row, expected);
+    type->scalar.unpack(0, n, row, expected);
     for (int64_t b = 0; form->folded && b < n; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
     char *out = canary_place(&bed->out, (size_t)n_blocks * size);
@@ -501,12 +483,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                        gemv_few_mismatches(bed, type, kernels->level, kernel, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
-            if (kernel->encode != type->encode)
+            if (kernel->encode && (n <= 4 || !support_row_encodes_slowly(type)))
                 report("encode", type->name, kernels->level, k, 1,
-                       encode_mismatches(bed, type, kernel->encode, k));
-            if (kernel->encode_by != type->encode_by && n <= 4)
-                report("encode_by", type->name, kernels->level, k, 1,
-                       encode_by_mismatches(bed, type, kernel->encode_by, k));
+                       encode_mismatches(bed, type, kernels, n <= 4 && repeat % 2, k));
             if (kernel->unpack && n <= last)
                 report("unpack", type->name, kernels->level, k, 16,
                        unpack_mismatches(bed, type, kernel->panel, kernel->unpack, k));
@@ -536,7 +515,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
             const float expected = quant_f16_to_f32(half[i]);
             assert_memory_equal(&wide[i], &expected, sizeof expected);
         }
-        kernel->encode(65536, wide, back);
+        quant_encode(&kernels, QUANT_F16, 65536, wide, NULL, back);
         for (int i = 0; i < 65536; i++)
             assert_int_equal(back[i], isnan(wide[i]) ? half[i] | 0x200 : half[i]);
         for (int around = -1; around <= 1; around++) {
@@ -546,8 +525,8 @@ static void every_half_is_converted_as_scalar_does(void **state)
                 memcpy(&bits, &wide[i], sizeof bits);
                 wide[i] = support_floats_of_bits(bits + 0x1000 + (uint32_t)around);
             }
-            f16->encode(65536, wide, want);
-            kernel->encode(65536, wide, back);
+            support_row_encode(f16, 65536, wide, NULL, want);
+            quant_encode(&kernels, QUANT_F16, 65536, wide, NULL, back);
             assert_memory_equal(back, want, sizeof want);
         }
     }
@@ -690,14 +669,14 @@ static void mutant_unpack(int64_t first, int64_t n_blocks, const void *const row
                           void *panel)
 {
     struct quant_panel32 *p = panel;
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].unpack(first, n_blocks, row, panel);
+    quant_type_by_id(QUANT_Q4_1)->scalar.unpack(first, n_blocks, row, panel);
     p[n_blocks - 1].q[7][15][3] ^= 1;
 }
 
 /* Writes one element too many. */
 static void mutant_decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].decode(first, n, row, out);
+    quant_type_by_id(QUANT_Q4_1)->scalar.decode(first, n, row, out);
     out[n] = 0.0f;
 }
 
@@ -720,7 +699,7 @@ static struct caught try_mutants(bool plain, int tries)
         n.dropped += gemv_mismatches(&bed, type, CPU_SCALAR, &dropped, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, CPU_SCALAR, &order, 32 * 18, 7) != 0;
         n.column += gemv_few_mismatches(&bed, type, CPU_SCALAR, &few, 32 * 18, 7) != 0;
-        n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
+        n.unpacked += unpack_mismatches(&bed, type, type->scalar.panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }
     printf(

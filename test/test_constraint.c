@@ -484,7 +484,8 @@ static void texts_around_values(void **state)
     struct constrain_finisher *f = constrain_finisher_new(c, NULL, &err);
     struct base_buffer end = BASE_BUFFER_INIT;
     bool found;
-    assert_true(constrain_finisher_text(f, s, -1, "an ", 3, 100, &end, &found, &err));
+    assert_true(constrain_finisher_text(f, s, (struct constrain_next){-1, "an ", 3}, 100, &end,
+                                        &found, &err));
     assert_true(found);
     assert_int_equal(end.size, strlen("[[]] an\"}"));
     assert_memory_equal(end.data, "[[]] an\"}", end.size);
@@ -559,8 +560,8 @@ static uint64_t rest_of(enum support_kind kind, const char *source, const bool *
     struct constrain_finisher *f = constrain_finisher_new(c, usable, &err);
     uint64_t rest;
     bool found;
-    assert_true(constrain_finisher_after(f, s, -1, "", 0, &rest, &err));
-    assert_true(constrain_finisher_text(f, s, -1, "", 0, 100, &text, &found, &err));
+    assert_true(constrain_finisher_after(f, s, CONSTRAIN_NOTHING, &rest, &err));
+    assert_true(constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 100, &text, &found, &err));
     assert_int_equal(found, rest != UINT64_MAX);
     if (found) assert_int_equal(text.size, rest);
     for (size_t i = 0; usable && i < text.size; i++) assert_true(usable[(uint8_t)text.data[i]]);

@@ -28,6 +28,10 @@ static void a_level_contains_what_stands_above_it(void **state)
                      [CPU_AVX512] = true,
                      [CPU_AVX512BF16] = true,
                      [CPU_AMX] = true},
+        [CPU_NEON] = {[CPU_SCALAR] = true, [CPU_NEON] = true},
+        [CPU_DOTPROD] = {[CPU_SCALAR] = true, [CPU_NEON] = true, [CPU_DOTPROD] = true},
+        [CPU_I8MM] =
+            {[CPU_SCALAR] = true, [CPU_NEON] = true, [CPU_DOTPROD] = true, [CPU_I8MM] = true},
     };
     (void)state;
     for (enum cpu_level l = 0; l < CPU_LEVEL_COUNT; l++)
@@ -105,6 +109,22 @@ static void a_cap_is_the_nearest_ancestor_that_runs(void **state)
     }
 }
 
+static void levels_of_other_machines_are_scalar(void **state)
+{
+    (void)state;
+    int built = 0;
+    for (enum cpu_level l = 0; l < CPU_LEVEL_COUNT; l++) {
+        built += cpu_level_built(l);
+        if (!cpu_level_built(l)) assert_int_equal(cpu_level_cap(l), CPU_SCALAR);
+    }
+#if defined(__x86_64__)
+    assert_int_equal(built, 6);
+#elif defined(__aarch64__)
+    assert_int_equal(built, 4);
+    assert_true(cpu_level_runs(CPU_NEON));
+#endif
+}
+
 static void the_processor_has_a_row(void **state)
 {
     (void)state;
@@ -113,7 +133,8 @@ static void the_processor_has_a_row(void **state)
     if (named && *named)
         assert_int_equal(strcasecmp(f->name, named), 0);
     else
-        assert_true(cpu_has(cpu_level_best(), f->level));
+        assert_true(cpu_has(cpu_level_best(), f->level) &&
+                    cpu_has(cpu_level_best(), CPU_NEON) == cpu_has(f->level, CPU_NEON));
     assert_true(f->prefetch.distance > 0 && f->prefetch.distance % 64 == 0);
     if (f->dual_512) assert_true(cpu_has(f->level, CPU_AVX512));
 }
@@ -127,6 +148,7 @@ int main(void)
         cmocka_unit_test(a_row_is_the_nearest_ancestors),
         cmocka_unit_test(names_are_found_again),
         cmocka_unit_test(a_cap_is_the_nearest_ancestor_that_runs),
+        cmocka_unit_test(levels_of_other_machines_are_scalar),
         cmocka_unit_test(the_processor_has_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "test/support.h"
 
 #include "quant/quant.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static int fill(void **state)
 
 static void decode(const struct quant_type *type, int64_t k, const void *row)
 {
-    type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
+    type->scalar.decode(0, k, row, decoded);
 }
 
 /* FNV-1a over the words of n elements; every NaN counts as the same. */
@@ -138,7 +139,7 @@ static void encoding_is_no_worse_than_the_reference(void **state)
     for (int c = 0; c < N_ENCODED; c++) {
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         double error = 0, size = 0;
-        type->encode(LEN, elements, row);
+        support_row_encode(type, LEN, elements, NULL, row);
         decode(type, LEN, row);
         for (int i = 0; i < LEN; i++) {
             error += ((double)decoded[i] - elements[i]) * ((double)decoded[i] - elements[i]);
@@ -159,15 +160,15 @@ static void zeros_come_back_and_every_byte_is_written(void **state)
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         float x[256] = {0};
         uint8_t row[512];
-        type->encode(256, x, row);
+        support_row_encode(type, 256, x, NULL, row);
         decode(type, 256, row);
         for (int i = 0; i < 256; i++) assert_true(decoded[i] == 0.0f);
 
         uint8_t again[512];
         memset(row, 0x55, sizeof row);
         memset(again, 0xaa, sizeof again);
-        type->encode(256, elements, row);
-        type->encode(256, elements, again);
+        support_row_encode(type, 256, elements, NULL, row);
+        support_row_encode(type, 256, elements, NULL, again);
         assert_memory_equal(row, again, 256 / type->block_len * type->block_bytes);
     }
 }
@@ -185,7 +186,7 @@ static void what_is_not_finite_shows_in_its_block_only(void **state)
             uint8_t row[1024];
             memcpy(x, elements, sizeof x);
             x[len + 5] = bad[j];
-            type->encode(512, x, row);
+            support_row_encode(type, 512, x, NULL, row);
             decode(type, 512, row);
             for (int i = 0; i < 512; i++)
                 assert_int_equal(isfinite(decoded[i]) != 0, i < len || i >= 2 * len);
@@ -204,7 +205,7 @@ static void extremes_come_back_finite_with_their_sign(void **state)
             float x[256];
             uint8_t row[512];
             for (int i = 0; i < 256; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
-            type->encode(256, x, row);
+            support_row_encode(type, 256, x, NULL, row);
             decode(type, 256, row);
             for (int i = 0; i < 256; i++) {
                 assert_true(isfinite(decoded[i]));

@@ -78,14 +78,15 @@ static void check_end(struct constrain_finisher *f, struct constrain_state *s, c
     struct constrain_state *copy = constrain_state_clone(s, &err);
     bool found, accepted = true;
     uint64_t rest, units = 0;
-    assert_true(constrain_finisher_after(f, s, -1, "", 0, &rest, &err));
-    assert_true(constrain_finisher_text(f, s, -1, "", 0, 100, &end, &found, &err));
+    assert_true(constrain_finisher_after(f, s, CONSTRAIN_NOTHING, &rest, &err));
+    assert_true(constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 100, &end, &found, &err));
     if (!found) fail_msg("%s: no end", source);
     for (size_t i = 0; i < end.size && accepted; i++, units++) {
         int32_t id = -1;
         const bool named = (uint8_t)end.data[i] == CONSTRAIN_TOKEN_BYTE;
         if (named) memcpy(&id, end.data + i + 1, sizeof id);
-        assert_true(constrain_state_take(copy, id, end.data + i, !named, &accepted, &err));
+        assert_true(constrain_state_take(copy, (struct constrain_next){id, end.data + i, !named},
+                                         &accepted, &err));
         if (named) i += sizeof id;
     }
     if (!accepted || !constrain_state_may_end(copy) || units != rest)
@@ -114,7 +115,8 @@ static void check_texts(const struct named *g, const struct constrain_token_trie
             const uint64_t *mask = constrain_masker_mask(m, s, &err);
             const bool allowed = mask[0] >> id & 1;
             check_end(f, s, source);
-            assert_true(constrain_state_take(s, id, text, strlen(text), &reads, &err));
+            assert_true(constrain_state_take(s, (struct constrain_next){id, text, strlen(text)},
+                                             &reads, &err));
             if (allowed != reads) fail_msg("%s: mask of token %d", source, (int)id);
             const bool is = reads && constrain_state_may_end(s);
             if (is != naive_accepts(g, ids, n, "")) fail_msg("%s: %zu tokens", source, n);
@@ -171,7 +173,8 @@ static void deep_texts_of_named_tokens_are_read(void **state)
         const int32_t id = i < DEPTH ? 0 : i == DEPTH ? MARK : 1;
         const char *text = token_text[id];
         assert_false(constrain_state_may_end(s));
-        if (!constrain_state_take(s, id, text, strlen(text), &accepted, &err))
+        if (!constrain_state_take(s, (struct constrain_next){id, text, strlen(text)}, &accepted,
+                                  &err))
             fail_msg("%s", err.text);
     }
     assert_true(accepted && constrain_state_may_end(s) && !constrain_state_may_continue(s));

@@ -2,6 +2,7 @@
  * positions against a naive reference, for sources in every memory layout. */
 #include "test/support.h"
 #include "test/support_graph.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +101,8 @@ static double want_cast(const struct support_rig *rig, const struct engine_tenso
     for (int64_t k = 0; k < block; k++)
         x[k] = (float)support_at(rig->in[0], first + k, i[1], i[2], i[3]);
     if (result->type == rig->in[0]->type) return x[i[0] - first];
-    type->encode(block, x, row);
-    type->kernel[CPU_SCALAR].decode(0, block, row, x);
+    support_row_encode(type, block, x, NULL, row);
+    type->scalar.decode(0, block, row, x);
     return x[i[0] - first];
 }
 
@@ -181,8 +182,8 @@ static double want_set_rows(const struct support_rig *rig, const struct engine_t
     float x[256];
     char row[1024];
     for (int64_t k = 0; k < block; k++) x[k] = (float)support_at(rig->in[0], first + k, from, 0, 0);
-    type->encode(block, x, row);
-    type->kernel[CPU_SCALAR].decode(0, block, row, x);
+    support_row_encode(type, block, x, NULL, row);
+    type->scalar.decode(0, block, row, x);
     return x[i[0] - first];
 }
 

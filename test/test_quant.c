@@ -46,7 +46,7 @@ static void the_table_is_the_formats(void **state)
         assert_int_equal(type->block_bytes, expected_types[id].bytes);
         assert_ptr_equal(quant_type_by_name(type->name), type);
         assert_int_equal(type->dot != NULL, type->act != NULL);
-        if (type->encode) assert_non_null(type->act);
+        if (type->scalar.encode) assert_non_null(type->act);
     }
     assert_null(quant_type_by_id(QUANT_ID_COUNT));
     assert_null(quant_type_by_id(UINT32_MAX));
@@ -110,7 +110,7 @@ static void decoding_follows_the_drawings(void **state)
             uint8_t block[34];
             float out[32];
             for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)support_random(&rng);
-            type->kernel[CPU_SCALAR].decode(0, 32, block, out);
+            type->scalar.decode(0, 32, block, out);
             for (int i = 0; i < 32; i++) {
                 float drawn = drawn_element(ids[t], block, i);
                 if (isnan(drawn))
@@ -130,8 +130,8 @@ static double round_trip_error(const struct quant_type *type, const float *x, in
     static uint8_t row[MAX_K * 4];
     static float back[MAX_K];
     double error = 0, power = 0;
-    type->encode(k, x, row);
-    type->kernel[CPU_SCALAR].decode(0, k, row, back);
+    support_row_encode(type, k, x, NULL, row);
+    type->scalar.decode(0, k, row, back);
     for (int64_t i = 0; i < k; i++) {
         error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
         power += (double)x[i] * x[i];
@@ -162,7 +162,7 @@ static void encoding_stays_within_its_bound(void **state)
     }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->encode) continue;
+        if (!type || !type->scalar.encode) continue;
         double errors[3] = {round_trip_error(type, gauss, MAX_K),
                             round_trip_error(type, uniform, MAX_K),
                             round_trip_error(type, zero, MAX_K)};
@@ -185,23 +185,18 @@ static void rows_encoded_together_are_each_what_they_are_alone(void **state)
     uint64_t rng = 3;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->encode) continue;
+        if (!type || !type->scalar.encode) continue;
         const int64_t k = 3 * type->block_len;
         const size_t row_bytes = (size_t)quant_row_size(type, k);
         for (int i = 0; i < ROWS * k; i++) {
             x[i] = support_random_gauss(&rng);
             by[i] = i < k ? fabsf(support_random_gauss(&rng)) : by[i - k];
         }
-        for (int weighted = 0; weighted < (type->encode_by ? 2 : 1); weighted++) {
+        for (int weighted = 0; weighted < 2; weighted++) {
+            const float *of = weighted ? by : NULL;
             for (int r = 0; r < ROWS; r++)
-                if (weighted)
-                    type->encode_by(k, x + r * k, by, alone + (size_t)r * row_bytes);
-                else
-                    type->encode(k, x + r * k, alone + (size_t)r * row_bytes);
-            if (weighted)
-                type->encode_by(ROWS * k, x, by, together);
-            else
-                type->encode(ROWS * k, x, together);
+                support_row_encode(type, k, x + r * k, of, alone + (size_t)r * row_bytes);
+            support_row_encode(type, ROWS * k, x, of, together);
             assert_memory_equal(alone, together, ROWS * row_bytes);
         }
     }
@@ -226,8 +221,8 @@ static void four_bit_grids_come_back_exactly_whatever_weight_dominates(void **st
             }
             by[trial % 32] = 1.0f;
             const struct quant_type *type = quant_type_by_id(ids[t]);
-            type->encode_by(32, x, by, row);
-            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
+            support_row_encode(type, 32, x, by, row);
+            type->scalar.decode(0, 32, row, back);
             assert_memory_equal(x, back, sizeof x);
         }
 }
@@ -250,7 +245,7 @@ static void bytes_are_rounded_by_the_scale_before_it_is_stored(void **state)
             largest = fmaxf(largest, fabsf(x[i]));
         }
         const float d = largest / 127.0f, inverse = 1.0f / d;
-        type->encode(32, x, row);
+        support_row_encode(type, 32, x, NULL, row);
         uint16_t half;
         memcpy(&half, row, sizeof half);
         assert_int_equal(half, quant_f32_to_f16(d));
@@ -277,8 +272,8 @@ static void what_is_not_finite_shows_in_its_block(void **state)
             uint8_t row[2 * 34];
             for (int i = 0; i < 64; i++) x[i] = (float)(i % 7);
             x[40] = bad[j];
-            type->encode(64, x, row);
-            type->kernel[CPU_SCALAR].decode(0, 64, row, back);
+            support_row_encode(type, 64, x, NULL, row);
+            type->scalar.decode(0, 64, row, back);
             for (int i = 0; i < 64; i++) assert_int_equal(isnan(back[i]) != 0, i >= 32);
         }
     }
@@ -296,8 +291,8 @@ static void extremes_of_small_blocks_come_back(void **state)
             float x[32], back[32];
             uint8_t row[34];
             for (int i = 0; i < 32; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
-            type->encode(32, x, row);
-            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
+            support_row_encode(type, 32, x, NULL, row);
+            type->scalar.decode(0, 32, row, back);
             for (int i = 0; i < 32; i++) {
                 assert_true(isfinite(back[i]));
                 if (sizes[j] > 1e-6f) assert_int_equal(signbit(back[i]), signbit(x[i]));
@@ -427,7 +422,7 @@ static void dots_stay_within_their_bound(void **state)
                 c.x[i] = support_random_gauss(&rng) * (float)(1 + i / 32 % 5);
             }
             support_row_make(type, k, w, row);
-            type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
+            type->scalar.decode(0, k, row, decoded);
             column_fill(&c, type->act, k);
             double exact = 0;
             for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);

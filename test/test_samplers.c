@@ -14,114 +14,6 @@
 
 enum { LARGE = 262144 };
 
-#define PICK(r, list) (list)[sample_random_u32(r) % (sizeof(list) / sizeof(list)[0])]
-
-/* ---- Random logits, options and orders ---- */
-
-static float random_float(struct sample_random *r, float low, float high)
-{
-    return low + (high - low) * (float)sample_random_unit(r);
-}
-
-enum shape { SMOOTH, PEAKED, TIES, HOLES, EXTREME, SLOPED, STEPPED, SHAPE_COUNT };
-
-static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *logits)
-{
-    static const float odd[] = {NAN, -INFINITY, 3e38f, -3e38f, 0, -0.0f, 1e-40f, 3.4e38f};
-    for (uint32_t i = 0; i < n; i++) {
-        float x = random_float(r, -8, 8);
-        if (shape == SLOPED) x = x / 8 + 8 - 24 * (float)i / (float)n;
-        if (shape == STEPPED) x = x / 16 - (float)(i / 64 * 7 % 5 * 3); /* by blocks */
-        if (shape == PEAKED) x = x > 7.9f ? x + 6 : x;
-        if (shape == TIES) x = floorf(x / 4);
-        if (shape == HOLES && sample_random_u32(r) % 2)
-            x = sample_random_u32(r) % 2 ? NAN : -INFINITY;
-        if (shape == EXTREME && sample_random_u32(r) % 2) x = PICK(r, odd);
-        logits[i] = x;
-    }
-    logits[sample_random_u32(r) % n] = 3.5f; /* at least one finite logit */
-}
-
-static bool chance(struct sample_random *r, uint32_t one_in)
-{
-    return sample_random_u32(r) % one_in == 0;
-}
-
-static struct sample_options random_options(struct sample_random *r)
-{
-    static const float temps[] = {0, 0.3f, 0.8f, 1, 1, 2.5f};
-    static const int32_t top_ks[] = {0, 0, 1, 3, 40, 900, 6000}, lasts[] = {-1, 0, 7, 64, 1000};
-    static const float ps[] = {1, 1, 0.95f, 0.5f, 0.001f, 0}, min_ps[] = {0, 0, 0.05f, 0.4f, 1};
-    static const float thresholds[] = {0, 0.02f, 0.1f, 0.5f, 0.6f};
-    struct sample_options o = sample_options_default();
-    o.temp = PICK(r, temps);
-    o.top_k = PICK(r, top_ks);
-    o.top_p = PICK(r, ps);
-    o.min_p = PICK(r, min_ps);
-    o.seed = sample_random_u32(r);
-    if (chance(r, 3)) o.dynatemp_range = random_float(r, 0.1f, 1.5f);
-    if (chance(r, 2)) o.dynatemp_exponent = random_float(r, 0, 3);
-    if (chance(r, 3)) {
-        o.repeat_penalty = random_float(r, 0.5f, 2);
-        o.frequency_penalty = random_float(r, -1, 1);
-        o.presence_penalty = random_float(r, -1, 1);
-        o.repeat_last_n = PICK(r, lasts);
-    }
-    if (chance(r, 3)) {
-        o.dry_multiplier = random_float(r, 0.1f, 3);
-        o.dry_base = random_float(r, 1, 3);
-        o.dry_allowed_length = 1 + (int32_t)(sample_random_u32(r) % 3);
-        o.dry_last_n = PICK(r, lasts);
-        o.dry_breaker = support_breakers;
-        o.n_dry_breakers = 2;
-    }
-    o.token_bytes = support_token_text;
-    if (chance(r, 4)) {
-        o.mirostat = 1 + (int32_t)(sample_random_u32(r) % 2);
-        o.mirostat_tau = random_float(r, 0.5f, 6);
-        o.mirostat_eta = random_float(r, 0, 0.5f);
-        return o;
-    }
-    if (chance(r, 4)) o.top_n_sigma = random_float(r, 0.1f, 4);
-    if (chance(r, 4)) o.typical_p = PICK(r, ps);
-    if (chance(r, 4)) {
-        o.xtc_probability = random_float(r, 0.2f, 1);
-        o.xtc_threshold = PICK(r, thresholds);
-    }
-    if (chance(r, 4)) {
-        o.adaptive_target = random_float(r, 0, 1);
-        o.adaptive_decay = random_float(r, 0, 0.99f);
-    }
-    return o;
-}
-
-/* A random order that the options allow, as a list and as text. Returns its length. */
-static int random_order(struct sample_random *r, const struct sample_options *o,
-                        int order[SUPPORT_STAGES], char *text, size_t size)
-{
-    int n = 0, all[SUPPORT_STAGES];
-    bool bounded = false;
-    for (int i = 0; i < SUPPORT_STAGES; i++) all[i] = i;
-    for (int i = SUPPORT_STAGES - 1; i > 0; i--) {
-        int k = (int)(sample_random_u32(r) % (uint32_t)(i + 1)), moved = all[i];
-        all[i] = all[k];
-        all[k] = moved;
-    }
-    *text = '\0';
-    for (int i = 0; i < SUPPORT_STAGES; i++) {
-        const int stage = all[i];
-        const bool plain = stage == SUPPORT_TOP_K || stage == 5 || stage == 6 || stage == 8 ||
-                           stage == SUPPORT_INFILL;
-        if (plain && chance(r, 4)) continue;
-        if (stage == SUPPORT_INFILL && !bounded) continue;
-        if (stage == SUPPORT_TOP_K && o->top_k > 0 && o->top_k <= 1000) bounded = true;
-        order[n++] = stage;
-        snprintf(text + strlen(text), size - strlen(text), "%s%s", n > 1 ? i % 2 ? ";" : "," : "",
-                 support_stage_name[stage]);
-    }
-    return n;
-}
-
 /* ---- The comparison ---- */
 
 struct trial {
@@ -144,8 +36,8 @@ static bool expected(struct support_chain *v, const struct trial *t, const doubl
     return false;
 }
 
-static void compare(struct sample_random *r, struct trial *t, enum shape shape, float *logits,
-                    struct support_one *room)
+static void compare(struct sample_random *r, struct trial *t, enum support_shape shape,
+                    float *logits, struct support_one *room)
 {
     struct base_error err = BASE_ERROR_INIT;
     static int32_t few_ends[2];
@@ -176,7 +68,7 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
             draws_xtc || (t->order[i] == SUPPORT_XTC && support_stage_acts(&t->o, SUPPORT_XTC));
     for (int call = 0; call < 3; call++) {
         double u[2] = {0};
-        fill(r, shape, t->n_vocab, logits);
+        support_fill_logits(r, shape, t->n_vocab, logits);
         for (int i = 0; i <= draws_xtc; i++) u[i] = sample_random_unit(&twin);
         v.logits = logits;
         const int32_t id = sample_next(s, logits, &err);
@@ -207,10 +99,10 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     sample_random_seed(&r, seed);
     for (int i = 0; i < n_trials; i++) {
         struct trial t = {.o = options(&r), .n_vocab = sizes[sample_random_u32(&r) % n_sizes]};
-        enum shape shape = (enum shape)(i % SHAPE_COUNT);
-        t.default_order = options != random_options || chance(&r, 3);
-        t.n_order = random_order(&r, &t.o, t.order, t.text, sizeof t.text);
-        if (t.default_order || shape == EXTREME) {
+        enum support_shape shape = (enum support_shape)(i % SUPPORT_SHAPE_COUNT);
+        t.default_order = options != support_random_options || sample_random_u32(&r) % 3 == 0;
+        t.n_order = support_random_order(&r, &t.o, t.order, t.text, sizeof t.text);
+        if (t.default_order || shape == SUPPORT_EXTREME) {
             memcpy(t.order, standard, sizeof standard);
             t.n_order = 9;
             t.default_order = true;
@@ -222,68 +114,25 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     free(room);
 }
 
-/* Single rules that keep some thousand candidates, more than a list has, and adaptive-p. */
-static struct sample_options long_options(struct sample_random *r)
-{
-    static const float temps[] = {0.3f, 0.8f, 1, 2.5f};
-    struct sample_options o = sample_options_default();
-    o.seed = sample_random_u32(r);
-    o.temp = PICK(r, temps);
-    o.top_k = 0;
-    o.top_p = 1;
-    o.min_p = 0;
-    o.mirostat_tau = random_float(r, 4, 9);
-    switch (sample_random_u32(r) % 6) {
-    case 0:
-        o.top_k = 1025 + (int32_t)(sample_random_u32(r) % 1500);
-        break;
-    case 1:
-        o.min_p = random_float(r, 1e-7f, 1e-4f);
-        break;
-    case 2:
-        o.top_n_sigma = random_float(r, 1, 4);
-        break;
-    case 3:
-        o.mirostat = 1;
-        break;
-    case 4:
-        o.mirostat = 2;
-        break;
-    default:
-        o.adaptive_target = random_float(r, 0, 1);
-    }
-    return o;
-}
-
 static void long_lists_equal_the_naive_ones(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {3000, 4096, 9999};
-    run_trials(7, getenv("INFER_TEST_QUICK") ? 200 : 1000, sizes, 3, long_options);
+    run_trials(7, getenv("INFER_TEST_QUICK") ? 200 : 1000, sizes, 3, support_long_options);
 }
 
 static void every_chain_equals_the_naive_one(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {1, 2, 3, 63, 64, 65, 1000};
-    run_trials(5, getenv("INFER_TEST_QUICK") ? 1000 : 6000, sizes, 7, random_options);
+    run_trials(5, getenv("INFER_TEST_QUICK") ? 1000 : 6000, sizes, 7, support_random_options);
 }
 
 static void chains_over_large_vocabularies_equal_the_naive_one(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {LARGE, LARGE - 1, 50257};
-    run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, random_options);
-}
-
-struct sums { /* per block */
-    float sum, second;
-    uint32_t n;
-};
-
-static struct sample_block_sums into(struct sums *s)
-{
-    return (struct sample_block_sums){&s->sum, &s->second, &s->n};
+    run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, support_random_options);
 }
 
 /* The kernels of AVX2 and AVX-512, or scalar if the machine lacks one. */
@@ -306,47 +155,46 @@ static void block_kernels_agree(void **state)
     sample_random_seed(&r, 9);
     for (int trial = 0; trial < 10000; trial++) {
         const struct sample_block_kernels *best = kernels[trial % 2];
-        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
-        fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
-        any->keep(w[0], raw, raw[7]);
-        best->keep(w[1], raw, raw[7]);
-        assert_memory_equal(w[0], w[1], sizeof w[0]);
-        any->keep(x, raw, -FLT_MAX);
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK], top, bound[2];
+        support_fill_logits(&r, (enum support_shape)(trial % SUPPORT_SHAPE_COUNT), SAMPLE_BLOCK,
+                            raw);
+        raw[3] = trial % 5 ? raw[3] : INFINITY;
         const uint64_t ids = trial % 3 ? (uint64_t)sample_random_u32(&r) << 31 | 1 : UINT64_MAX;
-        const float top = any->bound(x, UINT64_MAX), scale = PICK(&r, scales);
-        assert_true(any->bound(raw, ids) == best->bound(raw, ids));
-        assert_true(any->count(raw, raw[5]) == best->count(raw, raw[5]));
-        const float least = trial % 4 ? x[9] > -INFINITY ? x[9] : 0.5f : -FLT_MAX;
-        any->weigh(x, top, scale, least, w[0]);
-        best->weigh(x, top, scale, least, w[1]);
+        sample_block_read(x, raw, SAMPLE_BLOCK, ids);
+        any->bounds(x, NULL, 1, &top);
+        any->bounds(raw, &ids, 1, &bound[0]);
+        best->bounds(raw, &ids, 1, &bound[1]);
+        assert_true(bound[0] == top && bound[1] == top);
+        assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
+        if (!(top > -INFINITY)) continue;
+        const float scale = SUPPORT_PICK(&r, scales);
+        any->weigh(x, top, scale, w[0]);
+        best->weigh(x, top, scale, w[1]);
         assert_memory_equal(w[0], w[1], sizeof w[0]);
-        struct sums a[SAMPLE_BLOCK_SUMS] = {0}, b[SAMPLE_BLOCK_SUMS] = {0};
-        for (int kind = 0; kind < SAMPLE_BLOCK_SUMS; kind++) {
-            any->sum[kind](x, &top, 1, scale, least, into(a + kind));
-            best->sum[kind](x, &top, 1, scale, least, into(b + kind));
+        struct sample_block_sums a[SAMPLE_BLOCK_KINDS], b[SAMPLE_BLOCK_KINDS];
+        for (int kind = 0; kind < SAMPLE_BLOCK_KINDS; kind++) {
+            a[kind] = any->sum[kind](x, top, scale);
+            b[kind] = best->sum[kind](x, top, scale);
         }
         assert_memory_equal(a, b, sizeof a);
-        const struct sums weights = a[SAMPLE_WEIGHTS], entropy = a[SAMPLE_ENTROPY];
-        struct sums moments;
-        any->sum[SAMPLE_MOMENTS](x, &top, 1, 1.0f, least, into(&moments));
-        assert_true(weights.sum == entropy.sum);
-        assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
+        assert_true(a[SAMPLE_WEIGHTS].sum == a[SAMPLE_ENTROPY].sum);
+        const struct sample_block_sums moments = any->sum[SAMPLE_MOMENTS](x, top, 1.0f);
         double total = 0.0, sum = 0.0;
         uint32_t count = 0;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
             const float d = (x[i] - top) * scale;
-            const bool is = x[i] >= least;
-            const double want = is && d > -87.0f ? exp((double)d) : 0.0;
-            assert_true(x[i] <= top && fabs((double)w[0][i] - want) <= 1e-6 * want);
-            assert_true(!(ids >> i & 1) || !(raw[i] > any->bound(raw, ids)));
-            assert_true((any->reach(x, least) >> i & 1) == is);
+            const bool is = ids >> i & 1 && raw[i] > -INFINITY;
+            const double want = d > -87.0f ? exp((double)d) : 0.0;
+            assert_true(x[i] == (is ? fminf(raw[i], FLT_MAX) : -INFINITY) && x[i] <= top);
+            assert_true(fabs((double)w[0][i] - want) <= 1e-6 * want);
+            assert_true((any->reach(x, -FLT_MAX) >> i & 1) == is);
             total += want;
             sum += is ? (double)x[i] - (double)top : 0.0;
             count += is;
         }
-        assert_true(fabs((double)weights.sum - total) <= 1e-6 * total);
+        assert_true(fabs((double)a[SAMPLE_WEIGHTS].sum - total) <= 1e-6 * total);
         assert_true(sum < -1e38 || fabs((double)moments.sum - sum) <= -1e-6 * sum);
-        assert_true(entropy.n == count && moments.n == count);
+        assert_true(a[SAMPLE_ENTROPY].n == count && moments.n == count);
     }
 }
 
@@ -360,21 +208,22 @@ static void shape_kernels_agree(void **state)
     sample_random_seed(&r, 11);
     for (int trial = 0; trial < 3000; trial++) {
         const struct sample_block_kernels *best = kernels[trial % 2];
-        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
-        fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
-        any->keep(x, raw, -FLT_MAX);
-        const struct sample_block_shape shape = {any->bound(x, UINT64_MAX), random_float(&r, 0, 3),
-                                                 trial % 3 ? -FLT_MAX : -1.0f,
-                                                 random_float(&r, 0, 1), random_float(&r, 0, 1)};
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK], top;
+        support_fill_logits(&r, (enum support_shape)(trial % SUPPORT_SHAPE_COUNT), SAMPLE_BLOCK,
+                            raw);
+        sample_block_read(x, raw, SAMPLE_BLOCK, UINT64_MAX);
+        any->bounds(x, NULL, 1, &top);
+        const struct sample_block_shape shape = {top, support_float_between(&r, 0, 3),
+                                                 support_float_between(&r, 0, 1),
+                                                 support_float_between(&r, 0, 1)};
         const float sum = any->shape(x, &shape, w[0]);
         assert_true(sum == best->shape(x, &shape, w[1]));
         assert_memory_equal(w[0], w[1], sizeof w[0]);
         double total = 0.0;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            const double p =
-                exp((double)((x[i] - shape.top) * shape.scale)) * (double)shape.inverse;
+            const double p = exp((double)((x[i] - top) * shape.scale)) * (double)shape.inverse;
             const double d = fabs(p - (double)shape.target) / 0.3;
-            const double want = x[i] >= shape.min_logit ? exp(-10 * d * d / (1 + d)) : 0.0;
+            const double want = x[i] > -INFINITY ? exp(-10 * d * d / (1 + d)) : 0.0;
             assert_true(fabs((double)w[0][i] - want) <= 2e-5 * want);
             total += (double)w[0][i];
         }
@@ -398,6 +247,24 @@ static void refuse(const struct sample_options *o, const char *item)
     assert_null(sample_new(o, 100, 64, &err));
     assert_int_equal(err.code, BASE_USAGE);
     assert_string_equal(err.item, item);
+}
+
+/* Both rules keep more candidates than a list may have; the second one alone would keep all. */
+static void what_a_rule_removes_stays_removed(void **state)
+{
+    (void)state;
+    enum { N = 4000, KEPT = 1500 };
+    float logits[N];
+    struct sample_options o = sample_options_default();
+    struct base_error err = BASE_ERROR_INIT;
+    for (int i = 0; i < N; i++) logits[i] = (float)(i * 7 % N < KEPT); /* 1 for the best ones */
+    o.samplers = "top_k;min_p;temperature";
+    o.top_k = KEPT;
+    o.min_p = 0.01f;
+    o.temp = 100;
+    struct sampler *s = make(&o, N);
+    for (int i = 0; i < 300; i++) assert_true(logits[sample_next(s, logits, &err)] > 0.5f);
+    sample_free(s);
 }
 
 /* A certain distribution has temperature 0 if the range includes it: at a temperature near 0 all
@@ -713,6 +580,7 @@ int main(void)
         cmocka_unit_test(every_chain_equals_the_naive_one),
         cmocka_unit_test(chains_over_large_vocabularies_equal_the_naive_one),
         cmocka_unit_test(long_lists_equal_the_naive_ones),
+        cmocka_unit_test(what_a_rule_removes_stays_removed),
         cmocka_unit_test(block_kernels_agree),
         cmocka_unit_test(shape_kernels_agree),
         cmocka_unit_test(certainty_is_greedy),

@@ -277,8 +277,8 @@ static void expect_ending(struct constrain_finisher *f, struct constrain_state *
     uint64_t rest;
     bool found;
     base_buffer_add(&whole, text->data, text->size);
-    assert_true(constrain_finisher_after(f, s, -1, "", 0, &rest, &err));
-    assert_true(constrain_finisher_text(f, s, -1, "", 0, 4000, &whole, &found, &err));
+    assert_true(constrain_finisher_after(f, s, CONSTRAIN_NOTHING, &rest, &err));
+    assert_true(constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 4000, &whole, &found, &err));
     if (!found) fail_msg("no ending after %s", text->size ? text->data : "");
     if (whole.size - text->size != rest)
         fail_msg("%llu bytes are not the ending of %s", (unsigned long long)rest, whole.data);

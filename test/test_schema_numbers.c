@@ -144,7 +144,7 @@ static void the_fewest_bytes_are_those_of_the_shortest_number_with_this_beginnin
                 begun[n] = '\0';
                 assert_true(constrain_state_feed(at, begun, n, &used, &err));
                 if (used < n) fail_msg("%s: '%s' is refused", s->schema, begun);
-                assert_true(constrain_finisher_after(f, at, -1, "", 0, &rest, &err));
+                assert_true(constrain_finisher_after(f, at, CONSTRAIN_NOTHING, &rest, &err));
                 if (rest != naive_rest(s, begun))
                     fail_msg("%s: after '%s' %d bytes, not %d", s->schema, begun, (int)rest,
                              (int)naive_rest(s, begun));

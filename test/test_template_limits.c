@@ -298,6 +298,13 @@ static void what_is_not_supported_is_named_with_its_line(void **state)
 }
 
 /* Each limit of the options applies independently. */
+/* Unlike in jinja2, where what is added to a safe string is escaped. */
+static void what_is_added_to_a_safe_string_is_not_escaped(void **state)
+{
+    (void)state;
+    expect("{{ raise_exception(('<a>'|safe) + '<b>') }}", "<a><b>");
+}
+
 static void each_limit_is_a_limit_of_its_own(void **state)
 {
     (void)state;
@@ -342,6 +349,7 @@ int main(void)
         cmocka_unit_test(deep_nesting_is_an_error),
         cmocka_unit_test(long_chains_end_in_an_answer_or_an_error),
         cmocka_unit_test(what_is_not_supported_is_named_with_its_line),
+        cmocka_unit_test(what_is_added_to_a_safe_string_is_not_escaped),
         cmocka_unit_test(each_limit_is_a_limit_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

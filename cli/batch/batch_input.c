@@ -15,10 +15,14 @@ bool cli_batch_input_open(struct cli_batch_input *in, const char *path, const ch
                           struct base_error *err)
 {
     if (path && strcmp(path, "-") != 0) {
+        struct stat st;
         in->fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (in->fd >= 0) return true;
+        const bool is_folder = in->fd >= 0 && fstat(in->fd, &st) == 0 && S_ISDIR(st.st_mode);
+        if (in->fd >= 0 && !is_folder) return true;
+        const int why = is_folder ? EISDIR : errno;
+        if (is_folder) close(in->fd);
         in->fd = 0;
-        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(why));
         base_error_set_file(err, path);
         return false;
     }

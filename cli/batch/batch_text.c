@@ -34,10 +34,8 @@ void cli_batch_context_close(struct cli_batch_context *c)
 bool cli_batch_context_begin(struct cli_batch_context *c, const char *line, size_t size,
                              struct base_buffer *header, struct base_error *err)
 {
-    static const char name[] = "answer";
     if (!cli_csv_open(&c->csv, line, size, c->values->column, &c->each, err)) return false;
-    if (cli_batch_is_plain(c->values))
-        cli_csv_add(&c->csv, line, size, name, sizeof name - 1, header);
+    if (cli_batch_is_plain(c->values)) cli_csv_add_header(&c->csv, line, size, header);
     return cli_buffer_check(header, err);
 }
 
@@ -185,7 +183,7 @@ static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
     if (!cli_buffer_check(&t->id, err)) return false;
     if (is_openai) {
         t->openai = t->line;
-        t->line = cli_openai_read(t->openai, err);
+        t->line = cli_openai_read(t->openai, t->context->profiles.template.template, err);
         return t->line != NULL;
     }
     if (text_json_member(t->line, "prompt") || text_json_member(t->line, "messages")) return true;

@@ -1,6 +1,7 @@
 /* cli/batch/csv.c: records of a table. See cli/batch/csv.h. */
 #include "cli/batch/csv.h"
 #include "cli/system.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,15 @@ bool cli_csv_fill(const struct cli_csv *csv, const struct base_buffer *each, con
     if (ok) fill(csv, each, field, out);
     free_fields(field, csv->n_columns);
     return ok && cli_buffer_check(out, err);
+}
+
+void cli_csv_add_header(const struct cli_csv *csv, const char *header, size_t size,
+                        struct base_buffer *out)
+{
+    char name[32] = "answer";
+    for (unsigned n = 2; find_column(csv, name, strlen(name)) < csv->n_columns; n++)
+        snprintf(name, sizeof name, "answer_%u", n);
+    cli_csv_add(csv, header, size, name, strlen(name), out);
 }
 
 void cli_csv_add(const struct cli_csv *csv, const char *record, size_t size, const char *field,

@@ -30,6 +30,9 @@ void cli_csv_close(struct cli_csv *csv); /* may be all zeros */
 bool cli_csv_fill(const struct cli_csv *csv, const struct base_buffer *each, const char *record,
                   size_t size, struct base_buffer *out, struct base_error *err);
 
+/* Appends the header with a name for the answers that no column has: answer, answer_2 ... */
+void cli_csv_add_header(const struct cli_csv *csv, const char *header, size_t size,
+                        struct base_buffer *out);
 /* Appends the record with one more field and a line end. */
 void cli_csv_add(const struct cli_csv *csv, const char *record, size_t size, const char *field,
                  size_t field_size, struct base_buffer *out);

@@ -11,7 +11,8 @@
 
 bool cli_openai_is_line(const json_t *line)
 {
-    return json_object_get(line, "custom_id") && json_object_get(line, "body");
+    return json_object_get(line, "body") ||
+           (json_object_get(line, "custom_id") && !json_object_get(line, "prompt"));
 }
 
 static bool fail_member(const char *name, const char *what, struct base_error *err)
@@ -93,18 +94,69 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
 
 static bool read_prompt(json_t *out, const json_t *prompt, struct base_error *err)
 {
-    if (json_is_array(prompt) && json_array_size(prompt) == 1) prompt = json_array_get(prompt, 0);
+    const size_t n = json_array_size(prompt);
+    if (n > 1 && json_is_string(json_array_get(prompt, 0)))
+        return fail_member("prompt", "is a list of several texts: write a line for each", err);
+    if (n == 1) prompt = json_array_get(prompt, 0);
     return json_is_string(prompt) ? keep(out, "prompt", prompt, err)
                                   : fail_member("prompt", "is no text", err);
+}
+
+/* Every seed is reproducible there; here -1 draws one, and others are not negative. */
+static bool read_seed(json_t *out, const json_t *seed, struct base_error *err)
+{
+    const json_int_t most = ((json_int_t)1 << 62) - 1;
+    if (!json_is_integer(seed) || json_integer_value(seed) >= 0)
+        return keep(out, "seed", seed, err);
+    return set(out, "seed", json_integer(json_integer_value(seed) & most), err);
+}
+
+/* Adds the variables that the body has for the template, `reasoning_effort` among them; the
+ * template does not read others. */
+static bool read_variables(json_t *out, const json_t *body, const struct jinja_template *template,
+                           struct base_error *err)
+{
+    const json_t *given = json_object_get(body, "chat_template_kwargs");
+    const json_t *effort = json_object_get(body, "reasoning_effort");
+    json_t *all = text_json_is_object(given) ? text_json_copy(given) : json_object(), *value;
+    const char *name;
+    void *next;
+    bool ok = all && (!json_is_string(effort) ||
+                      json_object_set(all, "reasoning_effort", (json_t *)(uintptr_t)effort) == 0);
+    json_object_foreach_safe(all, next, name, value)
+    {
+        if (!template || !jinja_template_uses(template, name)) json_object_del(all, name);
+    }
+    if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
+    ok = ok && (json_object_size(all) == 0 || keep(out, "template_var", all, err));
+    json_decref(all);
+    const bool none = json_is_string(effort) && strcmp(json_string_value(effort), "none") == 0;
+    return ok && (!none || set(out, "reasoning_budget", json_integer(0), err));
 }
 
 static bool read_member(json_t *out, const char *name, const json_t *value, struct base_error *err)
 {
     /* No matter of what is generated, or read elsewhere. */
-    static const char *const ignored[] = {
-        "model",        "user",        "metadata",          "store",
-        "service_tier", "stream",      "stream_options",    "top_logprobs",
-        "logprobs",     "tool_choice", "safety_identifier", "parallel_tool_calls"};
+    static const char *const ignored[] = {"model",
+                                          "user",
+                                          "metadata",
+                                          "store",
+                                          "service_tier",
+                                          "stream",
+                                          "stream_options",
+                                          "top_logprobs",
+                                          "logprobs",
+                                          "tool_choice",
+                                          "verbosity",
+                                          "reasoning_effort",
+                                          "prediction",
+                                          "parallel_tool_calls",
+                                          "best_of",
+                                          "chat_template_kwargs",
+                                          "modalities",
+                                          "prompt_cache_retention",
+                                          "prompt_cache_key",
+                                          "safety_identifier"};
     if (json_is_null(value) || is_one_of(name, ignored, sizeof ignored / sizeof *ignored))
         return true;
     if (strcmp(name, "echo") == 0 && json_is_false(value)) return true;
@@ -117,10 +169,12 @@ static bool read_member(json_t *out, const char *name, const json_t *value, stru
     if (strcmp(name, "logit_bias") == 0 && text_json_is_object(value))
         return read_bias(out, value, err);
     if (strcmp(name, "prompt") == 0) return read_prompt(out, value, err);
+    if (strcmp(name, "seed") == 0) return read_seed(out, value, err);
     return keep(out, name, value, err);
 }
 
-static bool read_body(json_t *out, const json_t *body, bool is_chat, struct base_error *err)
+static bool read_body(json_t *out, const json_t *body, bool is_chat,
+                      const struct jinja_template *template, struct base_error *err)
 {
     const char *name;
     json_t *value;
@@ -129,12 +183,19 @@ static bool read_body(json_t *out, const json_t *body, bool is_chat, struct base
     const json_t *choice = json_object_get(body, "tool_choice");
     if (choice && !json_is_null(choice) && !read_tool_choice(out, choice, err)) return false;
     if (!is_chat && !set(out, "raw", json_true(), err)) return false;
+    if (is_chat && !read_variables(out, body, template, err)) return false;
     return read_logprobs(out, body, err);
 }
 
-json_t *cli_openai_read(const json_t *line, struct base_error *err)
+json_t *cli_openai_read(const json_t *line, const struct jinja_template *template,
+                        struct base_error *err)
 {
     const json_t *body = json_object_get(line, "body");
+    if (!json_object_get(line, "custom_id") || !body) {
+        base_fail(err, BASE_USAGE, "the line has a %s and no %s: the batch form needs both",
+                  body ? "body" : "custom_id", body ? "custom_id" : "body");
+        return NULL;
+    }
     const char *url = json_string_value(json_object_get(line, "url"));
     const bool is_chat = !url || strcmp(url, "/v1/chat/completions") == 0;
     if (!is_chat && strcmp(url, "/v1/completions") != 0) {
@@ -148,7 +209,7 @@ json_t *cli_openai_read(const json_t *line, struct base_error *err)
     }
     json_t *out = json_object();
     if (!out) base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
-    if (out && read_body(out, body, is_chat, err)) return out;
+    if (out && read_body(out, body, is_chat, template, err)) return out;
     json_decref(out);
     return NULL;
 }
@@ -159,7 +220,7 @@ static void add_head(uint64_t number, const struct base_buffer *id, struct base_
 {
     base_buffer_add_format(out, "{\"line\":%llu,\"id\":\"batch_req_%llu\",\"custom_id\":",
                            (unsigned long long)number, (unsigned long long)number);
-    base_buffer_add(out, id->data, id->size);
+    base_buffer_add_text(out, id->size ? id->data : "null");
 }
 
 static const char *reason_of(const struct cli_openai_answer *a)
@@ -186,13 +247,92 @@ static bool rename_item(json_t *item)
     return true;
 }
 
-/* Appends {"content":[...]}, or null. */
+static json_t *as_chat(json_t *list)
+{
+    size_t i;
+    json_t *item, *out = json_object();
+    bool ok = out != NULL;
+    json_array_foreach(list, i, item)
+    {
+        ok = ok && rename_item(item);
+        if (ok && !json_object_get(item, "top_logprobs"))
+            ok = json_object_set_new(item, "top_logprobs", json_array()) == 0;
+    }
+    if (ok && json_object_set(out, "content", list) == 0) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Returns the text of a token as this form has it: of incomplete characters the bytes. NULL: no
+ * memory. */
+static json_t *text_of(const json_t *item)
+{
+    json_t *text = json_object_get(item, "text"), *byte;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    size_t i;
+    if (!strstr(json_string_value(text), "\xef\xbf\xbd")) return json_incref(text);
+    base_buffer_add_text(&out, "bytes:");
+    json_array_foreach(json_object_get(item, "bytes"), i, byte)
+        base_buffer_add_format(&out, "\\x%02x", (unsigned)json_integer_value(byte));
+    json_t *shown = out.failed ? NULL : json_string(out.data);
+    base_buffer_free(&out);
+    return shown;
+}
+
+/* Adds an item's probability under its text; of items with one text the first counts. */
+static bool add_by_text(json_t *out, const json_t *item)
+{
+    json_t *shown = text_of(item);
+    const char *text = json_string_value(shown);
+    const bool ok = shown && (json_object_get(out, text) ||
+                              json_object_set(out, text, json_object_get(item, "logprob")) == 0);
+    json_decref(shown);
+    return ok;
+}
+
+/* Returns the number of characters that begin in a token. */
+static size_t characters_of(const json_t *item)
+{
+    size_t n = 0, i;
+    json_t *byte;
+    json_array_foreach(json_object_get(item, "bytes"), i, byte) n +=
+        (json_integer_value(byte) & 0xc0) != 0x80;
+    return n;
+}
+
+/* Makes a list of each member; the best tokens are an object by their texts, with the chosen one.
+ */
+static json_t *as_completion(const json_t *list)
+{
+    json_t *out = json_pack("{s:[],s:[],s:[],s:[]}", "tokens", "token_logprobs", "top_logprobs",
+                            "text_offset");
+    json_t *item, *one;
+    size_t i, k, offset = 0;
+    bool ok = out != NULL;
+    json_array_foreach(list, i, item)
+    {
+        json_t *top = json_object();
+        json_array_foreach(json_object_get(item, "top"), k, one) ok = ok && add_by_text(top, one);
+        ok = ok && add_by_text(top, item) &&
+             json_array_append_new(json_object_get(out, "tokens"), text_of(item)) == 0 &&
+             json_array_append(json_object_get(out, "token_logprobs"),
+                               json_object_get(item, "logprob")) == 0 &&
+             json_array_append(json_object_get(out, "top_logprobs"), top) == 0 &&
+             json_array_append_new(json_object_get(out, "text_offset"),
+                                   json_integer((json_int_t)offset)) == 0;
+        json_decref(top);
+        offset += characters_of(item);
+    }
+    if (ok) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Appends the probabilities in the form of the answer, or null. */
 static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *out,
                          struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
-    size_t i;
-    json_t *item;
     if (!a->logprobs) {
         base_buffer_add_text(out, "null");
         return true;
@@ -203,20 +343,13 @@ static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *
     json_t *list = cli_buffer_check(&text, err)
                        ? text_json_parse(text.data, text.size, "logprobs", err)
                        : NULL;
-    bool ok = list != NULL;
-    json_array_foreach(list, i, item)
-    {
-        ok = ok && rename_item(item);
-        if (ok && !json_object_get(item, "top_logprobs"))
-            ok = json_object_set_new(item, "top_logprobs", json_array()) == 0;
-    }
-    if (list && !ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
-    base_buffer_add_text(out, "{\"content\":");
-    if (ok) text_json_write(out, list, false);
-    base_buffer_add_text(out, "}");
+    json_t *shown = !list ? NULL : a->message ? as_chat(list) : as_completion(list);
+    if (list && !shown) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
+    if (shown) text_json_write(out, shown, false);
+    json_decref(shown);
     json_decref(list);
     base_buffer_free(&text);
-    return ok;
+    return shown != NULL;
 }
 
 bool cli_openai_add(const struct cli_openai_answer *a, struct base_buffer *out,

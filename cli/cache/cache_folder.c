@@ -31,9 +31,9 @@ static bool find_path(const char *given, struct base_buffer *path)
     return true;
 }
 
-static void make_folders(char *path)
+static void make_folders(char *path, bool parents)
 {
-    for (char *at = path + 1; *path && *at; at++) {
+    for (char *at = path + 1; parents && *path && *at; at++) {
         if (*at != '/') continue;
         *at = '\0';
         (void)mkdir(path, 0700);
@@ -54,7 +54,7 @@ static bool open_path(struct cli_cache_folder *f, const char *given, bool make, 
     if (!find_path(given, &f->path))
         return base_fail(err, BASE_FAILED, "there is no folder for it: set HOME, or name one");
     if (f->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (make && f->path.size) make_folders(f->path.data);
+    if (make && f->path.size) make_folders(f->path.data, strcmp(given, "auto") == 0);
     f->fd = open(f->path.size ? f->path.data : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *missing = f->fd < 0 && errno == ENOENT;
     if (f->fd < 0 || fstat(f->fd, &st) != 0)

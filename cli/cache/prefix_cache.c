@@ -71,6 +71,23 @@ static bool open_outputs(struct cli_prefix_cache *c, unsigned n, struct base_err
     return true;
 }
 
+bool cli_prefix_check(const struct cli_values *values, struct base_error *err)
+{
+    struct base_buffer parent = BASE_BUFFER_INIT;
+    const char *path = values->cache ? values->cache : "";
+    size_t n = strlen(path);
+    if (strcmp(path, "auto") == 0) return true;
+    while (n > 0 && path[n - 1] == '/') n--;
+    while (n > 0 && path[n - 1] != '/') n--;
+    if (n < 2) return true; /* the working folder, or the root */
+    base_buffer_add(&parent, path, n - 1);
+    bool ok = cli_buffer_check(&parent, err);
+    if (ok && access(parent.data, F_OK) != 0)
+        ok = base_fail_at(err, BASE_USAGE, "--cache", -1, "%s: %s", parent.data, strerror(errno));
+    base_buffer_free(&parent);
+    return ok;
+}
+
 struct cli_prefix_cache *cli_prefix_open(const struct cli_values *values, unsigned n_writes)
 {
     struct base_error err = BASE_ERROR_INIT;

@@ -14,6 +14,10 @@
 
 struct cli_prefix_cache; /* opaque */
 
+/* Fails with BASE_USAGE if --cache names a folder within one that does not exist: probably the name
+ * is wrong. */
+bool cli_prefix_check(const struct cli_values *values, struct base_error *err);
+
 /* Opens the cache of --cache, which will store at most n_writes sequences. Returns NULL without a
  * cache, or after a note on standard error if it cannot be used. Call it before
  * cli_sandbox_limit. */

@@ -62,7 +62,10 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err);
 void cli_chat_store(struct cli_chat *c);
 
 /* Call this after any change of the conversation other than a new message at its end. */
-void cli_chat_changed(struct cli_chat *c);
+static inline void cli_chat_changed(struct cli_chat *c)
+{
+    c->n_dropped = 0;
+}
 
 /* /set and /show, with the text after the word. A change applies from the next answer on; then the
  * conversation is read again. */

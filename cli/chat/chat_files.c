@@ -7,24 +7,36 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool read_checked(const char *path, bool (*check)(const json_t *, struct base_error *),
-                         json_t **out, struct base_error *err)
+static bool read_checked(const char *given, bool is_text, const char *option,
+                         bool (*check)(const json_t *, struct base_error *), json_t **out,
+                         struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     *out = NULL;
-    const bool was_read = cli_source_read(path, &text, err);
+    if (is_text) base_buffer_add_text(&text, given);
+    const bool was_read =
+        is_text ? cli_buffer_check(&text, err) : cli_source_read(given, &text, err);
     if (was_read) *out = text_json_parse(text.data ? text.data : "", text.size, "", err);
     base_buffer_free(&text);
     if (*out && check(*out, err)) return true;
-    if (was_read) base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
+    if (was_read && is_text)
+        snprintf(err->item, sizeof err->item, "%s", option);
+    else if (was_read)
+        base_error_set_file(err, strcmp(given, "-") == 0 ? "standard input" : given);
     json_decref(*out);
     *out = NULL;
     return false;
 }
 
-bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
+/* Returns whether the value of an option is the list itself, not the name of a file. */
+static bool is_list(const char *given)
 {
-    return read_checked(path, chat_messages_check, out, err);
+    return *given == '[' && access(given, F_OK) != 0;
+}
+
+bool cli_messages_read(const char *given, json_t **out, struct base_error *err)
+{
+    return read_checked(given, is_list(given), "--messages", chat_messages_check, out, err);
 }
 
 bool cli_tools_read(const struct chat_settings *chat, bool names_files, json_t **out,
@@ -32,10 +44,10 @@ bool cli_tools_read(const struct chat_settings *chat, bool names_files, json_t *
 {
     const char *given = chat->tools;
     *out = json_incref((json_t *)(uintptr_t)chat->tool_list);
-    if (!*out && (!given || names_files))
-        return !given || read_checked(given, chat_tools_check, out, err);
-    if (!*out) *out = text_json_parse(given, strlen(given), "", err);
-    if (*out && chat_tools_check(*out, err)) return true;
+    if (!*out)
+        return !given || read_checked(given, !names_files || is_list(given), "--tools",
+                                      chat_tools_check, out, err);
+    if (chat_tools_check(*out, err)) return true;
     snprintf(err->item, sizeof err->item, "--tools");
     json_decref(*out);
     *out = NULL;

@@ -57,11 +57,6 @@ void cli_chat_close(struct cli_chat *c)
     json_decref(c->messages);
 }
 
-void cli_chat_changed(struct cli_chat *c)
-{
-    c->n_dropped = 0;
-}
-
 /* ---- Room ---- */
 
 /* Returns a new list of the messages that are rendered. */

@@ -143,8 +143,9 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
     b->values = *values;
     if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
     b->input.csv = values->csv;
-    if (!own_constraint(b, err) || !cli_model_open_file(&b->model, &b->values, err) ||
-        !open_streams(b, values, err) || !cli_model_open_tokenizer(&b->model, err))
+    if (!cli_prefix_check(values, err) || !own_constraint(b, err) ||
+        !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
+        !cli_model_open_tokenizer(&b->model, err))
         return false;
     b->cache = cli_prefix_open(&b->values, SHARED_STORED);
     if (!values->no_sandbox)
@@ -263,10 +264,10 @@ static bool begin_table(struct batch *b, const char *line, size_t size, struct b
     return ok;
 }
 
-/* Returns whether a blank line is one of the texts. */
+/* Returns whether a blank line is one of the texts: a plain line, or a record of one column. */
 static bool blanks_count(const struct batch *b)
 {
-    return b->values.each && !b->values.csv;
+    return b->values.each && (!b->values.csv || b->context.csv.n_columns == 1);
 }
 
 static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)

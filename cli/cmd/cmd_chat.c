@@ -116,6 +116,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
 
 static bool cmd_chat(const struct cli_values *values, struct base_error *err)
 {
+    if (!cli_prefix_check(values, err)) return false;
     struct cli_chat c = {.values = values,
                          .request = values->request,
                          .verbose = values->verbose,

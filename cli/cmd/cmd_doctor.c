@@ -41,7 +41,8 @@ static void explain_level(struct doctor *d)
                                cpu_level_name(best));
         return;
     }
-    if (best == CPU_LEVEL_COUNT - 1) {
+    const enum cpu_level next_level = best + 1;
+    if (next_level == CPU_LEVEL_COUNT || !cpu_level_built(next_level)) {
         base_buffer_add_text(why, "the highest there is");
         return;
     }
@@ -50,7 +51,6 @@ static void explain_level(struct doctor *d)
         return;
     }
     bool any = false;
-    const enum cpu_level next_level = best + 1;
     const char *next = cpu_level_name(next_level);
     for (const char *word = cpu_level_needs(next_level); *word; word += *word == ' ') {
         char name[32];

@@ -264,6 +264,10 @@ static bool open_input(struct edit *e, const char *path, struct base_error *err)
     for (;;) {
         e->in = gguf_open(path, err);
         if (!e->in) base_error_set_file(err, path);
+        const size_t n = strlen(err->text);
+        if (!e->in && access(path, F_OK) != 0 && !strchr(path, '/'))
+            snprintf(err->text + n, sizeof err->text - n,
+                     "; edit needs a path: names of `infer models` are not looked up");
         if (!e->in || !e->in_place) return e->in != NULL;
         if (!lock(e, err)) return false;
         if (is_there(e->in, &st)) break;

@@ -5,6 +5,7 @@
  * Each worker has a range of columns and adds the rows in order, so the sums do not depend on the
  * number of threads. */
 #include "cli/cmd/imatrix_combine.h"
+#include "cli/cmd/imatrix_statistics.h"
 #include "cli/imatrix.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -315,6 +316,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
 
 static bool cmd_imatrix(const struct cli_values *values, struct base_error *err)
 {
+    if (values->statistics) return cli_imatrix_statistics(values, err);
     if (!values->output)
         return base_fail_at(err, BASE_USAGE, "--output", -1, "needs a file for the matrix");
     if (values->combine.count) return cli_imatrix_combine(values, err);

@@ -237,7 +237,8 @@ static bool fit(struct view *v, const struct cli_values *values, uint64_t bytes,
                 struct cli_memory_plan *p, struct base_error *err)
 {
     uint32_t low = 1, high = model_facts(v->model->model)->n_ctx_train;
-    if (!plan(v, values, low, p, err)) return false;
+    /* The first plan measures the program, with the tables of a whole batch. */
+    if (!plan(v, values, high, p, err) || !plan(v, values, low, p, err)) return false;
     if (p->total > bytes)
         return base_fail_at(err, BASE_FAILED, "--fit", -1,
                             "%.1f MB are needed even for a context of one token",
@@ -265,6 +266,17 @@ static bool show_plan(struct view *v, const struct cli_values *values, struct ba
            cli_plan_print(&p, v->model, values, &v->probe, err);
 }
 
+/* Appends the lines of a text; on a terminal those that are too wide continue below themselves. */
+static void add_fitting(const struct base_buffer *text, struct base_buffer *out)
+{
+    const size_t width = cli_stdout_is_terminal() ? cli_stdout_width() : SIZE_MAX;
+    for (size_t at = 0, size; at < text->size; at += size + 1) {
+        const char *line = text->data + at;
+        size = (size_t)((const char *)memchr(line, '\n', text->size - at) - line);
+        cli_show_wrapped(line, size, 0, CLI_SUMMARY_INDENT, width, out);
+    }
+}
+
 static bool show_text(struct view *v, const struct cli_values *values, struct base_error *err)
 {
     const bool metadata = values->metadata || (values->verbose && !values->tensors);
@@ -275,7 +287,11 @@ static bool show_text(struct view *v, const struct cli_values *values, struct ba
     if (metadata && gguf_kv_find(v->file, "tokenizer.ggml.model")) text_tokenizer(v);
     if (tensors) text_tensors(v);
     if (tensors) text_types(v);
-    return cli_write_buffer(&v->out, err);
+    struct base_buffer out = {.failed = v->out.failed};
+    add_fitting(&v->out, &out);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
 }
 
 static bool show(struct view *v, const struct cli_values *values, struct base_error *err)

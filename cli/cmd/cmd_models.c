@@ -294,7 +294,7 @@ static bool cmd_models(const struct cli_values *values, struct base_error *err)
     struct base_error ignored = BASE_ERROR_INIT; /* without a default model no row is marked */
     bool ok = true, is_default = values->n_arguments == 0;
     if (values->remove) return remove_model(values, err);
-    cli_model_path(values, &chosen, &ignored);
+    const bool exists = cli_model_path(values, &chosen, &ignored);
     const bool has_folder = cli_model_folder(&folder);
     ok = cli_buffer_check(&chosen, err) && cli_buffer_check(&folder, err);
     if (!ok) goto done;
@@ -309,6 +309,8 @@ static bool cmd_models(const struct cli_values *values, struct base_error *err)
     if (!ok) goto done;
     if (values->json) print_json(&rows, &out);
     ok = cli_write_buffer(&out, err);
+    if (ok && values->model && !exists)
+        cli_note("%s: %s", ignored.item[0] ? ignored.item : values->model, ignored.text);
     if (ok && rows.count == 0 && !values->json && is_default)
         cli_note(
             "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",

@@ -164,8 +164,21 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
     return ok && cli_buffer_check(path, err);
 }
 
-static bool cmd_pull(const struct cli_values *values, struct base_error *err)
+/* Sets v->as to NAME of --as with the suffix of model files, which may be left out. */
+static bool complete_name(struct cli_values *v, struct base_buffer *name, struct base_error *err)
 {
+    const size_t n = v->as ? strlen(v->as) : 0;
+    if (!v->as || (n >= 5 && strcasecmp(v->as + n - 5, ".gguf") == 0)) return true;
+    base_buffer_add_format(name, "%s.gguf", v->as);
+    v->as = name->data;
+    return cli_buffer_check(name, err);
+}
+
+static bool cmd_pull(const struct cli_values *given, struct base_error *err)
+{
+    struct cli_values whole = *given;
+    const struct cli_values *values = &whole;
+    struct base_buffer as = BASE_BUFFER_INIT;
     struct base_buffer folder = BASE_BUFFER_INIT, path = BASE_BUFFER_INIT;
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
     const struct hub hub = find_hub(values);
@@ -175,7 +188,8 @@ static bool cmd_pull(const struct cli_values *values, struct base_error *err)
     bool ok =
         cli_model_folder(&folder) ||
         base_fail(err, BASE_USAGE, "no folder for models: neither HOME nor XDG_DATA_HOME is set");
-    ok = ok && cli_buffer_check(&folder, err) && read_name(values, &hub, &name, &is_address, err);
+    ok = ok && complete_name(&whole, &as, err) && cli_buffer_check(&folder, err) &&
+         read_name(values, &hub, &name, &is_address, err);
     const bool is_here =
         ok && !values->sha256 && cli_origin_find(&name, folder.data, values->as, true, &path, err);
     ok = ok && !err->code &&
@@ -187,6 +201,7 @@ static bool cmd_pull(const struct cli_values *values, struct base_error *err)
     }
     cli_hub_name_free(&name);
     base_buffer_free(&folder);
+    base_buffer_free(&as);
     base_buffer_free(&path);
     return ok;
 }

@@ -69,13 +69,9 @@ static bool is_finite(const float *row, uint64_t n)
 
 static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
 {
-    const struct quant_kernel *kernel = &j->q->cpu->quant.type[j->to->id];
     const uint64_t matrix = (j->first + r) / j->per_matrix;
-    if (kernel->encode_by)
-        kernel->encode_by((int64_t)j->len, row,
-                          j->importance ? j->importance + matrix * j->len : NULL, out);
-    else
-        kernel->encode((int64_t)j->len, row, out);
+    quant_encode(&j->q->cpu->quant, j->to->id, (int64_t)j->len, row,
+                 j->importance ? j->importance + matrix * j->len : NULL, out);
 }
 
 static void convert_rows(const struct engine_worker *w, void *user)
@@ -286,13 +282,28 @@ static bool name_output(struct quantize *q, struct base_error *err)
     return false;
 }
 
+/* Returns the mix that llama-quantize knows by this number, or the text itself. */
+static const char *type_of_number(const char *text)
+{
+    const struct cli_quantize_mix *mix;
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    for (size_t i = 0; *text && !*end && (mix = cli_quantize_mix_at(i)); i++)
+        if (!mix->copies && mix->file_type == n) return mix->name;
+    return text;
+}
+
 /* Finds TYPE, which is the last argument or, before a name, the one before it, and the output. */
 static bool read_arguments(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
     const size_t last = v->n_arguments - 1;
     const size_t at = last == 2 && !is_type(v->argument[2]) && is_type(v->argument[1]) ? 1 : last;
-    q->type = v->argument[at];
+    q->type = type_of_number(v->argument[at]);
+    if (at < last && strspn(v->argument[last], "0123456789") == strlen(v->argument[last]))
+        return base_fail(err, BASE_USAGE,
+                         "quantize: '%s' is a number: of threads -t %s, and as a name ./%s",
+                         v->argument[last], v->argument[last], v->argument[last]);
     if (last == 2 && is_type(v->argument[1]) && is_type(v->argument[2]))
         return base_fail(err, BASE_USAGE,
                          "quantize: '%s' and '%s' are both types; write ./%s for "
@@ -315,6 +326,11 @@ static bool open_input(struct quantize *q, struct base_error *err)
     q->in = gguf_open(q->path.data, err);
     if (!q->in) base_error_set_file(err, q->path.data);
     if (!q->in) return false;
+    if (gguf_kv_find(q->in, "imatrix.chunk_count")) {
+        base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
+        base_error_set_file(err, q->path.data);
+        return false;
+    }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
            choose_types(q, err);

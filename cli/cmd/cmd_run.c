@@ -295,7 +295,8 @@ static bool cmd_run(const struct cli_values *values, struct base_error *err)
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;
-    bool ok = !may_chat || cli_chat_once_read(&c.chat, &c.values, err);
+    bool ok = cli_prefix_check(values, err);
+    ok = ok && (!may_chat || cli_chat_once_read(&c.chat, &c.values, err));
     if (ok && needs_text && (!may_chat || cli_chat_once_asks(values)))
         ok = cli_input_read(values, &text, err);
     base_output_init(&c.svg);

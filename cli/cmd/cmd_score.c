@@ -107,6 +107,26 @@ static bool encode_continuation(const struct score *s, struct item *it, size_t i
     return check_length(s, it, i, err);
 }
 
+/* --joined: encodes the prompt and continuation i as one text; its tokens after the `n_own` first
+ * ones, as many as the prompt alone has, are the continuation's. */
+static bool encode_joined(const struct score *s, struct item *it, size_t i,
+                          const struct base_buffer *prompt, size_t n_own, struct base_error *err)
+{
+    struct base_buffer whole = BASE_BUFFER_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    base_buffer_add(&whole, prompt->data, prompt->size);
+    base_buffer_add(&whole, it->text[i].data, it->text[i].size);
+    bool ok = cli_buffer_check(&whole, err) &&
+              cli_input_encode(&s->values, s->model.tokenizer, &whole, &ids, err);
+    for (size_t k = n_own; ok && k < ids.count; k++) ok = text_ids_add(&it->ids[i], ids.id[k], err);
+    base_buffer_free(&whole);
+    text_ids_free(&ids);
+    if (ok && it->ids[i].count == 0)
+        return base_fail(err, BASE_USAGE,
+                         "continuation %zu adds no token to those of the prompt (--joined)", i + 1);
+    return ok && check_length(s, it, i, err);
+}
+
 /* Makes the rows of the continuations, whose ids are set. */
 static bool make_row_logprobs(struct item *it, struct base_error *err)
 {
@@ -127,15 +147,19 @@ static bool make_row_logprobs(struct item *it, struct base_error *err)
     return true;
 }
 
-/* Makes the rows of the continuations, whose texts are set. */
-static bool make_rows(const struct score *s, struct item *it, struct base_error *err)
+/* Makes the rows of the continuations, whose texts are set. `joined`: the prompt, of n_own tokens;
+ * NULL: continuations are encoded by themselves. */
+static bool make_rows(const struct score *s, struct item *it, const struct base_buffer *joined,
+                      size_t n_own, struct base_error *err)
 {
     if (it->prompt.count == 0)
         return base_fail(
             err, BASE_USAGE,
             "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
     for (size_t i = 0; i < it->n; i++)
-        if (!encode_continuation(s, it, i, err)) return false;
+        if (!(joined ? encode_joined(s, it, i, joined, n_own, err)
+                     : encode_continuation(s, it, i, err)))
+            return false;
     return make_row_logprobs(it, err);
 }
 
@@ -172,11 +196,15 @@ static bool score_item(struct score *s, struct item *it, const json_t *messages,
                        const struct base_buffer *prompt, struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
-    return (messages || s->values.request.chat.chat
-                ? encode_chat(s, messages, prompt, ids, err)
-                : cli_input_encode(&s->values.request, s->model.tokenizer, prompt, ids, err) &&
-                      begin_empty(s, ids, err)) &&
-           make_rows(s, it, err);
+    if (messages || s->values.request.chat.chat)
+        return encode_chat(s, messages, prompt, ids, err) && make_rows(s, it, NULL, 0, err);
+    struct base_buffer own = {.data = prompt->data, .size = prompt->size};
+    /* White space at its end joins the next word. */
+    while (s->values.joined && own.size && strchr(" \t\r\n", own.data[own.size - 1])) own.size--;
+    if (!cli_input_encode(&s->values.request, s->model.tokenizer, &own, ids, err)) return false;
+    const size_t n_own = ids->count;
+    return begin_empty(s, ids, err) &&
+           make_rows(s, it, s->values.joined ? prompt : NULL, n_own, err);
 }
 
 /* ---- Lines ---- */
@@ -480,9 +508,9 @@ static bool show_heat(struct score *s, const struct item *it, struct base_error 
     cli_heat_begin(&h, svg && strcmp(svg, "-") == 0);
     bool ok = true;
     for (size_t i = 0; ok && i < it->n; i++)
-        ok = (i == 0 || cli_heat_add(&h, "\n", 1, NAN, err)) &&
-             add_heat(s, &h, &it->prompt, NULL, err) &&
-             add_heat(s, &h, &it->ids[i], it->row[i].logprob, err);
+        ok = add_heat(s, &h, &it->prompt, NULL, err) &&
+             add_heat(s, &h, &it->ids[i], it->row[i].logprob, err) &&
+             (it->n == 1 || cli_heat_next(&h, err));
     ok = ok && cli_heat_end(&h, err);
     ok = ok && (!svg || cli_heat_svg(&h, &s->svg, err));
     cli_heat_free(&h);

@@ -115,25 +115,32 @@ static bool cmd_split(const struct cli_values *values, struct base_error *err)
 static bool check_named(const struct gguf_file *in, const struct cli_values *values, size_t n,
                         struct base_error *err)
 {
-    for (size_t i = 1; i < n; i++) {
+    const int n_parts = gguf_part_count(in);
+    bool *named = calloc((size_t)n_parts, sizeof *named), ok = true;
+    if (!named) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of parts");
+    for (size_t i = 0; ok && i < n; i++) {
         const char *name = values->arguments[i];
         struct stat st;
-        bool is_part = false;
+        int k = 0;
         if (stat(name, &st) != 0) {
-            base_fail(err, BASE_MODEL, "cannot open: %s", strerror(errno));
-            base_error_set_file(err, name);
-            return false;
+            if (i == 0) continue; /* a name of `infer models` */
+            ok = base_fail(err, BASE_MODEL, "cannot open: %s", strerror(errno));
         }
-        for (int k = 0; k < gguf_part_count(in) && !is_part; k++) {
+        for (; ok && k < n_parts; k++) {
             const struct gguf_part_facts part = gguf_part_facts(in, k);
-            is_part = part.device == st.st_dev && part.inode == st.st_ino;
+            if (part.device == st.st_dev && part.inode == st.st_ino) break;
         }
-        if (is_part) continue;
-        base_fail(err, BASE_USAGE, "is not a part of the model of %s", values->arguments[0]);
-        base_error_set_file(err, name);
-        return false;
+        if (ok && k == n_parts)
+            ok = base_fail(err, BASE_USAGE, "is not a part of the model of %s",
+                           values->arguments[0]);
+        if (ok && named[k]) ok = base_fail(err, BASE_USAGE, "is given twice");
+        if (ok)
+            named[k] = true;
+        else
+            base_error_set_file(err, name);
     }
-    return true;
+    free(named);
+    return ok;
 }
 
 /* --dry-run: prints the parts and the sum. */

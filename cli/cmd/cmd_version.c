@@ -29,7 +29,9 @@ static void add_levels(struct base_buffer *out)
     const enum cpu_level best = cpu_level_best();
     base_buffer_add_format(out, "\"level\":\"%s\",\"levels\":[", cpu_level_name(best));
     for (int l = 0; l < CPU_LEVEL_COUNT; l++)
-        base_buffer_add_format(out, "%s\"%s\"", l ? "," : "", cpu_level_name((enum cpu_level)l));
+        if (cpu_level_built((enum cpu_level)l))
+            base_buffer_add_format(out, "%s\"%s\"", l ? "," : "",
+                                   cpu_level_name((enum cpu_level)l));
     base_buffer_add_text(out, "]");
 }
 

@@ -48,7 +48,7 @@ static double bits_each(const struct sums *s)
 
 static void row(struct base_buffer *out, const char *name)
 {
-    base_buffer_add_format(out, "%-11s", name);
+    base_buffer_add_format(out, "%-*s", CLI_SUMMARY_INDENT, name);
 }
 
 static void add_name(struct base_buffer *out, const char *text)
@@ -115,9 +115,12 @@ void cli_summary_add_text(const struct cli_model_summary *s, const struct cli_mo
     row(out, "Model");
     cli_gguf_add_string(out, false, (struct gguf_str){m->name.data, m->name.size}, CLI_SHOWN_BYTES,
                         false);
-    base_buffer_add_text(out, " (");
-    cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
-    base_buffer_add_text(out, ")\n");
+    if (architecture.size) {
+        base_buffer_add_text(out, " (");
+        cli_gguf_add_string(out, false, architecture, CLI_SHOWN_BYTES, false);
+        base_buffer_add_text(out, ")");
+    }
+    base_buffer_add_text(out, "\n");
     row(out, "File");
     add_name(out, gguf_path(f));
     base_buffer_add_format(out, ", %.1f MB", (double)gguf_size(f) / 1e6);

@@ -5,7 +5,7 @@
 
 #include "cli/out/memory_plan.h"
 
-enum { CLI_SUMMARY_CONTEXTS = 3 };
+enum { CLI_SUMMARY_CONTEXTS = 3, CLI_SUMMARY_INDENT = 11 /* of the values */ };
 
 struct cli_model_summary {
     struct base_error cannot_run;         /* BASE_OK: the model runs here */

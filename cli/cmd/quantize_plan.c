@@ -132,7 +132,7 @@ static const struct quant_type *encodable(const char *name, const char *option,
                                           struct base_error *err)
 {
     const struct quant_type *type = quant_type_by_name(name);
-    if (type && type->encode) return type;
+    if (type && type->scalar.encode) return type;
     if (type)
         base_fail_at(err, BASE_USAGE, option, -1, "%s cannot be written", type->name);
     else
@@ -398,7 +398,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
     for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
         const struct quant_type *instead = quant_type_by_id(fallbacks[i].instead);
         if (fallbacks[i].wanted == type->id && t->ne[0] % instead->block_len == 0 &&
-            instead->encode)
+            instead->scalar.encode)
             return instead;
     }
     return quant_type_by_id(QUANT_F16);

@@ -246,6 +246,20 @@ static void add_summary(const struct cli_heat *h, struct base_buffer *out)
     if (h->n > 0) base_buffer_add_format(out, ", perplexity %.2f", exp(-h->sum / (double)h->n));
 }
 
+bool cli_heat_next(struct cli_heat *h, struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    base_buffer_add_text(&text, "  (");
+    add_summary(h, &text);
+    base_buffer_add_text(&text, ")\n");
+    const bool ok = cli_buffer_check(&text, err) && cli_heat_add(h, text.data, text.size, NAN, err);
+    base_buffer_free(&text);
+    h->sum = 0;
+    h->n = 0;
+    h->n_texts++;
+    return ok;
+}
+
 /* Writes the names of the levels, each as its tokens are shown. */
 static bool write_legend(struct cli_heat *h, struct base_error *err)
 {
@@ -264,8 +278,10 @@ static bool write_legend(struct cli_heat *h, struct base_error *err)
         base_buffer_clear(&text);
     }
     base_buffer_add_text(&text, "\n");
-    add_summary(h, &text);
-    base_buffer_add_text(&text, "\n");
+    if (h->n_texts == 0) {
+        add_summary(h, &text);
+        base_buffer_add_text(&text, "\n");
+    }
     ok = ok && cli_write_buffer(&text, err);
     base_buffer_free(&text);
     return ok;
@@ -343,7 +359,7 @@ static void add_svg_span(const char *text, size_t size, double logprob, struct p
 static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *out)
 {
     struct base_buffer summary = BASE_BUFFER_INIT;
-    add_summary(h, &summary);
+    if (h->n_texts == 0) add_summary(h, &summary);
     base_buffer_add_format(out,
                            "<g font-family=\"sans-serif\" font-size=\"12\">\n"
                            "<text x=\"%d\" y=\"%d\">probability of each token:</text>\n",

@@ -29,8 +29,8 @@ struct cli_heat { /* all zeros: empty */
     size_t n_shown;                 /* spans that are written */
     struct base_buffer line, marks; /* of the present line, for CLI_HEAT_MARKS */
     size_t column, width;
-    double sum; /* of the log-probabilities of n tokens */
-    uint64_t n;
+    double sum;          /* of the log-probabilities of n tokens */
+    uint64_t n, n_texts; /* texts that have ended */
 };
 
 /* Begins a text; chooses the form by standard output and the environment. */
@@ -43,6 +43,8 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
  * samplers and constraints. */
 bool cli_heat_take(struct cli_heat *h, const struct cli_model *model, bool special,
                    const struct generate_piece *piece, struct base_error *err);
+/* Ends one of several texts with the perplexity of its tokens. */
+bool cli_heat_next(struct cli_heat *h, struct base_error *err);
 /* Writes the rest, and a legend. */
 bool cli_heat_end(struct cli_heat *h, struct base_error *err);
 /* Writes the picture of the whole text, with the probability of each token as its tooltip. */

@@ -1,7 +1,7 @@
 /* cli/out/model_table.c: the table of models. See cli/out/model_table.h. */
 #include "cli/out/model_table.h"
 #include "base/utf8.h"
-#include "cli/model_path.h"
+#include "cli/hub_name.h"
 #include "cli/terminal.h"
 #include <stdio.h>
 #include <string.h>

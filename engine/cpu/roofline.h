@@ -19,4 +19,17 @@ double engine_roofline_bandwidth(struct engine_cpu *e, struct base_error *err);
  * engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
 double engine_roofline_int8(struct engine_cpu *e);
 
+/* The measured loops of a level. */
+enum {
+    ENGINE_ROOFLINE_STEPS = 2000, /* rounds of `multiply` */
+    ENGINE_ROOFLINE_CHAINS = 12   /* independent accumulators: enough to hide the latency */
+};
+struct engine_roofline_loops {
+    /* Read all of `data`; used in even and in odd passes. */
+    uint64_t (*read[2])(const uint64_t *data, size_t bytes);
+    /* ENGINE_ROOFLINE_STEPS * ENGINE_ROOFLINE_CHAINS * lanes multiply-adds. */
+    int32_t (*multiply)(int32_t seed);
+    double lanes;
+};
+
 #endif

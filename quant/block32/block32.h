@@ -1,9 +1,9 @@
 /* quant/block32/block32.h: private to quant/: scale search and scalar kernels, shared by the types
- * with blocks of 32 (vector kernels: quant/block32/block32_x86.h).
+ * with blocks of 32.
  *
- * A type is described by a struct quant_form32: the positions of its bits and the values of its
- * codes. The kernels that quant/block32/block32_kernels.h generates inline the functions here with
- * a constant form, so each kernel is one loop without branches on the form. */
+ * The header of a type (q4_0.h) describes it by a struct quant_form32: the positions of its bits
+ * and the values of its codes. Kernels, here and in the folders of instruction sets, are inlined
+ * with a constant form, so each is one loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -51,9 +51,8 @@ struct quant_form32 {
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
     bool has_min;
     int offset, max_code;
-    /* Writes the block of x[32]; importance[32] weights the errors, NULL: equal weights. If `write`
-     * is NULL, `grid` controls the search for scales, or `with_min` in types with a minimum. */
-    void (*write)(const float x[32], const float *importance, uint8_t *at);
+    /* How scales are searched, except in types whose encoder does that itself: `with_min` in types
+     * with a minimum, `grid` in others. */
     const struct quant_fit_grid *grid;
     const struct quant_fit_min_form *with_min;
 };
@@ -137,7 +136,7 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
 
 enum { QUANT_BLOCKS_AT_ONCE = QUANT_FIT_AT_ONCE / 32 };
 
-/* Writes n blocks, at most QUANT_BLOCKS_AT_ONCE, of a type without `write`. */
+/* Writes n blocks, at most QUANT_BLOCKS_AT_ONCE. */
 QUANT_INLINE void quant_write32(const struct quant_fit *to, struct quant_form32 form, int n,
                                 const float *in, const float *importance, uint8_t *at)
 {
@@ -162,15 +161,10 @@ QUANT_INLINE void quant_encode32(const struct quant_fit *to, struct quant_form32
                                  const float *in, const float *importance, void *row)
 {
     uint8_t *at = row;
-    const int64_t step = form.write ? 1 : QUANT_BLOCKS_AT_ONCE;
-    for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes) {
-        const float *weights = importance ? importance + 32 * b : NULL;
-        if (form.write)
-            form.write(in + 32 * b, weights, at);
-        else
-            quant_write32(to, form, (int)(k / 32 - b < step ? k / 32 - b : step), in + 32 * b,
-                          weights, at);
-    }
+    const int64_t step = QUANT_BLOCKS_AT_ONCE;
+    for (int64_t b = 0; b < k / 32; b += step, at += step * (int64_t)form.block_bytes)
+        quant_write32(to, form, (int)(k / 32 - b < step ? k / 32 - b : step), in + 32 * b,
+                      importance ? importance + 32 * b : NULL, at);
 }
 
 QUANT_INLINE float quant_dot32(struct quant_form32 form, int64_t k, const void *row,
@@ -204,5 +198,51 @@ QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_
         }
     }
 }
+
+/* ---- Members of a type's file ---- */
+
+/* Defines the scalar kernels of a type from NAME_form. */
+#define QUANT_BLOCK32_KERNELS(NAME)                                                                \
+    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
+    {                                                                                              \
+        quant_decode32(NAME##_form, first, n, row, out);                                           \
+    }                                                                                              \
+    static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
+    {                                                                                              \
+        return quant_dot32(NAME##_form, k, row, a);                                                \
+    }                                                                                              \
+    QUANT_GEMV_BY_DOT(NAME)                                                                        \
+    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
+                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
+    {                                                                                              \
+        quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
+    }
+
+/* Defines NAME_encode by the search of the form. */
+#define QUANT_BLOCK32_ENCODE(NAME)                                                                 \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
+    {                                                                                              \
+        quant_encode32(search->fit, NAME##_form, k, in, importance, row);                          \
+    }
+/* Defines NAME_encode_at from NAME_write(in, importance, block). */
+#define QUANT_BLOCK32_ENCODE_EACH(NAME)                                                            \
+    QUANT_INLINE void NAME##_encode_at(int64_t k, const float *in, const float *importance,        \
+                                       void *row)                                                  \
+    {                                                                                              \
+        uint8_t *at = row;                                                                         \
+        for (int64_t b = 0; b < k / 32; b++, at += NAME##_form.block_bytes)                        \
+            NAME##_write(in + 32 * b, importance ? importance + 32 * b : NULL, at);                \
+    }
+
+/* Members of struct quant_type. */
+#define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
+    .block_len = 32, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_32,          \
+    .dot = NAME##_dot,                                                                             \
+    .scalar = {.decode = NAME##_decode,                                                            \
+               .encode = NAME##_encode,                                                            \
+               .unpack = NAME##_unpack,                                                            \
+               .panel = &NAME##_panel,                                                             \
+               .gemv = NAME##_gemv}
 
 #endif

@@ -165,35 +165,4 @@ QUANT_INLINE void quant_fit_encode(const struct quant_fit *to, const struct quan
 static const struct quant_fit_grid quant_fit_ternary = {
     .low = -1, .high = 1, .n_trials = 4, .first = 0.0f, .step = 0.75f};
 
-/* Defines a type's encoders of each level from NAME_encode_at(fit, k, in, importance, row). */
-#define QUANT_FIT_ENCODE(NAME)                                                                     \
-    static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
-    {                                                                                              \
-        NAME##_encode_at(&quant_fit_scalar, k, in, importance, row);                               \
-    }                                                                                              \
-    QUANT_ENCODE_ALONE(NAME)                                                                       \
-    QUANT_FIT_ENCODE_X86(NAME)
-
-#if defined(__x86_64__)
-#define QUANT_FIT_ENCODE_LEVEL(NAME, LEVEL, TARGET)                                                \
-    TARGET static void NAME##_encode_by_##LEVEL(int64_t k, const float *in,                        \
-                                                const float *importance, void *row)                \
-    {                                                                                              \
-        NAME##_encode_at(&quant_fit_##LEVEL, k, in, importance, row);                              \
-    }                                                                                              \
-    static void NAME##_encode_##LEVEL(int64_t k, const float *in, void *row)                       \
-    {                                                                                              \
-        NAME##_encode_by_##LEVEL(k, in, NULL, row);                                                \
-    }
-#define QUANT_FIT_ENCODE_X86(NAME)                                                                 \
-    QUANT_FIT_ENCODE_LEVEL(NAME, avx2, CPU_TARGET_AVX2)                                            \
-    QUANT_FIT_ENCODE_LEVEL(NAME, avx512, CPU_TARGET_AVX512)
-#else
-#define QUANT_FIT_ENCODE_X86(NAME)
-#endif
-
-/* Members of struct quant_kernel. */
-#define QUANT_FIT_MEMBERS(NAME, LEVEL)                                                             \
-    .encode = NAME##_encode_##LEVEL, .encode_by = NAME##_encode_by_##LEVEL
-
 #endif

@@ -98,6 +98,8 @@ static float search(const struct quant_grid *grid, const struct quant_grid_sums 
 
 const struct quant_grid_level quant_grid_scalar = GRID_LEVEL;
 
+const struct quant_search quant_search_scalar = {&quant_fit_scalar, &quant_grid_scalar};
+
 /* ---- A sub-block ---- */
 
 /* The bounds of the groups of sub-block s with a shift by 1 or (down) by -1; types without shifts

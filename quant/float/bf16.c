@@ -22,8 +22,11 @@ static void decode(int64_t first, int64_t n, const void *row, float *out)
     for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(element(row, first + i));
 }
 
-static void encode(int64_t k, const float *in, void *row)
+static void encode(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     for (int64_t i = 0; i < k; i++) {
         uint16_t b = quant_float_to_bfloat(in[i]);
         memcpy((char *)row + (size_t)i * sizeof b, &b, sizeof b);
@@ -84,195 +87,12 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
     quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
-#if defined(__x86_64__)
-
-static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_bytes = 2};
-
-/* ---- With ordinary fma ----
- *
- * The tree that adds the lanes is ordinary float arithmetic with subnormals, so MXCSR is changed
- * only while the lanes are summed. These loops store the lanes to memory and are not inlined,
- * because compilers do not model MXCSR and might move arithmetic across its change. */
-
-/* The lanes of four rows. */
-typedef void lanes_of_four(int64_t k, const struct quant_row_group *group, const uint8_t *row,
-                           const uint8_t *x, float lanes[4][16]);
-
-CPU_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
-{
-    const __m256i odd = _mm256_set1_epi32((int)0xffff0000);
-    __m256i wv = _mm256_loadu_si256((const __m256i *)w),
-            xv = _mm256_loadu_si256((const __m256i *)x);
-    lanes = _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_and_si256(wv, odd)),
-                            _mm256_castsi256_ps(_mm256_and_si256(xv, odd)), lanes);
-    return _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_slli_epi32(wv, 16)),
-                           _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
-}
-
-CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_row_group *group,
-                                            const uint8_t *row, const uint8_t *x,
-                                            float lanes[4][16])
-{
-    const size_t stride = group->row_stride;
-    __m256 low[4], high[4];
-    for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
-    int64_t i = 0;
-    for (; i + 32 <= k; i += 32) {
-        quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
-        for (size_t r = 0; r < 4; r++) {
-            const uint8_t *w = row + r * stride + 2 * i;
-            quant_group_prefetch_strided(group, w, 64);
-            low[r] = pairs_avx2(low[r], w, x + 2 * i);
-            high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
-        }
-    }
-    if (i < k) {
-        uint16_t w_tail[32], x_tail[32] = {0};
-        memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
-        for (size_t r = 0; r < 4; r++) {
-            memset(w_tail, 0, sizeof w_tail);
-            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
-            low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
-            high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
-        }
-    }
-    for (int r = 0; r < 4; r++) {
-        _mm256_storeu_ps(lanes[r], low[r]);
-        _mm256_storeu_ps(lanes[r] + 8, high[r]);
-    }
-}
-
-CPU_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
-           float lanes[4][16])
-{
-    if (group->adjacent_rows)
-        four_avx2(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
-    else
-        four_avx2(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
-                  x, lanes);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_row_group *group,
-                                                const uint8_t *row, const uint8_t *x,
-                                                float lanes[4][16])
-{
-    const size_t stride = group->row_stride;
-    const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
-    __m512 sum[4];
-    for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
-    for (int64_t i = 0; i < k; i += 32) {
-        __mmask32 live = k - i >= 32 ? 0xffffffff : (1u << (k - i)) - 1;
-        __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
-        __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
-        __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
-        for (size_t r = 0; r < 4; r++) {
-            quant_group_prefetch_strided(group, row + r * stride + 2 * i, 64);
-            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
-            sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
-            sum[r] =
-                _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
-        }
-    }
-    for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
-}
-
-CPU_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
-             float lanes[4][16])
-{
-    if (group->adjacent_rows)
-        four_avx512(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
-    else
-        four_avx512(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
-                    x, lanes);
-}
-
-/* Constants of a gemv, for all groups of rows. */
-struct product {
-    lanes_of_four *lanes;
-    int64_t k;
-    const uint8_t *x;
-};
-
-static void four_rows(const void *product, const struct quant_row_group *group, const uint8_t *row,
-                      float *sum)
-{
-    const struct product *p = product;
-    const unsigned saved = _mm_getcsr();
-    float lanes[4][16];
-    _mm_setcsr(QUANT_BF16_MXCSR);
-    p->lanes(p->k, group, row, p->x, lanes);
-    _mm_setcsr(saved);
-    for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
-}
-
-static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
-                        const struct quant_act *a, float *out)
-{
-    const struct product product = {lanes, k, (const uint8_t *)a->bf16};
-    quant_gemv_by_groups(QUANT_LANES_ROWS, four_rows, &product, rows, out);
-}
-
-static void gemv_avx2(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    gemv_by_fma(lanes_avx2, k, rows, a, out);
-}
-
-static void gemv_avx512(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    gemv_by_fma(lanes_avx512, k, rows, a, out);
-}
-
-/* ---- With the instruction ---- */
-
-CPU_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const uint8_t *w,
-                                                          const uint8_t *x, int n)
-{
-    __mmask32 live = n >= 32 ? 0xffffffff : (1u << n) - 1;
-    return _mm512_dpbf16_ps(lanes, (__m512bh)_mm512_maskz_loadu_epi16(live, w),
-                            (__m512bh)_mm512_maskz_loadu_epi16(live, x));
-}
-
-CPU_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
-                                                  const struct quant_act *a, float *out)
-{
-    const void *column = a->bf16;
-    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, 1, &column, &out);
-}
-
-CPU_TARGET_AVX512BF16 static void gemv_few_avx512bf16(int64_t k, const struct quant_rows *rows,
-                                                      int n_columns, const struct quant_act *a,
-                                                      float *const *out)
-{
-    const void *column[QUANT_FEW_COLUMNS] = {0};
-    for (int c = 0; c < n_columns; c++) column[c] = a[c].bf16;
-    quant_lanes_gemv_few_avx512(lanes_form, step_avx512bf16, k, rows, n_columns, column, out);
-}
-
-#endif
-
 const struct quant_type quant_type_bf16 = {
     .name = "BF16",
     .id = QUANT_BF16,
     .block_len = 1,
     .block_bytes = 2,
     .act = &quant_act_bf16,
-    .encode = encode,
     .dot = dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16,
-                                .gemv_few = gemv_few_avx512bf16,
-                                .few_columns = QUANT_FEW_COLUMNS,
-                                .rows_per_step = QUANT_LANES_ROWS},
-#endif
-        },
+    .scalar = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
 };

@@ -9,8 +9,11 @@ static void decode(int64_t first, int64_t n, const void *row, float *out)
     memcpy(out, (const char *)row + (size_t)first * sizeof *out, (size_t)n * sizeof *out);
 }
 
-static void encode(int64_t k, const float *in, void *row)
+static void encode(const struct quant_search *search, int64_t k, const float *in,
+                   const float *importance, void *row)
 {
+    (void)search;
+    (void)importance;
     memcpy(row, in, (size_t)k * sizeof *in);
 }
 
@@ -31,41 +34,12 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
     quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
-#if defined(__x86_64__)
-
-enum { ELEMENT_BYTES = 4 };
-
-CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
-{
-    return _mm256_loadu_ps((const float *)(const void *)w);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512 load_avx512(__mmask16 live, const uint8_t *w)
-{
-    return _mm512_maskz_loadu_ps(live, w);
-}
-
-QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
-
-#endif
-
 const struct quant_type quant_type_f32 = {
     .name = "F32",
     .id = QUANT_F32,
     .block_len = 1,
     .block_bytes = 4,
     .act = &quant_act_f32,
-    .encode = encode,
     .dot = dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.gemv = gemv_avx512,
-                            .gemv_few = gemv_few_avx512,
-                            .few_columns = QUANT_FEW_COLUMNS,
-                            .rows_per_step = QUANT_LANES_ROWS},
-#endif
-        },
+    .scalar = {.decode = decode, .encode = encode, .gemv = gemv_scalar},
 };

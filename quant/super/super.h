@@ -1,12 +1,11 @@
 /* quant/super/super.h: private to quant/: scalar code that the types with super-blocks of 256
  * share.
  *
- * A type file defines one function, `expand`, which unpacks a super-block; decode, dot and the
- * unpacking of panels call it and are the specification that the SIMD kernels must equal.
- * Everything here is inlined into small wrappers in the type's file, with the type's row and its
- * `expand` as constants: SUPER_KERNELS(q2_k) defines q2_k_decode, q2_k_dot, q2_k_gemv, q2_k_unpack
- * and q2_k_decode_avx2 from q2_k_expand, and SUPER_GEMV(q2_k, ...) defines q2_k_gemv_avx2 and
- * q2_k_gemv_avx512; the same for all other types with super-blocks. */
+ * The header of a type (q2_k.h) has its block, a struct super_layout and one function, `expand`,
+ * which unpacks a super-block; decode, dot and the unpacking of panels call it and are the
+ * specification that the kernels of instruction sets must equal. Everything here is inlined into
+ * small wrappers, with the type's layout and its `expand` as constants: SUPER_KERNELS(q2_k) defines
+ * q2_k_decode, q2_k_dot, q2_k_gemv and q2_k_unpack from q2_k_layout and q2_k_expand. */
 #ifndef QUANT_SUPER_SUPER_H
 #define QUANT_SUPER_SUPER_H
 
@@ -14,6 +13,11 @@
 #include <math.h>
 
 enum { SUPER_LEN = 256 };
+
+struct super_layout {
+    size_t block_bytes;
+    struct quant_panel_form panel;
+};
 
 /* An unpacked super-block: value[i] = d * scale[i / sub_len] * (q[i] - offset) + m * min[...], with
  * sub_len and offset from the type's panel form. */
@@ -30,10 +34,10 @@ typedef void super_expand(const void *row, int64_t b, struct super_parts *parts)
 
 /* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), and m * min is too, so the only
  * rounding of a value is that of their sum. */
-QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t first,
-                               int64_t n, const void *row, float *out)
+QUANT_INLINE void super_decode(const struct super_layout *layout, super_expand *expand,
+                               int64_t first, int64_t n, const void *row, float *out)
 {
-    const struct quant_panel_form *form = &type->panel;
+    const struct quant_panel_form *form = &layout->panel;
     for (int64_t b = 0; b < n / SUPER_LEN; b++) {
         struct super_parts p;
         expand(row, first / SUPER_LEN + b, &p);
@@ -49,10 +53,10 @@ QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expa
 }
 
 /* The canonical product (quant/quant.h) of a row with a column. */
-QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand, int64_t k,
+QUANT_INLINE float super_dot(const struct super_layout *layout, super_expand *expand, int64_t k,
                              const void *row, const struct quant_act *a)
 {
-    const struct quant_panel_form *form = &type->panel;
+    const struct quant_panel_form *form = &layout->panel;
     float acc = 0.0f;
     for (int64_t b = 0; b < k / SUPER_LEN; b++) {
         struct super_parts p;
@@ -74,11 +78,11 @@ QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand
     return acc;
 }
 
-QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expand, int64_t first,
-                               int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                               void *panel)
+QUANT_INLINE void super_unpack(const struct super_layout *layout, super_expand *expand,
+                               int64_t first, int64_t n_blocks,
+                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    const struct quant_panel_form *form = &type->panel;
+    const struct quant_panel_form *form = &layout->panel;
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
@@ -95,30 +99,20 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
     }
 }
 
-#if defined(__x86_64__)
-#define SUPER_DECODE_AVX2(NAME)                                                                    \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
-                                                   float *out)                                     \
-    {                                                                                              \
-        super_decode(&quant_type_##NAME, NAME##_expand, first, n, row, out);                       \
-    }
-#else
-#define SUPER_DECODE_AVX2(NAME)
-#endif
-
 /* The importance of super-block b, or NULL. */
 QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
 {
     return importance ? importance + SUPER_LEN * b : NULL;
 }
 
-/* Defines the encoders of a type with a grid from NAME_form and NAME_pack, which packs the result
- * of the search into a block. */
-#define SUPER_GRID_ENCODE_BY(NAME, FUNCTION, LEVEL)                                                \
-    static void FUNCTION(int64_t k, const float *in, const float *importance, void *row)           \
+/* Defines the encoder of a type with a grid from NAME_form and NAME_pack, which packs the result of
+ * the search into a block. */
+#define SUPER_GRID_ENCODE(NAME)                                                                    \
+    static void NAME##_encode(const struct quant_search *search, int64_t k, const float *in,       \
+                              const float *importance, void *row)                                  \
     {                                                                                              \
         struct quant_grid grid;                                                                    \
-        quant_grid_prepare(&grid, &NAME##_form, LEVEL);                                            \
+        quant_grid_prepare(&grid, &NAME##_form, search->grid);                                     \
         struct NAME##_block *out = row;                                                            \
         for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {                                       \
             struct quant_grid_fit fit;                                                             \
@@ -126,33 +120,31 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
             NAME##_pack(&fit, out);                                                                \
         }                                                                                          \
     }
-#if defined(__x86_64__)
-#define SUPER_GRID_ENCODE_X86(NAME)                                                                \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx2, &quant_grid_avx2)                            \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by_avx512, &quant_grid_avx512)
-#else
-#define SUPER_GRID_ENCODE_X86(NAME)
-#endif
-#define SUPER_GRID_ENCODE(NAME)                                                                    \
-    SUPER_GRID_ENCODE_BY(NAME, NAME##_encode_by, &quant_grid_scalar)                               \
-    SUPER_GRID_ENCODE_X86(NAME)                                                                    \
-    QUANT_ENCODE_ALONE(NAME)
 
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \
-        super_decode(&quant_type_##NAME, NAME##_expand, first, n, row, out);                       \
+        super_decode(&NAME##_layout, NAME##_expand, first, n, row, out);                           \
     }                                                                                              \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
-        return super_dot(&quant_type_##NAME, NAME##_expand, k, row, a);                            \
+        return super_dot(&NAME##_layout, NAME##_expand, k, row, a);                                \
     }                                                                                              \
     QUANT_GEMV_BY_DOT(NAME)                                                                        \
     static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
                               const void *const row[QUANT_PANEL_ROWS], void *panel)                \
     {                                                                                              \
-        super_unpack(&quant_type_##NAME, NAME##_expand, first, n_blocks, row, panel);              \
-    }                                                                                              \
-    SUPER_DECODE_AVX2(NAME)
+        super_unpack(&NAME##_layout, NAME##_expand, first, n_blocks, row, panel);                  \
+    }
+
+/* Members of struct quant_type. */
+#define SUPER_MEMBERS(NAME)                                                                        \
+    .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
+    .dot = NAME##_dot,                                                                             \
+    .scalar = {.decode = NAME##_decode,                                                            \
+               .encode = NAME##_encode,                                                            \
+               .unpack = NAME##_unpack,                                                            \
+               .panel = &NAME##_layout.panel,                                                      \
+               .gemv = NAME##_gemv}
 
 #endif

@@ -186,60 +186,72 @@ static void mark_finals(struct constrain_dfa *d)
     }
 }
 
-/* Marks states backward from the accepting ones, along reversed moves. */
+/* The moves of an automaton by their targets: those to q come from from[at[q]..at[q + 1]). */
+struct reversed {
+    uint32_t *at, *from;
+};
+
+/* Counts a move in the first pass, and stores it in the second, when at[to + 1] is where the next
+ * move to that state is stored. */
+static void put(struct reversed *r, int pass, uint32_t from, uint32_t to)
+{
+    if (pass == 0)
+        r->at[to + 2]++;
+    else
+        r->from[r->at[to + 1]++] = from;
+}
+
+/* Returns whether the called rule ever returns. */
+static bool returns(const struct constrain_call *call, const uint8_t *productive)
+{
+    return productive && productive[call->rule];
+}
+
+static void reverse(const struct constrain_dfa *d, const uint8_t *productive, struct reversed *r)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t q = 1; q < d->n_state; q++) {
+            for (uint32_t c = 0; c < d->n_class; c++)
+                put(r, pass, q, d->next[(size_t)q * d->n_class + c]);
+            for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
+                if (returns(&d->call[c], productive)) put(r, pass, q, d->call[c].back);
+        }
+        for (uint32_t q = 1; pass == 0 && q < d->n_state + 2; q++) r->at[q] += r->at[q - 1];
+    }
+}
+
+/* Marks the states from which an accepting one is reached, backward from these. */
+static void mark_live(const struct constrain_dfa *d, const struct reversed *r, uint32_t *todo,
+                      uint8_t *live)
+{
+    uint32_t n = 0;
+    for (uint32_t q = 1; q < d->n_state; q++)
+        if (d->accept[q] & 1) live[q] = 1, todo[n++] = q;
+    while (n) {
+        const uint32_t q = todo[--n];
+        for (uint32_t i = r->at[q]; i < r->at[q + 1]; i++)
+            if (!live[r->from[i]]) live[r->from[i]] = 1, todo[n++] = r->from[i];
+    }
+}
+
 bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, struct base_error *err)
 {
-    uint32_t n = d->n_state, n_todo = 0, n_calls = d->call_at[n];
-    size_t moves = (size_t)n * d->n_class + n_calls;
-    uint32_t *at = calloc((size_t)n + 2, sizeof *at), *from = calloc(moves + 1, sizeof *from);
-    uint32_t *todo = calloc((size_t)n + 1, sizeof *todo);
-    uint8_t *live = calloc((size_t)n + 1, 1);
-    bool ok = at && from && todo && live;
-    if (!ok) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
-        goto done;
+    const size_t n = d->n_state, moves = n * d->n_class + d->call_at[n];
+    struct reversed r = {calloc(n + 2, sizeof *r.at), calloc(moves + 1, sizeof *r.from)};
+    uint32_t *todo = calloc(n + 1, sizeof *todo);
+    uint8_t *live = calloc(n + 1, 1);
+    bool ok = (r.at && r.from && todo && live) ||
+              base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+    if (ok) {
+        reverse(d, productive, &r);
+        mark_live(d, &r, todo, live);
+        for (size_t i = d->n_class; i < n * d->n_class; i++)
+            if (!live[d->next[i]]) d->next[i] = 0;
+        for (uint32_t c = d->call_at[1]; c < d->call_at[n]; c++)
+            if (!returns(&d->call[c], productive) || !live[d->call[c].back]) d->call[c].back = 0;
+        mark_finals(d);
+        ok = live[1];
     }
-    for (int fill = 0; fill < 2; fill++) {
-        for (uint32_t q = 1; q < n; q++) {
-            for (uint32_t c = 0; c < d->n_class; c++) {
-                uint32_t to = d->next[(size_t)q * d->n_class + c];
-                if (fill)
-                    from[at[to]++] = q;
-                else
-                    at[to + 2]++;
-            }
-            for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
-                if (!productive || !productive[d->call[c].rule]) continue;
-                if (fill)
-                    from[at[d->call[c].back]++] = q;
-                else
-                    at[d->call[c].back + 2]++;
-            }
-        }
-        if (fill) break;
-        for (uint32_t q = 1; q < n + 2; q++) at[q] += at[q - 1];
-        memmove(at, at + 1, ((size_t)n + 1) * sizeof *at);
-    }
-    /* at[q] is now the end of q's slice, which begins at the end of the slice before. */
-    for (uint32_t q = 1; q < n; q++)
-        if (d->accept[q] & 1) live[q] = 1, todo[n_todo++] = q;
-    while (n_todo) {
-        uint32_t q = todo[--n_todo];
-        for (uint32_t i = q ? at[q - 1] : 0; i < at[q]; i++)
-            if (!live[from[i]]) live[from[i]] = 1, todo[n_todo++] = from[i];
-    }
-    for (uint32_t q = 1; q < n; q++) {
-        for (uint32_t c = 0; c < d->n_class; c++) {
-            uint32_t *to = &d->next[(size_t)q * d->n_class + c];
-            if (!live[*to]) *to = 0;
-        }
-        for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
-            if (!productive || !productive[d->call[c].rule] || !live[d->call[c].back])
-                d->call[c].back = 0;
-    }
-    mark_finals(d);
-    ok = live[1];
-done:
-    free(at), free(from), free(todo), free(live);
+    free(r.at), free(r.from), free(todo), free(live);
     return ok;
 }

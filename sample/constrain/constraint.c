@@ -1,4 +1,5 @@
-/* sample/constrain/constraint.c: choices, freeing, and the state of a text. See constraint.h. */
+/* sample/constrain/constraint.c: makes a constraint of each form but a grammar (grammar.c), and has
+ * the state of a text. See constraint.h. */
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
@@ -26,6 +27,8 @@ const struct constrain_token *constraint_token(const struct constraint *c, uint3
     return c->token[which].text ? &c->token[which] : NULL;
 }
 
+/* -- compiling -- */
+
 static bool choice_tree(struct constrain_tree *t, const char *const *choices, size_t count,
                         struct base_error *err)
 {
@@ -37,34 +40,69 @@ static bool choice_tree(struct constrain_tree *t, const char *const *choices, si
     return true;
 }
 
-struct constraint *constraint_from_choices(const char *const *choices, size_t count,
-                                           struct base_error *err)
-{
-    struct constrain_tree t = {0};
-    struct constraint *c = calloc(1, sizeof *c);
-    bool ok = c && (c->dfa = calloc(1, sizeof *c->dfa));
-    if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for choices");
-    ok = ok && choice_tree(&t, choices, count, err);
-    if (ok) {
-        c->n_dfa = 1;
-        c->dfa[0] = constrain_dfa_build(&t, 1, false, NULL, err);
-        ok = c->dfa[0] && constrain_dfa_trim(c->dfa[0], NULL, err);
-    }
-    constrain_tree_free(&t);
-    if (ok) return c;
-    constraint_free(c);
-    return NULL;
-}
-
-static struct constrain_dfa *text_dfa(const char *text, struct base_error *err)
+/* Returns the automaton of a choice of texts. */
+static struct constrain_dfa *choice_dfa(const char *const *choices, size_t count,
+                                        struct base_error *err)
 {
     struct constrain_tree t = {0};
     struct constrain_dfa *d = NULL;
-    if (choice_tree(&t, &text, 1, err)) d = constrain_dfa_build(&t, 1, false, NULL, err);
+    if (choice_tree(&t, choices, count, err)) d = constrain_dfa_build(&t, 1, false, NULL, err);
     constrain_tree_free(&t);
     if (!d || constrain_dfa_trim(d, NULL, err)) return d;
     constrain_dfa_free(d);
     return NULL;
+}
+
+/* Returns a constraint of one automaton, which it takes over; NULL if `d` is NULL. */
+static struct constraint *of_dfa(struct constrain_dfa *d, struct base_error *err)
+{
+    struct constraint *c = d ? calloc(1, sizeof *c) : NULL;
+    if (c && (c->dfa = calloc(1, sizeof *c->dfa))) {
+        c->dfa[c->n_dfa++] = d;
+        return c;
+    }
+    if (d) base_fail(err, BASE_NO_MEMORY, "no memory for a constraint");
+    constrain_dfa_free(d);
+    constraint_free(c);
+    return NULL;
+}
+
+struct constraint *constraint_from_choices(const char *const *choices, size_t count,
+                                           struct base_error *err)
+{
+    return of_dfa(choice_dfa(choices, count, err), err);
+}
+
+struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err)
+{
+    struct base_error why = BASE_ERROR_INIT;
+    struct constrain_dfa *d = constrain_regex_dfa(text, size, false, 1, 1, err);
+    if (!d || constrain_dfa_trim(d, NULL, &why)) return of_dfa(d, err);
+    if (why.code != BASE_OK)
+        base_fail(err, why.code, "%s", why.text);
+    else
+        base_fail(err, BASE_USAGE, "line 1, column 1: the expression matches nothing");
+    constrain_dfa_free(d);
+    return NULL;
+}
+
+struct constraint *constraint_from_schema(const char *text, size_t size,
+                                          const struct constrain_schema_options *options,
+                                          struct base_error *err)
+{
+    struct constraint *c = calloc(1, sizeof *c);
+    if (c) c->schema = calloc(1, sizeof *c->schema);
+    if (c && c->schema && constrain_schema_compile(c->schema, text, size, options, err)) return c;
+    if (!c || !c->schema) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    constraint_free(c);
+    return NULL;
+}
+
+struct constraint *constraint_json_object(bool generate, struct base_error *err)
+{
+    static const char text[] = "{\"type\":\"object\"}";
+    struct constrain_schema_options options = {.generate = generate};
+    return constraint_from_schema(text, sizeof text - 1, &options, err);
 }
 
 static bool add_parts(struct constraint *c, const struct constrain_around *around, size_t count,
@@ -78,8 +116,8 @@ static bool add_parts(struct constraint *c, const struct constrain_around *aroun
         struct constrain_part *p = &c->part[c->n_part];
         *p = (struct constrain_part){
             .before = c->n_dfa, .after = c->n_dfa + 1, .place = c->schema->member[c->n_part]};
-        c->dfa[c->n_dfa++] = text_dfa(around[c->n_part].before, err);
-        c->dfa[c->n_dfa++] = text_dfa(around[c->n_part].after, err);
+        c->dfa[c->n_dfa++] = choice_dfa(&around[c->n_part].before, 1, err);
+        c->dfa[c->n_dfa++] = choice_dfa(&around[c->n_part].after, 1, err);
         if (!c->dfa[p->before] || !c->dfa[p->after]) return false;
     }
     return true;
@@ -259,27 +297,27 @@ static bool join_named(struct constrain_state *s, uint32_t n)
     return true;
 }
 
-bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
-                          bool *accepted, struct base_error *err)
+bool constrain_state_take(struct constrain_state *s, struct constrain_next token, bool *accepted,
+                          struct base_error *err)
 {
     const uint32_t sweep_at = s->sweep_at;
     size_t used = 0;
     uint32_t n = 0;
     s->err = err;
     s->failed = false;
-    constrain_state_step_token(s, id);
+    constrain_state_step_token(s, token.id);
     for (; n < s->n_out && !s->failed; n++) {
         if (!constrain_grow(&s->named, &s->named_room, n, sizeof *s->named, err)) return false;
         s->named[n] = s->out[n];
     }
     if (s->failed) return false;
     s->sweep_at = UINT32_MAX; /* no sweep: it would remove the frames of named[] */
-    const bool ok = constrain_state_feed(s, bytes, size, &used, err);
+    const bool ok = constrain_state_feed(s, token.bytes, token.size, &used, err);
     s->sweep_at = sweep_at;
     if (!ok) return false;
-    *accepted = n > 0 || (used == size && size > 0);
+    *accepted = n > 0 || (used == token.size && used > 0);
     if (n == 0) return true;
-    if (used < size || size == 0) s->n_top = 0;
+    if (used < token.size || used == 0) s->n_top = 0;
     if (!join_named(s, n)) return false;
     if (s->n_frame > s->sweep_at) sweep(s);
     return true;

@@ -135,11 +135,19 @@ struct constrain_names {
  * reads no named token. */
 void constrain_state_name(struct constrain_state *s, const struct constrain_names *names);
 
-/* Reads token `id` as a named token, as its bytes, or both, as the constraint allows; -1: only as
- * its bytes. *accepted false: the constraint allows neither, and the state must not be used again.
- * Returns false with an error as constrain_state_feed. */
-bool constrain_state_take(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
-                          bool *accepted, struct base_error *err);
+/* A token after the text. */
+struct constrain_next {
+    int32_t id; /* -1: it is no named token */
+    const char *bytes;
+    size_t size;
+};
+#define CONSTRAIN_NOTHING ((struct constrain_next){-1, "", 0})
+
+/* Reads a token as a named token, as its bytes, or both, as the constraint allows. *accepted false:
+ * the constraint allows neither, and the state must not be used again. Returns false with an error
+ * as constrain_state_feed. */
+bool constrain_state_take(struct constrain_state *s, struct constrain_next token, bool *accepted,
+                          struct base_error *err);
 
 /* Reads bytes up to the first one that is not allowed and sets *used to the number of bytes read. A
  * byte that is not allowed is not an error. Returns false with BASE_FAILED if a limit is exceeded,
@@ -157,19 +165,18 @@ struct constrain_finisher; /* opaque: the shortest completions of one constraint
 struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
                                                   struct base_error *err);
 void constrain_finisher_free(struct constrain_finisher *f); /* accepts NULL */
-/* Computes the number of bytes and named tokens that complete the text after a token (see
- * constrain_state_take; id -1 and size 0: after the present text), without a search. *rest
+/* Computes the number of bytes and named tokens that complete the text after a token (or
+ * after CONSTRAIN_NOTHING), without a search. *rest
  * UINT64_MAX: the token is not allowed, or the number needs a search. The state does not change. */
-bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
-                              const char *bytes, size_t size, uint64_t *rest,
-                              struct base_error *err);
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+                              struct constrain_next token, uint64_t *rest, struct base_error *err);
 /* Appends bytes that complete the text after a token, as few as the search finds and at most about
  * `max`, checked against the constraint. A named token is the byte CONSTRAIN_TOKEN_BYTE, which no
  * grammar allows, and its id as an int32_t. *found false: the search found none. The state does not
  * change. */
 enum { CONSTRAIN_TOKEN_BYTE = 0xff };
-bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
-                             const char *bytes, size_t size, size_t max, struct base_buffer *out,
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+                             struct constrain_next token, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
 /* Appends the bytes that must come next, at most `max`: up to the first place where the text may be
  * complete or continue in more than one way. *ends: the text is complete there and nothing may

@@ -2,7 +2,7 @@
  * that end it, and for a stack their sum. finish_json.c has the frames of JSON values. Some
  * conditions (marks of several kinds at once) have only an estimate, so the automata check a
  * completion before it is returned. See constraint.h. */
-#include "sample/constrain/finish.h"
+#include "sample/constrain/finish_json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,25 +128,24 @@ static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, co
     return true;
 }
 
-/* Reads a token on trial; nothing if it is -1 and has no bytes. */
-static bool read_token(struct constrain_state *s, int32_t id, const char *bytes, size_t size,
-                       bool *accepted, struct base_error *err)
+/* Reads a token, or nothing. */
+static bool read_token(struct constrain_state *s, struct constrain_next token, bool *accepted,
+                       struct base_error *err)
 {
     *accepted = true;
     s->failed = false;
-    return (id < 0 && size == 0) || constrain_state_take(s, id, bytes, size, accepted, err);
+    return (token.id < 0 && token.size == 0) || constrain_state_take(s, token, accepted, err);
 }
 
-bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
-                              const char *bytes, size_t size, uint64_t *rest,
-                              struct base_error *err)
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+                              struct constrain_next token, uint64_t *rest, struct base_error *err)
 {
     struct constrain_trial trial;
     bool accepted;
     uint32_t min = CONSTRAIN_NEVER;
     s->err = err;
     if (!constrain_trial_begin(s, &trial)) return false;
-    bool ok = read_token(s, id, bytes, size, &accepted, err);
+    bool ok = read_token(s, token, &accepted, err);
     if (ok && accepted) ok = set_rest(f, s, s->top, s->n_top, &min);
     constrain_trial_end(s, &trial);
     *rest = min >= CONSTRAIN_NEVER - 1 ? UINT64_MAX : min;
@@ -233,8 +232,9 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
         if (!constrain_grow(&f->lead, &f->lead_room, f->n_lead, sizeof *f->lead, err)) return false;
         f->lead[f->n_lead++] = step;
         const char byte = (char)step.unit;
-        if (!constrain_state_take(s, (int32_t)step.unit - 256, &byte, step.unit < 256, &accepted,
-                                  err))
+        if (!constrain_state_take(
+                s, (struct constrain_next){(int32_t)step.unit - 256, &byte, step.unit < 256},
+                &accepted, err))
             return false;
     }
     return true;
@@ -258,8 +258,8 @@ static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_bu
     return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's completion");
 }
 
-bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s, int32_t id,
-                             const char *bytes, size_t size, size_t max, struct base_buffer *out,
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+                             struct constrain_next token, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err)
 {
     struct constrain_trial trial;
@@ -267,7 +267,7 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     s->err = err;
     base_buffer_add(out, "", 0);
     if (!constrain_trial_begin(s, &trial)) return false;
-    bool ok = read_token(s, id, bytes, size, found, err);
+    bool ok = read_token(s, token, found, err);
     ok = ok && find_lead(f, s, max, &tail, found, err);
     constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));

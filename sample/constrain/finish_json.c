@@ -1,6 +1,6 @@
 /* sample/constrain/finish_json.c: the fewest bytes that end a JSON value. See
- * sample/constrain/finish.h. */
-#include "sample/constrain/finish.h"
+ * sample/constrain/finish_json.h. */
+#include "sample/constrain/finish_json.h"
 #include "sample/constrain/schema_run.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,18 +1,11 @@
 /* sample/constrain/grammar.c: compiles a grammar's rules into automata. Small rules that are not
- * recursive are inlined, the others are called. See sample/constrain/grammar.h. */
-#include "sample/constrain/grammar.h"
+ * recursive are inlined, the others are called. See sample/constrain/grammar_read.h. */
 #include "sample/constrain/constrain_stack.h"
+#include "sample/constrain/grammar_read.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { INLINE_STATES = 2000, INLINE_DEPTH = 40 };
-
-void constrain_grammar_free(struct constrain_grammar *g)
-{
-    for (uint32_t i = 0; i < g->n_rule; i++) free(g->rule[i].name);
-    free(g->rule);
-    constrain_tree_free(&g->tree);
-}
 
 /* -- inlining -- */
 

@@ -1,8 +1,8 @@
-/* sample/constrain/grammar_read.c: reads GBNF. See sample/constrain/grammar.h. Groups nest
+/* sample/constrain/grammar_read.c: reads GBNF. See sample/constrain/grammar_read.h. Groups nest
  * CONSTRAIN_MAX_NESTING deep. */
+#include "sample/constrain/grammar_read.h"
 #include "base/utf8.h"
 #include "sample/constrain/constraint.h"
-#include "sample/constrain/grammar.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -447,4 +447,11 @@ bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_
     bool ok = read_rules(&r);
     free(r.slot);
     return ok;
+}
+
+void constrain_grammar_free(struct constrain_grammar *g)
+{
+    for (uint32_t i = 0; i < g->n_rule; i++) free(g->rule[i].name);
+    free(g->rule);
+    constrain_tree_free(&g->tree);
 }

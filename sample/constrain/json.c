@@ -263,3 +263,9 @@ bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char
     return n->kind == CONSTRAIN_JSON_STRING && n->text_size == strlen(text) &&
            memcmp(j->text.data + n->text, text, n->text_size) == 0;
 }
+
+bool constrain_json_is_named(const struct constrain_json *j, uint32_t node, const char *name)
+{
+    const struct constrain_json_node *n = &j->node[node];
+    return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
+}

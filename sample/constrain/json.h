@@ -1,5 +1,5 @@
-/* sample/constrain/json.h: a JSON text as a tree with source positions, for schemas and the answers
- * of a model hub (cli/pull/). */
+/* sample/constrain/json.h: a JSON text as a tree with source positions, which jansson does not
+ * keep, for schemas and the answers of a model hub (cli/pull/). */
 #ifndef SAMPLE_CONSTRAIN_JSON_H
 #define SAMPLE_CONSTRAIN_JSON_H
 
@@ -36,6 +36,8 @@ void constrain_json_free(struct constrain_json *j);
 /* Returns the value of the member of that name; 0 if there is none or the node is not an object. */
 uint32_t constrain_json_member(const struct constrain_json *j, uint32_t node, const char *name,
                                size_t size);
+/* Returns whether a node is that string, or a member of that name. */
 bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char *text);
+bool constrain_json_is_named(const struct constrain_json *j, uint32_t node, const char *name);
 
 #endif

@@ -452,23 +452,3 @@ struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool se
     constrain_tree_free(&t);
     return d;
 }
-
-struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err)
-{
-    struct base_error why = BASE_ERROR_INIT;
-    struct constraint *c = calloc(1, sizeof *c);
-    if (!c || !(c->dfa = calloc(1, sizeof *c->dfa))) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for an expression");
-        goto fail;
-    }
-    if (!(c->dfa[0] = constrain_regex_dfa(text, size, false, 1, 1, err))) goto fail;
-    c->n_dfa = 1;
-    if (constrain_dfa_trim(c->dfa[0], NULL, &why)) return c;
-    if (why.code != BASE_OK)
-        base_fail(err, why.code, "%s", why.text);
-    else
-        base_fail(err, BASE_USAGE, "line 1, column 1: the expression matches nothing");
-fail:
-    constraint_free(c);
-    return NULL;
-}

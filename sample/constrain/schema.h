@@ -263,6 +263,11 @@ bool constrain_schema_regex(struct constrain_schema *s, uint32_t json, bool name
 /* Returns the expression of a format's strings; NULL if the format is not known. */
 const char *constrain_schema_format(const char *name, size_t size);
 
+/* Compiles a schema's text into *s, which is zeroed; the caller frees it after a failure too. */
+bool constrain_schema_compile(struct constrain_schema *s, const char *text, size_t size,
+                              const struct constrain_schema_options *options,
+                              struct base_error *err);
+
 /* -- reading (schema_read.c, schema_ref.c) -- */
 
 /* Reads the schema's text into formulas; *root is its literal. */

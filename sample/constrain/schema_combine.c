@@ -1,7 +1,43 @@
-/* sample/constrain/schema_combine.c: the keywords that combine schemas. See
- * sample/constrain/schema_read.h. */
-#include "sample/constrain/schema_read.h"
+/* sample/constrain/schema_combine.c: schemas in a schema, and the keywords that combine them. See
+ * sample/constrain/schema_combine.h. */
+#include "sample/constrain/schema_combine.h"
 #include <stdlib.h>
+
+bool constrain_reader_add(struct constrain_reader *r, uint32_t lit)
+{
+    if (!constrain_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
+    r->lit[r->n_lit++] = lit;
+    return true;
+}
+
+bool constrain_reader_is(const struct constrain_reader *r, uint32_t json, const char *name)
+{
+    return constrain_json_is_named(&r->s->json, json, name);
+}
+
+bool constrain_reader_schema(struct constrain_reader *r, uint32_t json, uint32_t *lit)
+{
+    const struct constrain_json_node *n = constrain_reader_at(r, json);
+    *lit = CONSTRAIN_LIT_TRUE;
+    if (n->kind == CONSTRAIN_JSON_TRUE || n->kind == CONSTRAIN_JSON_FALSE) {
+        *lit = n->kind == CONSTRAIN_JSON_TRUE ? CONSTRAIN_LIT_TRUE : CONSTRAIN_LIT_FALSE;
+        return true;
+    }
+    if (n->kind != CONSTRAIN_JSON_OBJECT)
+        return base_fail(r->err, BASE_USAGE,
+                         "line %u, column %u: a schema must be an object or a boolean", n->line,
+                         n->column);
+    if (r->lit_of[json] == 0) {
+        if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, json, lit, r->err))
+            return false;
+        r->lit_of[json] = *lit + 1;
+        r->todo[r->n_todo++] = json;
+    }
+    *lit = r->lit_of[json] - 1;
+    return true;
+}
+
+/* -- keywords -- */
 
 static bool list_at(struct constrain_reader *r, uint32_t v, uint32_t **out)
 {

@@ -476,8 +476,9 @@ static bool check_loops(const struct constrain_schema *s, struct base_error *err
     return ok;
 }
 
-static bool compile(struct constrain_schema *s, const char *text, size_t size,
-                    const struct constrain_schema_options *options, struct base_error *err)
+bool constrain_schema_compile(struct constrain_schema *s, const char *text, size_t size,
+                              const struct constrain_schema_options *options,
+                              struct base_error *err)
 {
     uint32_t root;
     s->generate = options->generate;
@@ -508,23 +509,4 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
             return base_fail(err, BASE_USAGE, "no value satisfies schema %zu of %zu", i + 1,
                              options->n_members);
     return true;
-}
-
-struct constraint *constraint_from_schema(const char *text, size_t size,
-                                          const struct constrain_schema_options *options,
-                                          struct base_error *err)
-{
-    struct constraint *c = calloc(1, sizeof *c);
-    if (c) c->schema = calloc(1, sizeof *c->schema);
-    if (c && c->schema && compile(c->schema, text, size, options, err)) return c;
-    if (!c || !c->schema) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    constraint_free(c);
-    return NULL;
-}
-
-struct constraint *constraint_json_object(bool generate, struct base_error *err)
-{
-    static const char text[] = "{\"type\":\"object\"}";
-    struct constrain_schema_options options = {.generate = generate};
-    return constraint_from_schema(text, sizeof text - 1, &options, err);
 }

@@ -1,18 +1,11 @@
 /* sample/constrain/schema_read.c: reads the keywords of a JSON schema into formulas. A keyword
- * without a row here is an error that names it. See sample/constrain/schema_read.h. */
-#include "sample/constrain/schema_read.h"
+ * without a row here is an error that names it. See sample/constrain/schema.h. */
 #include "sample/constrain/constrain_stack.h"
+#include "sample/constrain/schema_combine.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-bool constrain_reader_add(struct constrain_reader *r, uint32_t lit)
-{
-    if (!constrain_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
-    r->lit[r->n_lit++] = lit;
-    return true;
-}
 
 /* Adds a formula to the conditions of the schema. */
 static bool demand(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
@@ -52,28 +45,6 @@ __attribute__((format(printf, 2, 3))) static bool remark(struct constrain_reader
 }
 
 /* -- parts -- */
-
-bool constrain_reader_schema(struct constrain_reader *r, uint32_t json, uint32_t *lit)
-{
-    const struct constrain_json_node *n = constrain_reader_at(r, json);
-    *lit = CONSTRAIN_LIT_TRUE;
-    if (n->kind == CONSTRAIN_JSON_TRUE || n->kind == CONSTRAIN_JSON_FALSE) {
-        *lit = n->kind == CONSTRAIN_JSON_TRUE ? CONSTRAIN_LIT_TRUE : CONSTRAIN_LIT_FALSE;
-        return true;
-    }
-    if (n->kind != CONSTRAIN_JSON_OBJECT)
-        return base_fail(r->err, BASE_USAGE,
-                         "line %u, column %u: a schema must be an object or a boolean", n->line,
-                         n->column);
-    if (r->lit_of[json] == 0) {
-        if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, json, lit, r->err))
-            return false;
-        r->lit_of[json] = *lit + 1;
-        r->todo[r->n_todo++] = json;
-    }
-    *lit = r->lit_of[json] - 1;
-    return true;
-}
 
 static bool key_at(struct constrain_reader *r, uint32_t json, bool text, uint32_t *key)
 {
@@ -283,13 +254,6 @@ static bool read_type(struct constrain_reader *r, uint32_t owner, uint32_t v)
         if (!one_type(r, c, &part[n++])) return false;
     return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
            constrain_reader_add(r, lit);
-}
-
-bool constrain_reader_is(const struct constrain_reader *r, uint32_t json, const char *name)
-{
-    const struct constrain_json_node *n = constrain_reader_at(r, json);
-    return n->name_size == strlen(name) &&
-           memcmp(r->s->json.text.data + n->name, name, n->name_size) == 0;
 }
 
 static bool is_boolean(const struct constrain_reader *r, uint32_t v)

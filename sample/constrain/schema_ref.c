@@ -170,41 +170,20 @@ static bool walk_members(struct constrain_refs *r, uint32_t node, uint32_t base,
     return true;
 }
 
-/* Visits a schema and the schemas in it; the JSON reader bounds the depth. */
-static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err)
+/* Adds the names that a schema has by its identifier and its anchors. *base becomes the target that
+ * references in it are relative to. */
+static bool add_names(struct constrain_refs *r, uint32_t node, uint32_t *base,
+                      struct base_error *err)
 {
-    static const struct {
-        const char *name;
-        bool many;
-    } holder[] = {{"$defs", 1},
-                  {"definitions", 1},
-                  {"properties", 1},
-                  {"patternProperties", 1},
-                  {"dependentSchemas", 1},
-                  {"dependencies", 1},
-                  {"allOf", 1},
-                  {"anyOf", 1},
-                  {"oneOf", 1},
-                  {"prefixItems", 1},
-                  {"additionalProperties", 0},
-                  {"propertyNames", 0},
-                  {"items", 0},
-                  {"additionalItems", 0},
-                  {"contains", 0},
-                  {"not", 0},
-                  {"if", 0},
-                  {"then", 0},
-                  {"else", 0}};
     const struct constrain_json *j = r->json;
-    if (j->node[node].kind != CONSTRAIN_JSON_OBJECT || r->base[node]) return true;
     const uint32_t id = id_of(r, node);
     const char *text = id ? j->text.data + j->node[id].text : "";
     if (id && j->node[id].text_size > 1 && text[0] == '#') { /* up to draft 7 an anchor */
-        if (!add_name(r, node, text + 1, j->node[id].text_size - 1, base, err)) return false;
+        if (!add_name(r, node, text + 1, j->node[id].text_size - 1, *base, err)) return false;
     } else if (id) {
         char *ref = text_of(j, id), *uri = NULL;
         if (ref) ref[strcspn(ref, "#")] = '\0';
-        if (ref) uri = resolve(r->target[base - 1].uri, ref);
+        if (ref) uri = resolve(r->target[*base - 1].uri, ref);
         free(ref);
         if (node == r->root && uri && strcmp(uri, r->target[0].uri) != 0) {
             free(r->target[0].uri);
@@ -213,15 +192,46 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
             free(uri);
         } else {
             if (!add_target(r, uri, node, err)) return false;
-            base = r->n_target;
+            *base = r->n_target;
         }
     }
-    r->base[node] = base;
-    if (!add_anchor(r, node, "$anchor", base, err)) return false;
-    if (!add_anchor(r, node, "$dynamicAnchor", base, err)) return false;
-    for (size_t i = 0; i < sizeof holder / sizeof holder[0]; i++) {
-        uint32_t c = constrain_json_member(j, node, holder[i].name, strlen(holder[i].name));
-        if (c && !(holder[i].many ? walk_members : walk)(r, c, base, err)) return false;
+    r->base[node] = *base;
+    return add_anchor(r, node, "$anchor", *base, err) &&
+           add_anchor(r, node, "$dynamicAnchor", *base, err);
+}
+
+/* Visits a schema and the schemas in it; the JSON reader bounds the depth. */
+static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err)
+{
+    static const char *const schemas[] = {"$defs",
+                                          "definitions",
+                                          "properties",
+                                          "patternProperties",
+                                          "dependentSchemas",
+                                          "dependencies",
+                                          "allOf",
+                                          "anyOf",
+                                          "oneOf",
+                                          "prefixItems"};
+    static const char *const schema[] = {"additionalProperties",
+                                         "propertyNames",
+                                         "items",
+                                         "additionalItems",
+                                         "contains",
+                                         "not",
+                                         "if",
+                                         "then",
+                                         "else"};
+    const struct constrain_json *j = r->json;
+    if (j->node[node].kind != CONSTRAIN_JSON_OBJECT || r->base[node]) return true;
+    if (!add_names(r, node, &base, err)) return false;
+    for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++) {
+        const uint32_t c = constrain_json_member(j, node, schemas[i], strlen(schemas[i]));
+        if (c && !walk_members(r, c, base, err)) return false;
+    }
+    for (size_t i = 0; i < sizeof schema / sizeof schema[0]; i++) {
+        const uint32_t c = constrain_json_member(j, node, schema[i], strlen(schema[i]));
+        if (c && !walk(r, c, base, err)) return false;
     }
     return true;
 }
@@ -342,12 +352,6 @@ uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t 
 
 /* -- wrappers -- */
 
-static bool is_named(const struct constrain_json *j, uint32_t node, const char *name)
-{
-    const struct constrain_json_node *n = &j->node[node];
-    return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
-}
-
 /* Returns whether an object has the member, which is a schema, and no members but the n names. */
 static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
                   const char *const *names, size_t n)
@@ -356,7 +360,7 @@ static bool wraps(const struct constrain_json *j, uint32_t json, const char *mem
     if (!inner || j->node[inner].kind != CONSTRAIN_JSON_OBJECT) return false;
     for (uint32_t c = j->node[json].child; c; c = j->node[c].sibling) {
         size_t i = 0;
-        while (i < n && !is_named(j, c, names[i])) i++;
+        while (i < n && !constrain_json_is_named(j, c, names[i])) i++;
         if (i == n) return false;
     }
     return true;

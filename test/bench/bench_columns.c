@@ -13,6 +13,7 @@
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
 #include "test/support_random.h"
+#include "test/support_row.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ static char *random_rows(const struct quant_type *type, int64_t n, uint64_t row_
         char *to = data + (size_t)r * row_bytes;
         for (int i = 0; r < DIFFERENT && i < K; i++) row[i] = support_random_gauss(&seed);
         if (r < DIFFERENT)
-            type->encode(K, row, to);
+            support_row_encode(type, K, row, NULL, to);
         else
             memcpy(to, data + (size_t)(r % DIFFERENT) * row_bytes, row_bytes);
     }
@@ -157,7 +158,7 @@ int main(int argc, char **argv)
          "| int8 |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || !type->act || !type->encode) continue;
+        if (!type || !type->act || !type->scalar.encode) continue;
         if (all || quant_type_by_name(argv[2]) == type) bench_type(e, type, (size_t)megabytes);
     }
     engine_free(e);

@@ -16,6 +16,7 @@
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
 #include "test/support_random.h"
+#include "test/support_row.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     for (int64_t i = 0; i < k * n_cols; i++) x[i] = support_random_gauss(&seed);
     for (int64_t i = 0; i < k; i++) row[i] = support_random_gauss(&seed);
     char *data = support_memory(bytes * (size_t)count);
-    type->encode(k, row, data);
+    support_row_encode(type, k, row, NULL, data);
     for (size_t i = 1; i < (size_t)n * (size_t)count; i++)
         memcpy(data + i * row_bytes, data, row_bytes);
     struct engine_tensor xt = support_tensor(QUANT_F32, 2, (int64_t[]){k, n_cols}, x);
@@ -146,7 +147,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
           results[ENGINE_TILE_MAX_COLS][2 * QUANT_PANEL_ROWS];
     float *out[ENGINE_TILE_MAX_COLS];
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
-    type->encode(k, x, row);
+    support_row_encode(type, k, x, NULL, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
     for (int j = 0; j < n_panels; j++)
         for (int64_t b = 0; b < n_blocks; b++) {

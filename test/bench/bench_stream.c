@@ -12,6 +12,7 @@
 #include "engine/graph.h"
 #include "test/bench/support_bench.h"
 #include "test/support_graph.h"
+#include "test/support_row.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static struct weights weights_new(const struct quant_type *type, int64_t k, size
     for (int64_t i = 0; i < k; i++) x[i] = support_random_float(&seed);
     for (int r = 0; r < DIFFERENT; r++) {
         for (int64_t i = 0; i < k; i++) row[i] = support_random_float(&seed);
-        type->encode(k, row, data + (size_t)r * s.row_bytes);
+        support_row_encode(type, k, row, NULL, data + (size_t)r * s.row_bytes);
     }
     for (int64_t r = DIFFERENT; r < s.n; r++)
         memcpy(data + (size_t)r * s.row_bytes, data + (size_t)(r % DIFFERENT) * s.row_bytes,

@@ -127,7 +127,7 @@ static bool walk(struct walker *w, const struct constraint *c, struct constrain_
         if (ok && used != w->piece.size) ok = base_fail(err, BASE_FAILED, "a mask is wrong");
         base_buffer_add(text, w->piece.data, w->piece.size);
     }
-    ok = ok && constrain_finisher_text(f, s, -1, "", 0, 1 << 16, text, &found, err);
+    ok = ok && constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 1 << 16, text, &found, err);
     if (ok && !found) ok = base_fail(err, BASE_FAILED, "no ending is found");
     constrain_state_free(s);
     return ok;

@@ -9,6 +9,7 @@ The fault is the second word of the repository: u/FAULT. Models are GGUF files o
 FOLDER/change, if it exists, gives all files another version. FOLDER/cert.pem, if it exists, is the
 certificate and key of a third port: FOLDER/tls_port.
 """
+import functools
 import hashlib
 import http.server
 import json
@@ -55,12 +56,17 @@ INVISIBLE = (0x61c, 0xa0, 0xad, 0x34f, 0x600, 0x115f, 0x17b4, 0x180e, 0x200b, 0x
 ANSI = "evil\x1b[31m.gguf"
 
 
+@functools.cache
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 def model():
     return CHANGED if os.path.exists(f"{FOLDER}/change") else MODEL
 
 
 def entry(path, data, size=None, digest=None):
-    digest = digest or hashlib.sha256(data).hexdigest()
+    digest = digest or sha256(data)
     size = len(data) if size is None else size
     return {"type": "file", "path": path, "size": size, "lfs": {"oid": digest, "size": size}}
 
@@ -91,8 +97,17 @@ def listing(fault):
     return other.get(fault, one)
 
 
+@functools.cache
+def several_pages():
+    """2500 files: the first of a split model on the first page and the others on the last."""
+    files = [entry(f"sub/other-{i:04}-Q5_0.gguf", SMALL) for i in range(2500)]
+    files[7], *files[-2:] = listing("split")
+    return files
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for an acknowledgement
 
     def log_message(self, *_):
         pass
@@ -178,10 +193,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps(listing(fault)).encode(), Content_Type="application/json")
 
     def page(self, fault):
-        """Of 2500 files, the first of a split model on the first page and the others on the last."""
-        files = [entry(f"sub/other-{i:04}-Q5_0.gguf", SMALL) for i in range(2500)]
-        files[7] = listing("split")[0]
-        files[-2:] = listing("split")[1:]
+        files = several_pages()
         at = int(dict(w.split("=") for w in self.path.split("?")[1].split("&")).get("cursor", 0))
         host = PORT["other" if fault == "elsewhere" else "main"]
         path = f"http://127.0.0.1:{host}/api/models/u/{fault}/tree/main?recursive=1&cursor="
@@ -195,7 +207,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         here, other = (f"http://127.0.0.1:{PORT[r]}" for r in ("main", "other"))
         if fault in ("cdn", "private"):
             self.answer(302, Location=f"{other}/cdn/plain/{name}?secret=1",
-                        X_Linked_Etag=f'"{hashlib.sha256(self.data(fault, name)).hexdigest()}"',
+                        X_Linked_Etag=f'"{sha256(self.data(fault, name))}"',
                         X_Linked_Size=str(len(self.data(fault, name))))
         elif fault == "loop":
             self.answer(302, Location=self.path)
@@ -237,7 +249,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_file(self, fault, name):
         data = self.data(fault, name)
-        tag = hashlib.sha256(data).hexdigest()[:16]
+        tag = sha256(data)[:16]
         if fault == "restless":
             tag = str(self.count(fault))
         if fault == "once_restless":

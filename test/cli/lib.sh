@@ -8,7 +8,7 @@
 #   out_like, err_like    some line matches this extended regular expression
 #   err_line REGEX        standard error is one line, it begins with "infer: " and matches
 #   valid SCHEMA          each line of standard output is valid under docs/SCHEMA, by `infer check`
-#                         and, if installed, by Python's jsonschema
+#                         and, if installed, by Python's jsonschema (short runs: the first of each schema)
 #   skip REASON           reports the running test as skipped, with the reason, not as passed
 #                         (an assertion before it can still fail the test)
 #   full_disk, terminals  true if the machine has /dev/full, if a pseudo-terminal opens
@@ -32,7 +32,13 @@ HOME=$work XDG_DATA_HOME= INFER_RAW=1
 export HOME XDG_DATA_HOME INFER_RAW
 # Beside another test two threads wait for each other's processor.
 [ -z "$quick" ] || { INFER_THREADS=1 && export INFER_THREADS; }
-test_name='' test_bad='' test_skip='' input=''
+# The interpreter itself, because a version manager's python3 is a script that takes longer than most
+# tests, and without packages, which take most of its start.
+test_python=${test_python-$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)}
+if [ -n "$test_python" ]; then
+    python3() { "$test_python" -S "$@"; }
+fi
+test_name='' test_bad='' test_skip='' input='' opinions=' '
 
 say_result() {
     [ -n "$test_name" ] || return 0
@@ -123,8 +129,10 @@ valid() {
             bad "infer $last: not as docs/$1: $line: $(cat "$work/said")"
     done <"$work/out"
     [ -n "${second_opinion-}" ] ||
-        if python3 -c 'import jsonschema' 2>/dev/null; then second_opinion=yes; else second_opinion=no; fi
-    [ $second_opinion = no ] || python3 -c 'import json, jsonschema, sys
+        if "$test_python" -c 'import jsonschema' 2>/dev/null; then second_opinion=yes; else second_opinion=no; fi
+    case $second_opinion,$quick,$opinions in no,* | *,?*,*" $1 "*) return ;; esac
+    opinions="$opinions$1 "
+    "$test_python" -c 'import json, jsonschema, sys
 schema = json.load(open(sys.argv[1]))
 for line in open(sys.argv[2]):
     jsonschema.Draft202012Validator(schema).validate(json.loads(line))' "docs/$1" "$work/out" \

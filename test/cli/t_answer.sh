@@ -134,7 +134,7 @@ status 1
 usage 'lines: ' batch -m "$ask" "$work/lines" -o "$work/lines"
 infer batch -m "$ask" "$work/lines" -o "$work/none/answers"
 [ "$code" -ne 0 ] || bad 'no folder'
-usage '--output: contradicts --resume|--resume: contradicts --output' batch -o a --resume b
+usage '-o: contradicts --resume|--resume: contradicts -o' batch -o a --resume b
 ls "$work" | grep -q 'answers\.' && bad 'a temporary file is left'
 
 begin a_first_message_may_stand_on_the_line

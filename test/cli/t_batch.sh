@@ -606,13 +606,39 @@ cat >"$work/want_some" <<'END'
 END
 cmp -s "$work/some" "$work/want_some" || bad "$(diff "$work/some" "$work/want_some")"
 sed -n 2p "$work/out" >"$work/some"
-grep -q '"custom_id":2.0e0,.*"object":"text_completion".*"text":" Rome.*"logprobs":{"content":\[{.*"token":" Rome","top_logprobs":\[{.*}\]}.*"finish_reason":"length"' \
+grep -q '"custom_id":2.0e0,.*"object":"text_completion".*"text":" Rome.*"logprobs":{"tokens":\[" Rome",.*"token_logprobs":\[-.*"top_logprobs":\[{" Rome":-.*"text_offset":\[0,5,6\]},"finish_reason":"length"' \
     "$work/some" || bad "$(cat "$work/some")"
 batch --resume "$work/openai"
 cmp -s "$work/out" "$work/openai" && bad 'standard output was written'
 batch --resume "$work/openai"
 status 1
 err 'infer: 5 of 8 lines failed: their answers have an "error"\n'
+
+begin lines_of_openai_may_have_what_clients_send
+cat >"$lines" <<'END'
+{"custom_id":"a","body":{"messages":[{"role":"user","content":"x"}],"reasoning_effort":"low","verbosity":"low","chat_template_kwargs":{"enable_thinking":false},"max_tokens":1,"logprobs":true,"top_logprobs":1,"seed":-5}}
+{"custom_id":"b","body":{"messages":[{"role":"user","content":"x"}],"reasoning_effort":"none","max_tokens":1,"seed":-1}}
+{"custom_id":"c","url":"/v1/completions","body":{"prompt":"日本","temperature":0,"max_tokens":2,"logprobs":2,"best_of":1}}
+{"body":{"messages":[{"role":"user","content":"x"}]}}
+{"custom_id":"e","params":{}}
+{"custom_id":"f","url":"/v1/completions","body":{"prompt":["x","y"]}}
+END
+batch
+status 1
+err 'infer: 3 of 6 lines failed: their answers have an "error"\n'
+grep -q '"custom_id":"a".*"logprobs":{"content":\[{.*"token":".*"top_logprobs":\[{.*}\]}\]}' "$work/out" || bad "$(sed -n 1p "$work/out")"
+grep -q '"custom_id":"b","error":null' "$work/out" || bad "$(sed -n 2p "$work/out")"
+# bytes of an incomplete character; the offset is that of the character
+grep -q '"tokens":\["的","bytes:\\\\x[0-9a-f]*"\],.*"text_offset":\[0,1\]' "$work/out" || bad "$(sed -n 3p "$work/out")"
+grep -q '"custom_id":null,.*the line has a body and no custom_id' "$work/out" || bad "$(sed -n 4p "$work/out")"
+grep -q '"custom_id":"e",.*the line has a custom_id and no body' "$work/out" || bad "$(sed -n 5p "$work/out")"
+grep -q '"custom_id":"f",.*prompt: is a list of several texts: write a line for each' "$work/out" || bad "$(sed -n 6p "$work/out")"
+printf '%s\n' '{%- for m in messages -%}{{ m.content }}{%- endfor -%}{{ reasoning_effort }}' >"$work/effort.jinja"
+sed -n 1,2p "$lines" >"$work/two" # a template that reads the effort gets it
+sed -i 's/"reasoning_effort":"none",/"reasoning_effort":"a very high one","reasoning_budget":0,/' "$work/two"
+infer batch --template "$work/effort.jinja" "$work/two"
+status 0
+[ "$(sed 's/.*"prompt_tokens":\([0-9]*\).*/\1/' "$work/out" | tr '\n' ' ')" = '2 4 ' ] || bad "$(cat "$work/out")"
 
 begin a_table_gets_one_more_column
 printf 'id,review,stars\r\n1,"good, very\n""good""",5\r\n2,bad,1\n\n3,x\n4,"it is ""ok""",3' >"$lines"
@@ -640,6 +666,14 @@ out 'name;town;answer\nA, B;"x;y";"a;b"\n'
 printf '"only, one"\nx\n' >"$lines"
 batch --csv --choices a
 out '"only, one",answer\nx,a\n'
+printf 'answer,answer_2\nx,y\n\n' >"$lines" # names are different; of several columns blank lines are none
+batch --csv --each '{answer}' --choices a
+status 0
+out 'answer,answer_2,answer_3\nx,y,a\n'
+printf 'one\nx\n\ny\n' >"$lines" # a blank line is a record of one column
+batch --csv --each 'A {}' --choices a
+status 0
+out 'one,answer\nx,a\n,a\ny,a\n'
 printf 'a,b\n1,2\n' >"$lines"
 usage '--column: say which column .* is: the columns are a, b' batch --csv -f "$lines"
 usage '--column: there is no such column: the columns are a, b' batch --csv --column c -f "$lines"

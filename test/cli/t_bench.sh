@@ -15,9 +15,10 @@ rows() { # N: lines of CSV, without the header
 }
 
 begin every_combination_of_lists_is_a_row
-threads=1,2 n_rows=32
-[ -z "$quick" ] || threads=1 n_rows=16
-infer bench -p 4,8 -n 0 -r 1 -t $threads -b 2,4 -ctk f16,f32 -ctv f16,bf16 --format csv
+lists='-p 4,8 -t 1,2 -b 2,4 -ctk f16,f32 -ctv f16,bf16' n_rows=32
+[ -z "$quick" ] || lists='-p 4 -t 1 -b 2,4 -ctk f16,f32' n_rows=4
+# shellcheck disable=SC2086
+infer bench $lists -n 0 -r 1 --format csv
 status 0
 rows $n_rows
 [ "$(sed 1d "$work/out" | cut -d, -f7-13 | sort -u | wc -l)" -eq $n_rows ] || bad 'two rows are the same test'
@@ -27,9 +28,9 @@ rows 4
     bad "not two rows of each file: $(cat "$work/out")"
 INFER_THREADS=1,2 bench --format csv
 rows 2 # the option overrides the variable
-usage '--threads: .1,x. is not one to 16 whole numbers' bench -t 1,x
-usage '--cache-type-k: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
-usage '--cache-type-v: .f16,. is no list' bench -ctv f16,
+usage '^infer: -t: .1,x. is not one to 16 whole numbers' bench -t 1,x
+usage '^infer: -ctk: .f16,q9. is no list, separated by commas, of f32' bench -ctk f16,q9
+usage '^infer: -ctv: .f16,. is no list' bench -ctv f16,
 infer bench -m "$work/a.gguf" -m "$work/none.gguf"
 status 3
 err_line 'none.gguf'
@@ -43,15 +44,16 @@ bench --format jsonl
 [ "$(wc -l <"$work/out")" -eq 2 ] || bad 'not a line each'
 out_like '^\{"model":"random","file":"a.gguf","version":"[0-9.]+",.*"threads":1,"batch_size":512,"cache_type_k":"f16","cache_type_v":"f16","test":"generate","tokens":2,"depth":0,"sequences":1,"tokens_per_second":[0-9.]+,"lowest":[0-9.]+,"highest":[0-9.]+,"samples":\[[0-9.]+,[0-9.]+\],'
 bench --format json
+out_like '^\{"version":"[0-9.]+","results":\[$'
 python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
 assert len(d["results"]) == 2 and d["results"][0]["test"] == "prompt" and len(d["results"][1]["samples"]) == 2' "$work/out" ||
     bad "$(cat "$work/out")"
 
 begin the_table_shows_what_varies
-infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2
+infer bench -p 4 -n 0 -d 4 -r 1 -t 1,2
 sed -n 4,5p "$work/out" | awk 'length > 80 { exit 1 }' || bad 'wider than 80 columns'
-infer bench -p 4 -n 0 -d 0,4 -r 1 -t 1,2 -ctk f16,bf16
+infer bench -p 4 -n 0 -r 1 -t 1,2 -ctk f16,bf16
 out_like '^\| -t \| -ctk \| test     \| tokens \| depth \| tokens/s \|'
 out_like '^\| 2  \| bf16 \| prompt   \|      4 \|'
 out_like '^limits with 2 threads: reading '
@@ -86,7 +88,7 @@ status 0
 out_like '^\| prompt   \|      4 \|     0 \| +0.0 \| [0-9.]+ \| [0-9.]+-[0-9.]+ \| faster       \|$'
 out_like '^\| generate \|      2 \|     0 \|       - \|     - \|         - \| not there    \|$'
 as 1e12
-bench --compare "$work/old.json"
+bench -n 0 -r 1 --compare "$work/old.json"
 out_like '\| slower       \|$'
 for format in csv $([ -n "$quick" ] || echo json jsonl); do
     bench --format $format
@@ -96,15 +98,15 @@ for format in csv $([ -n "$quick" ] || echo json jsonl); do
     rows 2
     [ "$(sed 1d "$work/out" | cut -d, -f23-26 | grep -c '^[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*$')" -eq 2 ] ||
         bad "no ratios with $format: $(cat "$work/out")"
-    bench --compare "$work/old.$format" --format json
+    bench -r 1 --compare "$work/old.$format" --format json
     python3 -c 'import json, sys
 for r in json.load(open(sys.argv[1]))["results"]:
     assert r["ratio_low"] <= r["ratio"] <= r["ratio_high"] and r["before"] > 0' "$work/out" || bad "$(cat "$work/out")"
 done
-bench --compare "$work/old.csv" -t 2 # one value on each side is what was changed
+bench -n 0 -r 1 --compare "$work/old.csv" -t 2 # one value on each side is what was changed
 status 0
 out_like '^threads: 1 -> 2$'
-infer bench -m "$work/b.gguf" -p 4 -n 2 -r 2 -t 1 --compare "$work/old.csv"
+infer bench -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
 out_like '^file: a.gguf -> b.gguf$'
 usage 'old.csv: has none of these tests' bench -p 5 -n 0 --compare "$work/old.csv"
 usage 'chat.md: has no results of `infer bench' bench -p 4 --compare docs/chat.md
@@ -118,14 +120,14 @@ infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --comp
 [ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
 
 begin charts_over_what_varies
-infer bench -p 4 -n 2 -d 0,8,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"
+infer bench -p 4 -n 2 -d 0,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"
 status 0
 out_like '^prompt 4 tokens: tokens/s over depth$'
 out_like '^  2 threads$'
 out_like '^ +16 \|█'
-bench -t 1,2 --plot
+infer bench -p 0 -n 2 -r 1 -t 1,2 --plot
 out_like '^generate 2 tokens: tokens/s over threads$'
-bench --plot
+infer bench -p 4 -n 0 -r 1 -t 1 --plot
 out_like '^shares of the limit, tokens/s$'
 usage '--plot: goes with --format md only' bench --plot --format csv
 python3 - "$work/chart.svg" <<'PYTHON' >"$work/said" 2>&1 || bad "$(cat "$work/said")"
@@ -135,7 +137,7 @@ texts = [t.text for t in tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/s
 for text in ("prompt 4 tokens: tokens/s over depth", "generate 2 tokens: tokens/s over depth", "1 thread", "2 threads", "16"):
     assert text in texts, (text, texts)
 lines = list(tree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}polyline"))
-assert [len(line.get("points").split()) for line in lines] == [3] * 4, lines
+assert [len(line.get("points").split()) for line in lines] == [2] * 4, lines
 PYTHON
 infer bench -p 4 -n 0 -r 1 -t 1 --svg -
 status 0

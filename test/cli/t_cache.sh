@@ -242,6 +242,20 @@ code=$?
 status 0
 err_line 'there is no folder for it: set HOME, or name one$'
 
+begin a_folder_within_none_is_a_mistake
+for command in run batch chat; do
+    usage "^infer: --cache: $work/typo: No such file or directory" $command $m --cache "$work/typo/dir"
+    usage "^infer: --cache: typo: No such" $command $m --cache typo/dir/
+done
+[ -e "$work/typo" ] && bad 'it was made'
+INFER_CACHE=$work/typo/dir infer run $m -p x
+status 2
+err_line '^infer: INFER_CACHE: .*typo: No such file'
+infer run $m -p "$long" -n 1 --cache "$work/made/"
+status 0
+err ''
+[ -n "$(ls "$work/made")" ] || bad 'the folder itself was not made'
+
 begin the_users_folder
 XDG_CACHE_HOME=$work/xdg infer run $m -p "$long" -n 1 --cache auto
 status 0

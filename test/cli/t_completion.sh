@@ -46,7 +46,7 @@ if command -v bash >/dev/null; then
     bash_offers '--top|' logits --top
     bash_offers 'avx2|avxvnni|avx512|avx512bf16|' run --isa av
     bash_offers 'avx2|avxvnni|avx512|avx512bf16|' run --isa = av
-    bash_offers 'scalar|avx2|avxvnni|avx512|avx512bf16|amx|' -p x --isa ''
+    bash_offers 'scalar|avx2|avxvnni|avx512|avx512bf16|amx|neon|dotprod|i8mm|' -p x --isa ''
     bash_offers 'md|json|csv|jsonl|' bench --format ''
     bash_offers 'q8_0|q4_0|q4_1|q5_0|q5_1|' run -ctk q
     bash_offers 'a b.gguf|' run -m a

@@ -153,6 +153,11 @@ if [ -x "$make_model" ]; then
     infer run -p x -m "$work/i.gguf"
     status 3
     err_line 'i.gguf: no language model: the file is an importance matrix'
+    infer quantize "$work/i.gguf" "$work/iq.gguf" Q8_0
+    status 3
+    err_line 'i.gguf: is an importance matrix, not a model: --imatrix takes it'
+    infer inspect "$work/i.gguf"
+    out_like '^Model +i\.gguf$'
     if command -v python3 >/dev/null 2>&1; then
         python3 - "$work" <<'PYTHON'
 import struct, sys

@@ -25,7 +25,7 @@ stopped() {
     err ''
 }
 
-m="-m $work/m.gguf -t 2"
+m="-m $work/m.gguf -t $([ -n "$quick" ] && echo 1 || echo 2)"
 yes 'some words and then some more of them, again and again' | head -c "$([ -n "$quick" ] && echo 20000000 || echo 100000000)" >"$work/text"
 head -c 200000 "$work/text" >"$work/page"
 printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/scored"
@@ -41,7 +41,7 @@ printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
 begin interrupt_evaluation
 # shellcheck disable=SC2086
 {
-    stopped run $m -f "$work/page" -n 1
+    stopped run $m -t 2 -f "$work/page" -n 1
     stopped run $m -p x -n 100000 -c 100000 --ignore-eos
     stopped perplexity $m -f "$work/page"
     stopped perplexity $m -f "$work/tasks" --hellaswag
@@ -59,7 +59,7 @@ stopped tokenize -m "$work/m.gguf" -f "$work/text" --lines
 stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
 
 begin interrupt_quantizing
-"$make_model" "$work/large.gguf" layers="$([ -n "$quick" ] && echo 2 || echo 8)" embd=2048 ff=8192 vocab=8192 type=F32 || exit 1
+"$make_model" "$work/large.gguf" layers=4 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
 output=/dev/null stopped quantize "$work/large.gguf" - IQ3_S -t 1
 stopped quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
 for left in "$work"/q.gguf*; do

@@ -118,17 +118,20 @@ for entry in "$work/cache/infer/sha256/"*; do printf 'nonsense' >"$entry"; done
 infer -p x -n 1 --json # a broken entry is ignored
 status 0
 out_like '"model_sha256":null'
-XDG_CACHE_HOME=/dev/null
+INFER_MODEL=$work/small.gguf XDG_CACHE_HOME=/dev/null
+"$make_model" "$INFER_MODEL"
+want=$(sha256sum <"$INFER_MODEL" | cut -d ' ' -f 1)
 infer -p x -n 1 --json --hash # a missing cache is not an error
 status 0
 err ''
 out_like "\"model_sha256\":\"$want\""
 XDG_CACHE_HOME=$work/cache
-cp "$MODEL" "$work/copy.gguf" && chmod u+w "$work/copy.gguf" && touch -d '1 hour' "$work/copy.gguf"
-infer -m "$work/copy.gguf" -p x -n 1 --json --hash # may still change, by its date: computed, not stored
+touch -d '1 hour' "$INFER_MODEL"
+infer -p x -n 1 --json --hash # may still change, by its date: computed, not stored
 out_like "\"model_sha256\":\"$want\""
-infer -m "$work/copy.gguf" -p x -n 1 --json
+infer -p x -n 1 --json
 out_like '"model_sha256":null'
+INFER_MODEL=$MODEL
 
 begin interrupted_is_an_end
 # The shell makes background jobs ignore Ctrl-C; python restores the default.

@@ -33,6 +33,25 @@ err_line '/Alpha-Q8_0.gguf: '
 infer split alp "$work/p"
 status 3
 err_line '^infer: alp: begins the names of 2 models: Alpha-Q8_0.gguf, alpine.gguf$'
+for name in Alpha-Q8_0 alpha-q8 beta-l; do # a model in place of the text, as `ollama run` has it
+    for command in "run $name" "$name" "chat $name" "run $name Hi" "tokenize $name"; do
+        infer $command
+        status 2
+        err_line "^infer: $name: is a model: -m takes it"
+    done
+done
+infer tokenize -m "$work/none.gguf" beta # which is a word too
+status 3
+err_line 'none.gguf'
+for command in inspect verify 'split --dry-run' 'merge --dry-run' 'run -p x -m'; do
+    infer $command "./al*.gguf"
+    status 3
+    err_line '^infer: ./al\*.gguf: a pattern of names: '
+done
+infer models -m nothing
+status 0
+out_like '^  beta '
+err_line '^infer: nothing: there is no such file, and no model of that name in '
 infer inspect nothing
 status 3
 err_line 'nothing: there is no such file, and no model of that name in .*/infer/models; `infer models` lists'

@@ -48,8 +48,10 @@ begin lines_have_their_total
 watched 'of 4000 lines' batch -f "$work/batch" -t 1
 [ -n "$quick" ] || watched 'of 4000 lines' score -f "$work/score" -t 1
 begin files_are_shown_in_megabytes
-if "$make_model" "$work/large.gguf" layers=1 embd=2048 ff=8192 vocab=8192 type=F32 2>"$work/said"; then
-    watched 'hashing: ' verify --hash "$work/large.gguf" -t 1
+if "$make_model" "$work/large.gguf" layers=2 embd=1024 ff=4096 vocab=8192 type=F32 2>"$work/said"; then
+    cp "$work/large.gguf" "$work/tail.gguf" && truncate -s 20G "$work/tail.gguf" # hashed too
+    watched 'hashing: ' verify --hash "$work/tail.gguf" -t 1
+    rm "$work/tail.gguf"
     watched 'quantizing: ' quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
     [ ! -e "$work/q.gguf" ] || bad 'an interrupted quantize left a file'
     # What split, merge and edit share: the copy waits for a reader that begins after the line.

@@ -151,6 +151,14 @@ status 0
 out ''
 cmp -s "$work/names/right" "$work/names/Q4_0" || bad 'an output called Q4_0: other bytes'
 usage "'Q99' is not a type" quantize "$work/names/m.gguf" Q99
+infer quantize "$m" "$work/a.gguf" Q4_K_M --dry-run # by the numbers of llama-quantize too
+cp "$work/out" "$work/by_name"
+infer quantize "$m" "$work/a.gguf" 15 --dry-run
+status 0
+cmp -s "$work/out" "$work/by_name" || bad 'type 15 is not Q4_K_M'
+usage "^infer: 4: unexpected argument; a number of threads is -t 4" quantize "$m" "$work/a.gguf" Q8_0 4
+usage "'4' is a number: of threads -t 4" quantize "$m" Q8_0 4
+usage "'9999' is not a type" quantize "$m" 9999
 usage "'Q99' is not a type" quantize "$work/names/m.gguf" "$work/names/x" Q99
 
 begin patterns_that_match_nothing
@@ -240,6 +248,32 @@ usage 'output: needs a file' imatrix -m "$m" --ids "$work/ids"
 printf '1 2' >"$work/short"
 usage 'the text has 2 tokens' imatrix -m "$m" --ids "$work/short" -o "$work/x.gguf"
 usage 'ids: is the input too|ids: .*input' imatrix -m "$m" --ids "$work/ids" -o "$work/ids"
+
+begin statistics_of_a_matrix_are_those_of_its_means
+infer imatrix --statistics "$work/i.gguf" --json
+status 0
+err ''
+if command -v python3 >/dev/null 2>&1; then
+    python3 - "$work/out" "$work/q" <<'PYTHON' || bad "$(head -n 3 "$work/out")"
+import json, math, sys
+rows = json.load(open(sys.argv[1]))
+assert [r["sum"] for r in rows] == sorted((r["sum"] for r in rows), reverse=True)
+means = [float(line) / 16 for line in open(sys.argv[2])][:-1]
+row = next(r for r in rows if r["name"] == "blk.0.attn_q.weight")
+mean = sum(means) / len(means)
+want = {"count": 256, "sum": sum(means), "mean": mean, "least": min(means), "largest": max(means),
+        "deviation": math.sqrt(sum((x - mean) ** 2 for x in means) / len(means)),
+        "evenness": -sum(x / sum(means) * math.log(x / sum(means)) for x in means) / math.log(256)}
+for key, value in want.items():
+    assert abs(row[key] - value) <= 1e-4 * value, (key, row[key], value)
+PYTHON
+fi
+infer imatrix --statistics "$work/i.gguf"
+status 0
+out_like '^ +sum +mean +deviation +least +largest evenness +inputs  matrix$'
+[ "$(wc -l <"$work/out")" -gt 5 ] || bad "$(cat "$work/out")"
+usage 'not an importance matrix' imatrix --statistics "$m"
+usage 'contradicts --statistics|--statistics: contradicts' imatrix --statistics x -o y
 
 begin imatrix_counts_experts_one_by_one
 "$make_model" "$work/e.gguf" arch=qwen3moe type=F16 layers=1 experts=4 experts_used=2 >/dev/null

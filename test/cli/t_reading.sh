@@ -80,8 +80,8 @@ PYTHON
 fi
 
 begin two_texts_are_a_mistake
-usage '--file: given twice' -m "$work/m.gguf" -f "$work/g" -f "$work/s"
-usage '--prompt: given twice' -m "$work/m.gguf" -p a -p b
+usage '^infer: -f: given twice' -m "$work/m.gguf" -f "$work/g" -f "$work/s"
+usage '^infer: -p: given twice' -m "$work/m.gguf" -p a -p b
 
 begin a_pipe_in_the_cache_is_no_entry
 mkdir -p "$work/cache"

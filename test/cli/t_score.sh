@@ -128,6 +128,24 @@ cmp -s "$work/out" "$work/first" || bad 'other bytes from a file with escapes'
 usage '--each: has no .. for' score --each x --continuation y
 usage '--each: needs --continuation' score --each '{}'
 
+begin joined_texts_have_the_tokens_of_one_text
+infer score -p 'The capital of France is' --continuation ' Paris.' --json
+cp "$work/out" "$work/want"
+infer score -p 'The capital of France is ' --continuation 'Paris.' --json --joined
+status 0
+sed 's/"bytes":6/"bytes":7/' "$work/out" >"$work/joined" # those of its own text
+cmp -s "$work/joined" "$work/want" || bad "$(cat "$work/out")"
+infer score -p 'The ca' --continuation 'pital of' --json --joined
+ids=$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/' "$work/out" | tr ',' ' ')
+[ "$("$INFER" tokenize 'The capital of' </dev/null)" = "$("$INFER" tokenize 'The ca' </dev/null | cut -d ' ' -f 1) 3575 $ids" ] ||
+    bad "ids $ids: $(cat "$work/out")"
+infer score -p '' --continuation Paris --json --joined
+status 0
+infer score -p 'Par' --continuation 'is' --joined
+status 2
+err_line 'continuation 1 adds no token'
+usage '--joined: contradicts --chat' score -p x --continuation y --joined --chat
+
 begin usage_of_score
 usage '-p: needs --continuation|--prompt: needs --continuation' score -p x
 usage 'no/such: cannot read' score -f "$work/no/such"

@@ -16,6 +16,10 @@ is "$(printf 'piped' | prompt -f "$work/given")" "$(printf 'piped\ngiven')"
 is "$(prompt -p text <"$work/list")" "$(printf 'first\nsecond\nthird\ntext')"
 is "$(prompt -f - <"$work/list")" "$(cat "$work/list")"
 is "$(prompt -p text </dev/null)" text
+is "$(prompt -f "$work/given" words)" "$(printf 'given\nwords')"
+is "$(printf 'piped\n' | prompt -p text -f "$work/given")" "$(printf 'piped\ngiven\ntext')"
+is "$(prompt -f - words <"$work/list")" "$(printf 'first\nsecond\nthird\nwords')"
+is "$("$INFER" tokenize -f "$work/given" words)" "$(printf 'given\nwords' | "$INFER" tokenize)"
 is "$(prompt -p text <&-)" text
 
 begin the_input_of_a_loop_is_left_to_it
@@ -62,7 +66,9 @@ $("$INFER" tokenize -p 'piped
 x' </dev/null)"
     is "$(said "printf piped | '$INFER' tokenize | cat")" "$("$INFER" tokenize -p piped </dev/null)"
     is "$(said "'$INFER' tokenize -p x </dev/null | cat")" "$("$INFER" tokenize -p x </dev/null)"
-    for form in tokenize 'tokenize -p x' 'batch --lines -n 1' 'chat --template chatml -n 1' 'score --continuation a'; do
+    set -- 'tokenize -p x' 'chat --template chatml -n 1'
+    [ -n "$quick" ] || set -- "$@" tokenize 'batch --lines -n 1' 'score --continuation a'
+    for form; do
         said "sleep 3 | '$INFER' $form >/dev/null" | grep -q 'infer: waiting for standard input; </dev/null if there is none$' ||
             bad "$form: $(cat "$work/terminal")"
     done

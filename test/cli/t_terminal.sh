@@ -148,12 +148,14 @@ for columns in 50 80 132; do
     narrow $columns help coming-from
     for command in run quantize completion bench; do narrow $columns $command --help; done
 done
+narrow 40 inspect "$work/plain.gguf" --tensors
+narrow 80 inspect "$work/plain.gguf" --metadata
 infer help coming-from
 awk 'length > 80 || /^\|/ { exit 1 }' "$work/out" || bad 'not readable at 80 columns'
 
 begin binary_output_does_not_go_to_a_terminal
 screen logits -p x -o -
 status 2
-out_like '^infer: --output: standard output is a terminal'
+out_like '^infer: -o: standard output is a terminal'
 
 finish

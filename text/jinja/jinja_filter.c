@@ -8,16 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the subject as a string; markup remains markup. */
+/* Returns the subject as a string. */
 static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinja_value *out)
 {
     return jinja_to_str(r, c->self, out);
-}
-
-static bool mark(const struct jinja_value *like, struct jinja_value *out, bool ok)
-{
-    if (ok) out->safe = like->safe;
-    return ok;
 }
 
 /* ---- Case and space ---- */
@@ -25,19 +19,19 @@ static bool mark(const struct jinja_value *like, struct jinja_value *out, bool o
 static bool f_upper(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && mark(&s, out, jinja_change_case(r, s.s, JINJA_UPPER, out));
+    return subject(r, c, &s) && jinja_change_case(r, s.s, JINJA_UPPER, out);
 }
 
 static bool f_lower(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && mark(&s, out, jinja_change_case(r, s.s, JINJA_LOWER, out));
+    return subject(r, c, &s) && jinja_change_case(r, s.s, JINJA_LOWER, out);
 }
 
 static bool f_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && mark(&s, out, jinja_capitalize(r, s.s, out));
+    return subject(r, c, &s) && jinja_capitalize(r, s.s, out);
 }
 
 /* Words begin after space, hyphens and opening brackets, other than in the method title(). */
@@ -68,7 +62,7 @@ static bool f_trim(struct jinja_run *r, struct jinja_call *c, struct jinja_value
     if (!subject(r, c, &s) || (given && !jinja_arg_str(r, c, 0, &chars))) return false;
     const struct jinja_str result = jinja_strip(s.s, given ? &chars : NULL, true, true);
     *out = jinja_string(result.s, result.n);
-    return mark(&s, out, jinja_step(r, jinja_strip_work(s.s, result, given ? &chars : NULL)));
+    return jinja_step(r, jinja_strip_work(s.s, result, given ? &chars : NULL));
 }
 
 static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -106,7 +100,7 @@ static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_val
             return false;
     }
     *out = jinja_text_value(&text);
-    return mark(c->self, out, true);
+    return true;
 }
 
 /* ---- Changing text ---- */
@@ -126,13 +120,6 @@ static bool f_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
 static bool f_string(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     return subject(r, c, out);
-}
-
-static bool f_safe(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    if (!subject(r, c, out)) return false;
-    out->safe = true;
-    return true;
 }
 
 static bool f_default(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -346,7 +333,7 @@ static const struct jinja_func rows[] = {
     {"title", f_title, "", 0},
     {"replace", f_replace, "old new count", 2},
     {"indent", f_indent, "width first blank", 0},
-    {"safe", f_safe, "", 0},
+    {"safe", f_string, "", 0},
     {"int", f_int, "default", 0},
     {"float", f_float, "default", 0},
     {"map", f_map, NULL, 0},

@@ -120,7 +120,6 @@ static bool repeat(struct jinja_run *r, const struct jinja_value *v, int64_t cou
         for (uint64_t i = 0; i < times && v->s.n; i++)
             if (!jinja_add(r, &text, v->s.s, v->s.n) || !jinja_step(r, 1)) return false;
         *out = jinja_text_value(&text);
-        out->safe = v->safe;
         return true;
     }
     if (!base_mul(times, v->seq->n, &whole) || whole > r->limit.max_memory)
@@ -136,13 +135,8 @@ static bool add_strings(struct jinja_run *r, const struct jinja_value *a,
                         const struct jinja_value *b, struct jinja_value *out)
 {
     struct jinja_text text = {0};
-    struct jinja_value left = *a, right = *b;
-    const bool safe = a->safe || b->safe;
-    if (safe && (!jinja_escape(r, a, &left) || !jinja_escape(r, b, &right))) return false;
-    if (!jinja_add(r, &text, left.s.s, left.s.n) || !jinja_add(r, &text, right.s.s, right.s.n))
-        return false;
+    if (!jinja_add(r, &text, a->s.s, a->s.n) || !jinja_add(r, &text, b->s.s, b->s.n)) return false;
     *out = jinja_text_value(&text);
-    out->safe = safe;
     return jinja_step(r, text.n / JINJA_MOVED);
 }
 
@@ -379,7 +373,6 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
         const size_t at = jinja_bytes(v->s, (size_t)i);
         const struct jinja_str rest = {v->s.s + at, v->s.n - at};
         *out = jinja_string(rest.s, jinja_bytes(rest, 1));
-        out->safe = v->safe;
         return jinja_step(r, at / JINJA_MOVED);
     }
     if (key->kind != JINJA_STR) return no_attr(v, (struct jinja_str){"item", 4}, out);
@@ -472,11 +465,7 @@ bool jinja_slice(struct jinja_run *r, const struct jinja_value *v,
     if (!slice_range(r, bound, (int64_t)n, limit, &step, &count)) return false;
     const int64_t first = limit[0];
     if (!jinja_step(r, (uint64_t)count / 8)) return false;
-    if (v->kind == JINJA_STR) {
-        if (!slice_string(r, v->s, first, step, count, out)) return false;
-        out->safe = v->safe;
-        return true;
-    }
+    if (v->kind == JINJA_STR) return slice_string(r, v->s, first, step, count, out);
     if (v->kind == JINJA_RANGE) return cut_range(r, v->seq, limit, step, count, out);
     *out = jinja_of_seq(v->kind, jinja_seq(r, (size_t)count));
     if (!out->seq) return false;

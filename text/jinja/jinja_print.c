@@ -141,9 +141,7 @@ bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_
         jinja_float_repr(v->f, text);
         return jinja_add_word(r, out, text);
     case JINJA_STR:
-        if (!v->safe) return repr_string(r, out, v->s);
-        return jinja_add_word(r, out, "Markup(") && repr_string(r, out, v->s) &&
-               jinja_add_word(r, out, ")");
+        return repr_string(r, out, v->s);
     case JINJA_MACRO:
         node = v->macro->node;
         if (node->kind != JINJA_N_MACRO) return jinja_add_word(r, out, "<Macro anonymous>");
@@ -178,30 +176,6 @@ bool jinja_to_str(struct jinja_run *r, const struct jinja_value *v, struct jinja
     }
     if (!jinja_str(r, &text, v)) return false;
     *out = jinja_text_value(&text);
-    return true;
-}
-
-bool jinja_escape(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out)
-{
-    struct jinja_text text = {0};
-    struct jinja_value plain;
-    if (!jinja_to_str(r, v, &plain)) return false;
-    *out = plain;
-    out->safe = true;
-    if (plain.safe) return true;
-    for (size_t i = 0; i < plain.s.n; i++) {
-        const char c = plain.s.s[i];
-        const char *word = c == '&'    ? "&amp;"
-                           : c == '<'  ? "&lt;"
-                           : c == '>'  ? "&gt;"
-                           : c == '\'' ? "&#39;"
-                           : c == '"'  ? "&#34;"
-                                       : NULL;
-        if (!(word ? jinja_add_word(r, &text, word) : jinja_add(r, &text, plain.s.s + i, 1)))
-            return false;
-    }
-    *out = jinja_text_value(&text);
-    out->safe = true;
     return true;
 }
 

@@ -145,40 +145,26 @@ static struct jinja_str self_of(const struct jinja_call *c)
     return c->self->s;
 }
 
-/* Returns s; the result of a method of markup is markup too. */
-static bool set_result(const struct jinja_call *c, struct jinja_str s, struct jinja_value *out)
-{
-    *out = jinja_string(s.s, s.n);
-    out->safe = c->self->safe;
-    return true;
-}
-
-static bool mark(const struct jinja_call *c, struct jinja_value *out, bool ok)
-{
-    if (ok) out->safe = c->self->safe;
-    return ok;
-}
-
 /* ---- Case ---- */
 
 static bool m_upper(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_change_case(r, self_of(c), JINJA_UPPER, out));
+    return jinja_change_case(r, self_of(c), JINJA_UPPER, out);
 }
 
 static bool m_lower(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_change_case(r, self_of(c), JINJA_LOWER, out));
+    return jinja_change_case(r, self_of(c), JINJA_LOWER, out);
 }
 
 static bool m_title(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_change_case(r, self_of(c), JINJA_TITLE, out));
+    return jinja_change_case(r, self_of(c), JINJA_TITLE, out);
 }
 
 static bool m_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return mark(c, out, jinja_capitalize(r, self_of(c), out));
+    return jinja_capitalize(r, self_of(c), out);
 }
 
 /* ---- Stripping and splitting ---- */
@@ -190,8 +176,8 @@ static bool strip(struct jinja_run *r, struct jinja_call *c, bool left, bool rig
     const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
     if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
     const struct jinja_str s = jinja_strip(self_of(c), given ? &chars : NULL, left, right);
-    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL)) &&
-           set_result(c, s, out);
+    *out = jinja_string(s.s, s.n);
+    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL));
 }
 
 static bool m_strip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -209,12 +195,9 @@ static bool m_rstrip(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return strip(r, c, false, true, out);
 }
 
-static bool push_part(struct jinja_run *r, const struct jinja_call *c, struct jinja_seq *seq,
-                      const char *s, size_t n)
+static bool push_part(struct jinja_run *r, struct jinja_seq *seq, const char *s, size_t n)
 {
-    struct jinja_value part = jinja_string(s, n);
-    part.safe = c->self->safe;
-    return jinja_push(r, seq, part) && jinja_step(r, 1);
+    return jinja_push(r, seq, jinja_string(s, n)) && jinja_step(r, 1);
 }
 
 /* Splits at runs of white space, at most `max_splits` times (negative: no maximum). */
@@ -225,12 +208,12 @@ static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t
     while (rest.n) {
         size_t n = 0, used;
         int32_t code;
-        if (max_splits-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* the rest, unsplit */
+        if (max_splits-- == 0) return push_part(r, seq, rest.s, rest.n); /* the rest, unsplit */
         for (; n < rest.n; n += used) {
             used = base_utf8_decode(rest.s + n, rest.n - n, &code);
             if (jinja_is_space(code)) break;
         }
-        if (!push_part(r, c, seq, rest.s, n)) return false;
+        if (!push_part(r, seq, rest.s, n)) return false;
         rest = jinja_strip((struct jinja_str){rest.s + n, rest.n - n}, NULL, true, false);
     }
     return true;
@@ -244,10 +227,10 @@ static bool split_at(struct jinja_run *r, const struct jinja_call *c, struct jin
         const char *hit = memmem(rest.s, rest.n, sep.s, sep.n);
         if (!hit) break;
         const size_t before = (size_t)(hit - rest.s);
-        if (!push_part(r, c, seq, rest.s, before)) return false;
+        if (!push_part(r, seq, rest.s, before)) return false;
         rest = (struct jinja_str){hit + sep.n, rest.n - before - sep.n};
     }
-    return push_part(r, c, seq, rest.s, rest.n);
+    return push_part(r, seq, rest.s, rest.n);
 }
 
 static bool m_split(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -306,15 +289,10 @@ static bool m_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
 {
     struct jinja_str old, by;
     int64_t count;
-    struct jinja_value escaped;
     if (!jinja_arg_str(r, c, 0, &old) || !jinja_arg_str(r, c, 1, &by) ||
         !jinja_arg_int(r, c, 2, -1, &count))
         return false;
-    if (c->self->safe) {
-        if (!jinja_escape(r, &c->arg[1], &escaped)) return false;
-        by = escaped.s;
-    }
-    return mark(c, out, jinja_replace(r, self_of(c), old, by, count, out));
+    return jinja_replace(r, self_of(c), old, by, count, out);
 }
 
 /* Returns the value of a field: "" is the next argument, a number, or a keyword. */
@@ -335,7 +313,6 @@ static bool m_format(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     struct jinja_text text = {0};
     const struct jinja_str s = self_of(c);
     size_t next = 0;
-    if (c->self->safe) return jinja_fail(r, "format of a marked string is not supported");
     if (!jinja_step(r, s.n / JINJA_DECODED)) return false;
     for (size_t at = 0; at < s.n; at++) {
         const char brace = s.s[at];

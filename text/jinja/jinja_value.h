@@ -78,7 +78,6 @@ struct jinja_value {
     uint8_t kind; /* enum jinja_kind */
     uint8_t why;  /* JINJA_UNDEFINED: enum jinja_why */
     uint8_t of;   /* JINJA_UNDEFINED: the kind of the object without that attribute */
-    bool safe;    /* JINJA_STR: safe markup; strings that are added to it are escaped */
     union {
         bool b;
         int64_t i;
@@ -261,7 +260,6 @@ bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_
 bool jinja_to_str(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
 /* Writes Python's repr of a float to out[40]. */
 void jinja_float_repr(double f, char *out);
-bool jinja_escape(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
 struct jinja_json {
     bool ascii, sort;
     struct jinja_str item, key; /* separators */

@@ -153,10 +153,6 @@ struct engine_attn {
 const struct engine_attn *engine_attn_table(enum cpu_level level);
 
 extern const struct engine_attn engine_attn_scalar;
-#if defined(__x86_64__)
-extern const struct engine_attn engine_attn_avx2;
-extern const struct engine_attn engine_attn_avx512;
-#endif
 
 /* Calls f(..., nr) with nr = n_rows as a constant, so that f is inlined for each number of rows. */
 #define ENGINE_ATTN_BY_ROWS(n_rows, f, ...)                                                        \

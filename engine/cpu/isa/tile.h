@@ -173,24 +173,5 @@ static inline void engine_tile_prefetch(struct engine_tile_ahead ahead, int s, i
 }
 
 extern const struct engine_tile engine_tile_scalar;
-#if defined(__x86_64__)
-/* AVX2 functions that AVX-512 tables also use. */
-void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
-                                 int8_t (*to)[ENGINE_TILE_COLS][4]);
-void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
-                          const float *const *x, int64_t n_cols, float *const *out);
-void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
-                            const float *const *x, int64_t n_cols, float *const *out);
-void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
-                             const uint16_t *const *x, int64_t n_cols, float *const *out);
-extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
-extern const struct engine_tile_packed engine_tile_packed_f32_avx512,
-    engine_tile_packed_bf16_avx512;
-extern const struct engine_tile engine_tile_avx2;
-extern const struct engine_tile engine_tile_avxvnni;
-extern const struct engine_tile engine_tile_avx512;
-extern const struct engine_tile engine_tile_avx512bf16;
-extern const struct engine_tile engine_tile_amx;
-#endif
 
 #endif

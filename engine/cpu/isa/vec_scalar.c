@@ -3,8 +3,8 @@
  * Each operation gives in each of its sixteen lanes the same bits as the operation of the same name
  * in vec_avx2.c and vec_avx512.c (except the payload of NaN). Also contains sine and cosine, which
  * have no vector form. Called through vec.h. */
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/isa/vec.h"
-#include "engine/cpu/isa/vec_levels.h"
 #include <math.h>
 #include <string.h>
 

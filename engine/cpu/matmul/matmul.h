@@ -126,7 +126,7 @@ static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
  * with panels except blocks of 32 with minima. */
 static inline bool engine_matmul_by_pairs(const struct quant_type *type)
 {
-    return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
+    return type->act->layout == QUANT_LAYOUT_256 || !type->scalar.panel->has_min;
 }
 
 /* The number of row panels of a type that a tile of these kernels multiplies at once. */

@@ -56,7 +56,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     const float *row =
         engine_piece_load(task->cpu, x, &at, engine_scratch_buffer(task, d + 1, BUFFER_ROW));
     char *group = dst->data + slot / ENGINE_ATTN_GROUP * dst->nb[1] + at.i2 * dst->nb[2];
-    task->cpu->quant.type[as->id].encode(d, row, codes);
+    quant_encode(&task->cpu->quant, as->id, d, row, NULL, codes);
     task->cpu->quant.type[as->id].decode(0, d, codes, rounded);
     const struct engine_attn *attn = engine_attn_table(task->cpu->quant.level);
     if (dst->params.set_kv_q16.what == ENGINE_KV_Q16_KEYS) {

@@ -142,18 +142,17 @@ void engine_piece_store(const struct engine_cpu *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *buffer)
 {
     const struct quant_type *type = dst->type;
-    const struct quant_kernel *kernel = &e->quant.type[type->id];
     char *row = engine_row_data(dst, at->i1, at->i2, at->i3);
     char *out = row + at->first / type->block_len * dst->nb[0];
     if (engine_tensor_row_contiguous(dst)) {
         if (type->id == QUANT_F32) {
             memmove(out, x, (size_t)at->n * sizeof *x);
         } else {
-            kernel->encode(at->n, x, out);
+            quant_encode(&e->quant, type->id, at->n, x, NULL, out);
         }
         return;
     }
-    kernel->encode(at->n, x, buffer);
+    quant_encode(&e->quant, type->id, at->n, x, NULL, buffer);
     for (int64_t j = 0; j < at->n; j++)
         memcpy(out + j * dst->nb[0], (const char *)buffer + j * type->block_bytes,
                type->block_bytes);

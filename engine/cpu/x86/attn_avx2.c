@@ -2,7 +2,7 @@
  * one instruction of AVX-512. Scalar functions process rows whose length is not a multiple of 16.
  * Results have the bits of attn_scalar.c. */
 #include "base/unroll.h"
-#include "engine/cpu/isa/attn.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>

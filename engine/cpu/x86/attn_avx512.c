@@ -3,7 +3,7 @@
  * weights). Functions that take constant arguments are inlined for each case. Results have the bits
  * of attn_scalar.c. */
 #include "base/unroll.h"
-#include "engine/cpu/isa/attn.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* engine/cpu/x86/tile_amx.c: tile kernels for AMX: products of many columns (engine/cpu/isa/tile.c)
- * by quantized rows. Floats, and products of fewer columns, are multiplied by the AVX-512 kernels.
+/* engine/cpu/x86/tile_amx.c: tile kernels for AMX: products of many columns
+ * (engine/cpu/x86/isa_x86.c) by quantized rows. Floats, and products of fewer columns, are
+ * multiplied by the AVX-512 kernels.
  *
  * TDPBUSD and TDPBSSD multiply up to 64 elements of 16 columns by 16 rows. Column panels have 16
  * columns, each with consecutive elements (operand A); a row panel's codes (quant/quant.h) are
@@ -18,7 +19,7 @@
  *
  * Results have the bits of tile_scalar.c. Instructions: Intel, Architecture Instruction Set
  * Extensions Programming Reference, chapter 3. */
-#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * The empty asm statements prevent two optimizations of gcc that spill registers: adding sums as a
  * tree, and loading a block's weights only once for all columns. Results have the bits of
  * tile_scalar.c. */
-#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * in a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
  * broadcast from the column panel. Float operations occur once per block. Functions that take
  * constant arguments are inlined for each case. Results have the bits of tile_scalar.c. */
-#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
 

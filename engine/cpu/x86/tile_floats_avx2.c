@@ -9,7 +9,7 @@
  * treated as zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
  * is two steps of 16 floats: its odd elements, then its even ones. Results have the bits of
  * tile_scalar.c. */
-#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
 

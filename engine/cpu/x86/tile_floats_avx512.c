@@ -6,7 +6,7 @@
  * for 16 multiplies. Otherwise rows and columns are packed in the order in which the loop reads
  * them, because rows whose length is a power of two would conflict in the L1 cache; 6 rows by 4
  * columns are 10 loads for 24 multiplies. Results have the bits of tile_scalar.c. */
-#include "engine/cpu/isa/tile.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 
 #define TARGET      CPU_TARGET_AVX512

@@ -3,7 +3,7 @@
  *
  * Results have the same bits, because VMAXPS, VMINPS and the ordered compare have the NaN rules of
  * the scalar code, and FMA and F16C its rounding. Called only through the table. */
-#include "engine/cpu/isa/vec_levels.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 #include <string.h>
 

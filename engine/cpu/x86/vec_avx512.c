@@ -1,7 +1,7 @@
 /* engine/cpu/x86/vec_avx512.c: the sixteen-wide operations of vec_scalar.c as AVX-512 instructions,
  * with mask registers for the tails. Results have the same bits (see vec_avx2.c). Called only
  * through the table. */
-#include "engine/cpu/isa/vec_levels.h"
+#include "engine/cpu/x86/kernels_x86.h"
 #include <immintrin.h>
 
 #define VEC_TARGET CPU_TARGET_AVX512

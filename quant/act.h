@@ -1,0 +1,26 @@
+/* quant/act.h: private to quant/: what the conversions of activations share at all levels. */
+#ifndef QUANT_ACT_H
+#define QUANT_ACT_H
+
+#include "quant/types.h"
+
+static inline int64_t quant_act_round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+enum { QUANT_ACT_INFINITY = 0x7f800000, QUANT_ACT_TINY = 27 << 23 /* 2^-100 */ };
+
+/* The scale of a block, and the factor with which x is multiplied to get its code (0: all codes are
+ * 0). largest_bits: the largest |x| as an integer. */
+static inline float quant_act_scale(uint32_t largest_bits, float *factor)
+{
+    *factor = 0.0f;
+    if (largest_bits >= QUANT_ACT_INFINITY) return quant_float_of(0x7fc00000);
+    if (largest_bits < QUANT_ACT_TINY) return 0.0f;
+    float d = quant_float_of(largest_bits) / 127.0f;
+    *factor = 1.0f / d;
+    return d;
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* quant/x86/block32_kernels_x86.h: private to quant/: generates the x86 kernels of a type with
+ * blocks of 32 from its struct quant_form32.
+ *
+ * QUANT_BLOCK32_X86(q4_0) defines these functions from q4_0_form:
+ *
+ *     AVX2       q4_0_decode_avx2    q4_0_gemv_avx2       q4_0_unpack_avx2
+ *     AVX-512                        q4_0_gemv_avx512     q4_0_unpack_avx512
+ *                                    q4_0_gemv_few_avx512
+ */
+#ifndef QUANT_X86_BLOCK32_KERNELS_X86_H
+#define QUANT_X86_BLOCK32_KERNELS_X86_H
+
+#include "quant/x86/block32_single_row.h"
+#include "quant/x86/types_x86.h"
+
+#define QUANT_BLOCK32_X86(NAME)                                                                    \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
+                                                   float *out)                                     \
+    {                                                                                              \
+        quant_decode32_avx2(NAME##_form, first, n, row, out);                                      \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        quant_gemv32_avx2(NAME##_form, k, rows, a, out);                                           \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
+        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
+    {                                                                                              \
+        quant_unpack32_avx2(NAME##_form, first, n_blocks, row, panel);                             \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_few_avx512(int64_t k, const struct quant_rows *rows, \
+                                                         int n_columns, const struct quant_act *a, \
+                                                         float *const *out)                        \
+    {                                                                                              \
+        quant_gemv32_few_avx512(NAME##_form, NAME##_gemv_avx512, k, rows, n_columns, a, out);      \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
+        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
+    {                                                                                              \
+        quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
+    }
+
+/* Members of the rows of levels; FEW: few_columns. */
+#define QUANT_BLOCK32_AVX2(NAME)                                                                   \
+    .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .panel = &NAME##_panel,            \
+    .gemv = NAME##_gemv_avx2, .rows_per_step = QUANT_GEMV_ROWS
+#define QUANT_BLOCK32_AVX512(NAME, FEW)                                                            \
+    .unpack = NAME##_unpack_avx512, .panel = &NAME##_panel, .gemv = NAME##_gemv_avx512,            \
+    .gemv_few = NAME##_gemv_few_avx512, .few_columns = (FEW), .rows_per_step = QUANT_GEMV_ROWS
+
+#endif
