@@ -117,7 +117,7 @@ static bool encode_joined(const struct score *s, struct item *it, size_t i,
     base_buffer_add(&whole, prompt->data, prompt->size);
     base_buffer_add(&whole, it->text[i].data, it->text[i].size);
     bool ok = cli_buffer_check(&whole, err) &&
-              cli_input_encode(&s->values, s->model.tokenizer, &whole, &ids, err);
+              cli_input_encode(&s->values.request, s->model.tokenizer, &whole, &ids, err);
     for (size_t k = n_own; ok && k < ids.count; k++) ok = text_ids_add(&it->ids[i], ids.id[k], err);
     base_buffer_free(&whole);
     text_ids_free(&ids);
