@@ -102,12 +102,11 @@ static bool read_prompt(json_t *out, const json_t *prompt, struct base_error *er
                                   : fail_member("prompt", "is no text", err);
 }
 
-/* Every seed is reproducible there; here -1 draws one, and others are not negative. */
+/* Every seed of 64 bits is reproducible there; here -1 draws one, and others have 62 bits. */
 static bool read_seed(json_t *out, const json_t *seed, struct base_error *err)
 {
     const json_int_t most = ((json_int_t)1 << 62) - 1;
-    if (!json_is_integer(seed) || json_integer_value(seed) >= 0)
-        return keep(out, "seed", seed, err);
+    if (!json_is_integer(seed)) return keep(out, "seed", seed, err);
     return set(out, "seed", json_integer(json_integer_value(seed) & most), err);
 }
 
@@ -118,6 +117,7 @@ static bool read_variables(json_t *out, const json_t *body, const struct jinja_t
 {
     const json_t *given = json_object_get(body, "chat_template_kwargs");
     const json_t *effort = json_object_get(body, "reasoning_effort");
+    if (!effort) effort = json_object_get(json_object_get(body, "reasoning"), "effort");
     json_t *all = text_json_is_object(given) ? text_json_copy(given) : json_object(), *value;
     const char *name;
     void *next;
@@ -159,12 +159,16 @@ static bool read_member(json_t *out, const char *name, const json_t *value, stru
                                           "safety_identifier"};
     if (json_is_null(value) || is_one_of(name, ignored, sizeof ignored / sizeof *ignored))
         return true;
-    if (strcmp(name, "echo") == 0 && json_is_false(value)) return true;
+    if (strcmp(name, "echo") == 0)
+        return json_is_false(value) ||
+               fail_member("echo", "is not false: answers do not repeat the prompt", err);
+    if (strcmp(name, "reasoning") == 0 && text_json_is_object(value)) return true;
     if (strcmp(name, "n") == 0)
         return (json_is_integer(value) && json_integer_value(value) == 1) ||
                fail_member("n", "is not 1: write a line for each answer", err);
     if (strcmp(name, "max_tokens") == 0 || strcmp(name, "max_completion_tokens") == 0)
-        return keep(out, "predict", value, err);
+        return json_is_integer(value) ? keep(out, "predict", value, err)
+                                      : fail_member(name, "is not a whole number", err);
     if (strcmp(name, "response_format") == 0) return read_format(out, value, err);
     if (strcmp(name, "logit_bias") == 0 && text_json_is_object(value))
         return read_bias(out, value, err);

@@ -622,10 +622,16 @@ cat >"$lines" <<'END'
 {"body":{"messages":[{"role":"user","content":"x"}]}}
 {"custom_id":"e","params":{}}
 {"custom_id":"f","url":"/v1/completions","body":{"prompt":["x","y"]}}
+{"custom_id":"g","body":{"messages":[{"role":"user","content":"x"}],"reasoning":{"effort":"low"},"max_tokens":1,"seed":9223372036854775807}}
+{"custom_id":"h","url":"/v1/completions","body":{"prompt":"x","echo":true}}
+{"custom_id":"i","url":"/v1/completions","body":{"prompt":"x","max_tokens":"2"}}
 END
 batch
 status 1
-err 'infer: 3 of 6 lines failed: their answers have an "error"\n'
+grep -q '"custom_id":"g","error":null' "$work/out" || bad "$(sed -n 7p "$work/out")"
+grep -q '"custom_id":"h",.*echo: is not false' "$work/out" || bad "$(sed -n 8p "$work/out")"
+grep -q '"custom_id":"i",.*max_tokens: is not a whole number' "$work/out" || bad "$(sed -n 9p "$work/out")"
+err 'infer: 5 of 9 lines failed: their answers have an "error"\n'
 grep -q '"custom_id":"a".*"logprobs":{"content":\[{.*"token":".*"top_logprobs":\[{.*}\]}\]}' "$work/out" || bad "$(sed -n 1p "$work/out")"
 grep -q '"custom_id":"b","error":null' "$work/out" || bad "$(sed -n 2p "$work/out")"
 # bytes of an incomplete character; the offset is that of the character

@@ -54,6 +54,12 @@ for form in run 'run --raw' tokenize 'tokenize --lines' 'tokenize --decode' batc
     done
 done
 
+begin a_folder_is_no_input
+for command in batch score 'batch --lines' perplexity 'run -f' 'score --heat -f' 'imatrix -o /dev/null'; do
+    # shellcheck disable=SC2086
+    usage '^infer: \.: cannot read: Is a directory' $command .
+done
+
 begin a_terminal_is_told_what_was_read
 terminals || skip 'no pseudo-terminal'
 if terminals; then

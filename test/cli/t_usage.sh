@@ -255,10 +255,6 @@ infer -m "$work/none.gguf" -p x --messages '[{"role":"user","content":"Hi"}]' --
 status 3
 err_line 'none.gguf'
 
-begin folders_are_no_lines
-usage '^infer: \.: cannot read: Is a directory' batch .
-usage '^infer: \.: cannot read: Is a directory' score .
-
 begin an_empty_stop_text_is_refused
 usage '--stop: is empty' -p x --stop ''
 

@@ -179,33 +179,9 @@ VEC_FN v16 v_add_bits(v16 a, v16 b)
     return a;
 }
 
-VEC_FN v16 v_sub_bits(v16 a, v16 b)
-{
-    for (int l = 0; l < 16; ++l) {
-        a.lane[l] = float_of(bits_of(a.lane[l]) - bits_of(b.lane[l]));
-    }
-    return a;
-}
-
 VEC_FN v16 v_shl_bits(v16 a, int n)
 {
     for (int l = 0; l < 16; ++l) a.lane[l] = float_of(bits_of(a.lane[l]) << n);
-    return a;
-}
-
-/* Arithmetic shift: copies of the sign are shifted in. */
-VEC_FN v16 v_sar_bits(v16 a, int n)
-{
-    for (int l = 0; l < 16; ++l) {
-        a.lane[l] = float_of((uint32_t)((int32_t)bits_of(a.lane[l]) >> n));
-    }
-    return a;
-}
-
-/* Converts the bits of a, as a signed integer, to float. */
-VEC_FN v16 v_from_int(v16 a)
-{
-    for (int l = 0; l < 16; ++l) a.lane[l] = (float)(int32_t)bits_of(a.lane[l]);
     return a;
 }
 

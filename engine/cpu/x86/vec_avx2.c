@@ -175,25 +175,9 @@ VEC_FN v16 v_add_bits(v16 a, v16 b)
                     _mm256_add_epi32(int_of(a.high), int_of(b.high)));
 }
 
-VEC_FN v16 v_sub_bits(v16 a, v16 b)
-{
-    return v_of_int(_mm256_sub_epi32(int_of(a.low), int_of(b.low)),
-                    _mm256_sub_epi32(int_of(a.high), int_of(b.high)));
-}
-
 VEC_FN v16 v_shl_bits(v16 a, int n)
 {
     return v_of_int(_mm256_slli_epi32(int_of(a.low), n), _mm256_slli_epi32(int_of(a.high), n));
-}
-
-VEC_FN v16 v_sar_bits(v16 a, int n)
-{
-    return v_of_int(_mm256_srai_epi32(int_of(a.low), n), _mm256_srai_epi32(int_of(a.high), n));
-}
-
-VEC_FN v16 v_from_int(v16 a)
-{
-    return (v16){_mm256_cvtepi32_ps(int_of(a.low)), _mm256_cvtepi32_ps(int_of(a.high))};
 }
 
 /* ---- Trees ---- */

@@ -145,24 +145,9 @@ VEC_FN v16 v_add_bits(v16 a, v16 b)
     return v_of_int(_mm512_add_epi32(int_of(a), int_of(b)));
 }
 
-VEC_FN v16 v_sub_bits(v16 a, v16 b)
-{
-    return v_of_int(_mm512_sub_epi32(int_of(a), int_of(b)));
-}
-
 VEC_FN v16 v_shl_bits(v16 a, int n)
 {
     return v_of_int(_mm512_slli_epi32(int_of(a), (unsigned)n));
-}
-
-VEC_FN v16 v_sar_bits(v16 a, int n)
-{
-    return v_of_int(_mm512_srai_epi32(int_of(a), (unsigned)n));
-}
-
-VEC_FN v16 v_from_int(v16 a)
-{
-    return _mm512_cvtepi32_ps(int_of(a));
 }
 
 /* ---- Trees ---- */
