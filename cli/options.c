@@ -155,14 +155,14 @@ static bool set_given(struct parser *p, const struct cli_option *o, const char *
         (cli_option_takes_file(o) || o->at == offsetof(struct cli_values, prompt)))
         return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
     p->given.origin[row_of(o)] = FROM_LINE;
-    p->given.values->text[row_of(o)] = text;
+    p->given.values->source[row_of(o)].text = text;
     return set(&p->given, o, source, text, err);
 }
 
 /* Writes the name of row i as the line has it; `values` NULL: of a request. */
 static void spell(const struct cli_values *values, size_t i, char *out, size_t room)
 {
-    const char *word = values ? values->typed[i] : NULL;
+    const char *word = values ? values->source[i].typed : NULL;
     if (word)
         snprintf(out, room, "%.*s", (int)strcspn(word, "="), word);
     else
@@ -175,7 +175,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, const ch
 {
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
     const char *text = attached ? attached : equals ? equals + 1 : "on";
-    p->given.values->typed[row_of(o)] = attached ? o->alias[0] : argv[*i];
+    p->given.values->source[row_of(o)].typed = attached ? o->alias[0] : argv[*i];
     if (strcmp(argv[*i], "-h") == 0) p->given.values->brief = true;
     if (!attached && !equals && o->kind != CLI_FLAG) {
         char source[NAME_MAX_SIZE];
@@ -493,8 +493,8 @@ static bool read_environment(struct cli_given *g, struct base_error *err)
                                 "contradicts the variable of --%s; set one of them", other->name);
         if (!set(g, o, name, text, err)) return false;
         g->origin[i] = FROM_ENVIRONMENT;
-        g->values->text[i] = text;
-        g->values->from_environment[i] = true;
+        g->values->source[i].text = text;
+        g->values->source[i].from_environment = true;
     }
     return true;
 }
@@ -550,6 +550,8 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     *values = (struct cli_values){.request.chat.caller = &cli_chat_caller};
     if (cli_option_count > CLI_OPTION_MAX)
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
+    values->source = base_keep_take(g->keep, cli_option_count * sizeof *values->source, err);
+    if (!values->source) return false;
     if (!set_defaults(g, err) || !read_line(&p, argc, argv, first, err)) return false;
     if (values->help || values->version) return true;
     add_implied(g);
@@ -557,7 +559,8 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
     if (!check_line(g, err) || !read_environment(g, err) || !check_needs(g, err)) return false;
-    for (size_t i = 0; i < cli_option_count; i++) values->given[i] = g->origin[i] != FROM_DEFAULT;
+    for (size_t i = 0; i < cli_option_count; i++)
+        values->source[i].given = g->origin[i] != FROM_DEFAULT;
     values->request.chat.mode = mode_of(g);
     return !values->request.escape || unescape_all(g, err);
 }
@@ -650,7 +653,7 @@ bool cli_request_end(struct cli_given *g, const struct cli_values *base, struct 
     if (!check_line(g, err)) return false;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (!base->given[i] || g->origin[i] == FROM_LINE || !belongs(g, o)) continue;
+        if (!base->source[i].given || g->origin[i] == FROM_LINE || !belongs(g, o)) continue;
         if (contradiction(g, o, FROM_LINE)) {
             if (!reset(g, o, err)) return false;
         } else {
@@ -667,7 +670,7 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        const char *text = values->text[i];
+        const char *text = values->source[i].text;
         char name[CLI_VARIABLE_SIZE];
         if (!text || (o->standard && strcmp(text, o->standard) == 0) ||
             o->at == offsetof(struct cli_values, verbose))
@@ -678,7 +681,7 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
             base_buffer_add_text(out, " off");
         if (o->kind != CLI_FLAG)
             base_buffer_add_format(out, " %.40s%s", text, strlen(text) > 40 ? "..." : "");
-        if (values->from_environment[i]) base_buffer_add_format(out, " (%s)", name);
+        if (values->source[i].from_environment) base_buffer_add_format(out, " (%s)", name);
     }
 }
 
@@ -707,14 +710,14 @@ void cli_options_unknown_variables(struct base_buffer *out)
 
 void cli_options_name_source(const struct cli_values *values, struct base_error *err)
 {
-    if (strncmp(err->item, "--", 2) != 0) return;
+    if (strncmp(err->item, "--", 2) != 0 || !values->source) return;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[CLI_VARIABLE_SIZE];
-        if ((!values->from_environment[i] && !values->typed[i]) ||
+        if ((!values->source[i].from_environment && !values->source[i].typed) ||
             strcmp(err->item + 2, o->name) != 0)
             continue;
-        if (values->from_environment[i])
+        if (values->source[i].from_environment)
             cli_option_variable(o, name);
         else
             spell(values, i, name, sizeof name);

@@ -29,6 +29,14 @@ struct cli_integers {
     size_t count;
 };
 
+/* Where the value of a row is from. */
+struct cli_source {
+    bool given;            /* on the line or in the environment */
+    bool from_environment; /* given in the environment */
+    const char *text;      /* as given; of a list the last; NULL: not given */
+    const char *typed;     /* the word of the line, up to "="; NULL: none */
+};
+
 /* The values, one member per row of the table. Absent texts are NULL; the others point into the
  * command line or the environment. */
 struct cli_values {
@@ -63,12 +71,9 @@ struct cli_values {
     char *const *arguments;                 /* [n_arguments]: all, in the command line's array */
     size_t n_arguments;
 
-    struct base_keep keep;      /* arrays of lists; copies of the struct share it */
-    bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
-    bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
-    const char *text[CLI_OPTION_MAX];      /* as given; of a list the last; NULL: not given */
-    const char *typed[CLI_OPTION_MAX];     /* the word of the line, up to "="; NULL: none */
-    const char *passed[CLI_PASSED_MAX];    /* words of other programs that have no effect here */
+    struct base_keep keep;              /* arrays of lists; copies of the struct share it */
+    struct cli_source *source;          /* [row of the table], in `keep` */
+    const char *passed[CLI_PASSED_MAX]; /* words of other programs that have no effect here */
     size_t n_passed;
 };
 

@@ -51,8 +51,8 @@ static struct hub find_hub(const struct cli_values *v)
     const char *other = variable("HF_ENDPOINT");
     size_t i = 0;
     while (cli_option_table[i].at != offsetof(struct cli_values, hub)) i++;
-    return (struct hub){v->given[i] || !other ? v->hub : other, cli_option_table[i].standard,
-                        v->given[i]};
+    return (struct hub){v->source[i].given || !other ? v->hub : other, cli_option_table[i].standard,
+                        v->source[i].given};
 }
 
 /* Appends the path of the file in which the hub's own tools keep the token. */
