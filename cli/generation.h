@@ -46,7 +46,8 @@ bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error
 
 /* Returns why a text that is empty, or has only reasoning (`reasoned`), is; NULL if it may be. */
 const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned);
-/* The same for an ended reply, which is empty if it has nothing of what its user reads. */
+/* Returns why an ended reply has nothing of what its user reads; NULL if it has, or may be empty.
+ */
 const char *cli_reply_lack(const struct chat_reply *r, const struct generate_outcome *outcome);
 
 #endif
