@@ -66,7 +66,7 @@ static bool open_one(struct cli_adapters *a, const char *text, bool is_vector, s
 bool cli_adapters_open(struct cli_adapters *a, const struct cli_values *values, struct model *model,
                        struct base_error *err)
 {
-    const struct cli_list *lists[] = {&values->lora, &values->control_vector};
+    const struct base_texts *lists[] = {&values->request.generate.lora, &values->control_vector};
     const size_t n = lists[0]->count + lists[1]->count;
     if (n == 0) return true;
     a->item = calloc(n, sizeof *a->item);
@@ -103,7 +103,7 @@ static bool is_named(const char *path, const char *name, size_t n)
     return n <= whole && memcmp(own, name, n) == 0 && (n == whole || strcmp(own + n, ".gguf") == 0);
 }
 
-bool cli_adapters_choose(const struct cli_adapters *a, const struct cli_list *list,
+bool cli_adapters_choose(const struct cli_adapters *a, const struct base_texts *list,
                          float scale[MODEL_ADAPTERS_MAX], struct base_error *err)
 {
     memset(scale, 0, MODEL_ADAPTERS_MAX * sizeof *scale);

@@ -27,7 +27,7 @@ void cli_adapters_close(struct cli_adapters *a);
 /* Writes the scale of each of the model's adapters for the list of one text: NAME[:SCALE], where
  * NAME is the path or the file's name of an adapter of the command line. The others are 0. Fails
  * with BASE_USAGE for another name. */
-bool cli_adapters_choose(const struct cli_adapters *a, const struct cli_list *list,
+bool cli_adapters_choose(const struct cli_adapters *a, const struct base_texts *list,
                          float scale[MODEL_ADAPTERS_MAX], struct base_error *err);
 
 /* -v: prints what the adapters are. */

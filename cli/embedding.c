@@ -69,7 +69,7 @@ bool cli_embed_prefix(const struct cli_embed *e, enum cli_embed_role role, struc
 {
     const char *path = gguf_path(e->model.file), *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
-    if (e->values->prefix) cli_input_add(e->values, e->values->prefix, out);
+    if (e->values->prefix) cli_input_add(&e->values->request, e->values->prefix, out);
     if (e->values->prefix || role == CLI_EMBED_ANY) return cli_buffer_check(out, err);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!names_model(file, known[i].name) && !names_model(e->model.name.data, known[i].name))
@@ -127,9 +127,9 @@ static bool count_ends(struct cli_embed *e, struct base_error *err)
     const struct text_tokenizer *t = e->model.tokenizer;
     base_buffer_add_text(&probe, "a");
     const bool ok = cli_buffer_check(&probe, err) &&
-                    cli_encode(e->values, t, &probe, NULL, e->values->no_bos ? 0 : TEXT_ADD_SPECIAL,
-                               &with, err) &&
-                    cli_encode(e->values, t, &probe, NULL, 0, &plain, err);
+                    cli_encode(&e->values->request, t, &probe, NULL,
+                               e->values->request.no_bos ? 0 : TEXT_ADD_SPECIAL, &with, err) &&
+                    cli_encode(&e->values->request, t, &probe, NULL, 0, &plain, err);
     while (ok && e->n_head + plain.count < with.count &&
            memcmp(with.id + e->n_head, plain.id, plain.count * sizeof *plain.id) != 0)
         e->n_head++;
@@ -262,19 +262,20 @@ bool cli_embed_add(const struct cli_embed *e, const struct base_buffer *prefix, 
     struct base_buffer whole = BASE_BUFFER_INIT;
     struct text_ids ids = TEXT_IDS_INIT, body = TEXT_IDS_INIT;
     const struct cli_values *v = e->values;
-    const unsigned special = v->no_special ? 0 : TEXT_PARSE_SPECIAL;
+    const unsigned special = v->request.no_special ? 0 : TEXT_PARSE_SPECIAL;
     base_buffer_add(&whole, prefix->data, prefix->size);
     base_buffer_add(&whole, text, size);
     bool ok = cli_buffer_check(&whole, err) &&
-              cli_encode(v, e->model.tokenizer, &whole, NULL,
-                         special | (v->no_bos ? 0 : TEXT_ADD_SPECIAL), &ids, err);
+              cli_encode(&v->request, e->model.tokenizer, &whole, NULL,
+                         special | (v->request.no_bos ? 0 : TEXT_ADD_SPECIAL), &ids, err);
     size_t n_prefix = 0;
     const size_t limit = v->pieces.count ? (size_t)v->pieces.item[0] : e->n_max;
     if (ok && prefix->size && ids.count > limit) { /* each part begins with the prefix */
         base_buffer_clear(&whole);
         base_buffer_add(&whole, text, size);
-        ok = cli_buffer_check(&whole, err) &&
-             cli_encode(v, e->model.tokenizer, &whole, NULL, special | TEXT_CONTINUES, &body, err);
+        ok =
+            cli_buffer_check(&whole, err) && cli_encode(&v->request, e->model.tokenizer, &whole,
+                                                        NULL, special | TEXT_CONTINUES, &body, err);
         const size_t rest = e->n_head + e->n_tail + body.count;
         n_prefix = ok && ids.count > rest ? ids.count - rest : 0;
     }

@@ -1,9 +1,11 @@
 /* test/fuzz_saved.c: a fuzz target: any bytes as the files that infer writes and reads again (a
  * conversation, tools, saved logits). A conversation is written and read again. */
-#include "cli/chat/messages.h"
+#include "chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/out/saved_logits.h"
 #include "test/fuzz.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,12 +41,12 @@ static void use_messages(const char *path)
     fuzz_check(ok, &err);
     if (!ok) return;
     text_json_write(&first, list, false);
-    again = cli_json_parse(first.data, first.size, "", &err);
+    again = text_json_parse(first.data, first.size, "", &err);
     if (!again) abort();
     text_json_write(&second, again, false);
     if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();
-    for (size_t i = 0; i <= json_array_size(list); i++) cli_messages_role(list, i);
-    cli_messages_cut(list, cli_messages_last_turn(list));
+    for (size_t i = 0; i <= json_array_size(list); i++) chat_messages_role(list, i);
+    chat_messages_cut(list, chat_messages_last_turn(list));
     json_decref(list);
     json_decref(again);
     base_buffer_free(&first);
@@ -55,14 +57,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
     char path[64];
-    struct cli_values values = {.tools = path};
+    const struct chat_settings chat = {.tools = path};
     json_t *tools;
     const int fd = memfd_create("fuzz", 0);
     if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     use_logits(path);
     use_messages(path);
-    fuzz_check(cli_tools_read(&values, &tools, &err), &err);
+    fuzz_check(cli_tools_read(&chat, true, &tools, &err), &err);
     json_decref(tools);
     close(fd);
     return 0;

@@ -311,11 +311,15 @@ of("cli/pull/http.c", "test_cli_policy",
    ("0.25 * (double)(1 << (n % 8));", "0.25 * (double)(n % 8 + 1);", "pauses double"),
    ("told >= 0 && told <= WAIT_MAX ?", "told > 0 && told < WAIT_MAX ?", "a server may say how long to wait"),
    )
-of("cli/chat/messages.c", "test_cli_policy",
-   ("if (strcmp(cli_messages_role(list, i), \"user\") == 0) return i;",
-    "if (strcmp(cli_messages_role(list, i), \"assistant\") != 0) return i;", "a turn begins with the user's message"),
+of("cli/options.c", "test_cli_policy",
+   ("return again || reset(g, o, err);", "return true;", "a list of a line replaces the command's"),
+   ("if (!reset(g, o, err)) return false;", "", "an option of the command that a line's contradicts is absent"),
+   )
+of("chat/messages.c", "test_cli_policy",
+   ("if (strcmp(chat_messages_role(list, i), \"user\") == 0) return i;",
+    "if (strcmp(chat_messages_role(list, i), \"assistant\") != 0) return i;", "a turn begins with the user's message"),
    ("if (has) json_array_remove(list, 0);", "", "there is one system message"),
-   ("if (ok && system && !cli_messages_n_system(list))", "if (ok && system)", "a line's own system message counts"),
+   ("if (ok && system && !chat_messages_n_system(list))", "if (ok && system)", "a line's own system message counts"),
    )
 
 # ---- Texts ----

@@ -4,8 +4,8 @@
 #include "base/output.h"
 #include "base/sha256.h"
 #include "cli/batch/batch_input.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
                         struct base_error *err)
 {
     struct base_error ignored = BASE_ERROR_INIT;
-    json_t *object = cli_json_parse(line, size, "", &ignored);
+    json_t *object = text_json_parse(line, size, "", &ignored);
     const json_t *number = json_object_get(object, "line");
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
     const json_t *error = json_object_get(object, "error");

@@ -5,8 +5,8 @@
  * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
-#include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
 #include "cli/output_files.h"
@@ -478,7 +478,7 @@ static void free_all(struct bench *b)
     free(b->step);
 }
 
-bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
+static bool cmd_bench(const struct cli_values *values, struct base_error *err)
 {
     struct bench b = {.values = values};
     base_output_init(&b.svg);
@@ -491,3 +491,19 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
     free_all(&b);
     return ok;
 }
+
+const struct cli_command cli_command_bench = {
+    .name = "bench",
+    .usage = "infer bench [-m MODEL].. [options]",
+    .effect = "measure tokens per second and the machine's limits",
+    .about = "Measures reading a prompt and generating, through the code that `run` uses,\n"
+             "and each figure's share of the machine's int8 multiply rate and of its streaming\n"
+             "read bandwidth, which are measured in the same run. Of lists (-t 1,2 -ctk\n"
+             "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
+             "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
+             "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
+             "ratios to earlier results, with the interval that their scatter leaves.",
+    .positional = "model",
+    .takes = {"FILE"},
+    .run = cmd_bench,
+};

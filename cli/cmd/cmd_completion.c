@@ -104,8 +104,8 @@ static void offer_choices(struct typing *t, const char *choices)
 static void offer_commands(struct typing *t)
 {
     for (int i = 0; i < CLI_COMMAND_COUNT; i++)
-        offer(t, cli_command_table[i].name, strlen(cli_command_table[i].name),
-              cli_command_table[i].effect);
+        offer(t, cli_command_table[i]->name, strlen(cli_command_table[i]->name),
+              cli_command_table[i]->effect);
 }
 
 static void offer_models(struct typing *t)
@@ -220,7 +220,7 @@ static void offer_all(struct typing *t)
     const enum cli_command_id command = is_named ? named : CLI_RUN;
     const struct cli_option *o = option_of_value(t, command);
     const size_t n = count_arguments(t, command, is_named);
-    const char *takes = n < CLI_ARGUMENT_MAX ? cli_argument_table[command][n] : NULL;
+    const char *takes = n < CLI_ARGUMENT_MAX ? cli_command_table[command]->takes[n] : NULL;
     if (o)
         offer_value(t, o);
     else if (t->n == 1 && t->typed[0] != '-')
@@ -233,7 +233,7 @@ static void offer_all(struct typing *t)
 
 /* ---- The command ---- */
 
-bool cli_cmd_completion(const struct cli_values *values, struct base_error *err)
+static bool cmd_completion(const struct cli_values *values, struct base_error *err)
 {
     static const struct {
         const char *shell, *script;
@@ -252,3 +252,18 @@ bool cli_cmd_completion(const struct cli_values *values, struct base_error *err)
             return cli_write(shells[i].script, strlen(shells[i].script), err);
     return base_fail_at(err, BASE_USAGE, wanted, -1, "is none of bash, zsh and fish");
 }
+
+const struct cli_command cli_command_completion = {
+    .name = "completion",
+    .usage = "infer completion bash|zsh|fish",
+    .effect = "print a script that completes commands and options",
+    .about = "Prints a completion script. `make install` puts it in place; without it:\n"
+             "  bash  source <(infer completion bash)\n"
+             "  zsh   source <(infer completion zsh)\n"
+             "  fish  infer completion fish | source\n"
+             "It calls `infer completion words -- WORD..` while you type.",
+    .min_arguments = 1,
+    .max_arguments = 65536,
+    .takes = {"bash|zsh|fish"},
+    .run = cmd_completion,
+};

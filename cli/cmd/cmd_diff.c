@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_diff.c: `infer diff`: compares two model files: keys, tensors, and decoded values of
  * tensors. Status 0: they are equal; 1: they differ. */
-#include "cli/commands.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -334,7 +334,7 @@ static bool diff(struct diff *d, struct base_error *err)
     return cli_write_buffer(&d->out, err);
 }
 
-bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
+static bool cmd_diff(const struct cli_values *values, struct base_error *err)
 {
     struct diff d = {.json = values->json || strcmp(values->format, "json") == 0,
                      .all = values->all};
@@ -354,3 +354,18 @@ bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
     gguf_close(b);
     return ok && !d.differ; /* a difference is a result, not an error */
 }
+
+const struct cli_command cli_command_diff = {
+    .name = "diff",
+    .usage = "infer diff A.gguf B.gguf [options]",
+    .effect = "show how two model files differ",
+    .about = "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
+             "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
+             "bytes differ the error of B from A once both are decoded: the root mean square\n"
+             "relative to that of A, and the largest difference. How a file is split does not\n"
+             "count. Status 0: equal; 1: different.",
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .takes = {"FILE", "FILE"},
+    .run = cmd_diff,
+};

@@ -1,10 +1,10 @@
 /* cli/cmd/cmd_doctor.c: `infer doctor`: facts about this machine, the engine's settings for it, and
  * advice for speed. It measures for a short time, and has no advice on facts that it cannot
  * read. */
-#include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -306,7 +306,7 @@ static void add_text(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "-> %s\n", d->advice[i].data ? d->advice[i].data : "");
 }
 
-bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err)
+static bool cmd_doctor(const struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -329,3 +329,15 @@ done:
     engine_free(d.engine);
     return ok;
 }
+
+const struct cli_command cli_command_doctor = {
+    .name = "doctor",
+    .usage = "infer doctor [-m MODEL] [options]",
+    .effect = "report what limits speed on this machine",
+    .about = "Shows the features of this machine and the settings that infer chooses, with\n"
+             "reasons, and measures the limits of its speed for about a second. Lines that\n"
+             "begin with -> are advice for more speed. Always ends with status 0.",
+    .positional = "model",
+    .takes = {"FILE"},
+    .run = cmd_doctor,
+};

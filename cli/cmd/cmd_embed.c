@@ -3,7 +3,6 @@
  * The lines that are available are evaluated together (generate/embed.h) and written in their
  * order; the forms that are one document (json, npy, --matrix) are written at the end. */
 #include "cli/batch/batch_input.h"
-#include "cli/chat/messages.h"
 #include "cli/commands.h"
 #include "cli/embedding.h"
 #include "cli/input.h"
@@ -11,6 +10,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,16 +196,16 @@ static bool add_text(struct embed *s, struct item *it, const char *text, size_t 
 static bool read_json(struct embed *s, struct item *it, const char *line, size_t size,
                       struct base_error *err)
 {
-    json_t *value = cli_json_parse(line, size, "JSON", err);
+    json_t *value = text_json_parse(line, size, "JSON", err);
     if (!value) return false;
     const json_t *text = value;
     bool ok = true;
     if (json_is_object(value)) {
-        text = cli_json_member(value, "text");
+        text = text_json_member(value, "text");
         const size_t known = !!text + !!json_object_get(value, "id");
         if (json_object_size(value) > known)
             ok = base_fail(err, BASE_USAGE, "the members of a line are text and id");
-        if (ok && json_object_get(value, "id")) cli_json_add_own(&it->id, value, line, size, "id");
+        if (ok && json_object_get(value, "id")) text_json_add_own(&it->id, value, line, size, "id");
         ok = ok && cli_buffer_check(&it->id, err);
     }
     if (ok && !json_is_string(text))
@@ -309,7 +309,7 @@ static bool answer_files(struct embed *s, struct base_buffer *text, struct base_
 static bool answer_prompt(struct embed *s, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
-    cli_input_add(s->values, s->values->prompt, &text);
+    cli_input_add(&s->values->request, s->values->prompt, &text);
     bool ok = cli_buffer_check(&text, err) &&
               add_text(s, new_item(s, 1), text.data ? text.data : "", text.size, err) &&
               answer_items(s, err);
@@ -356,7 +356,7 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
     return ok && write_end(s, err);
 }
 
-bool cli_cmd_embed(const struct cli_values *values, struct base_error *err)
+static bool cmd_embed(const struct cli_values *values, struct base_error *err)
 {
     struct embed *s = calloc(1, sizeof *s);
     struct base_buffer *files = calloc(values->n_arguments + 1, sizeof *files);
@@ -378,3 +378,15 @@ bool cli_cmd_embed(const struct cli_values *values, struct base_error *err)
     free(s);
     return ok;
 }
+
+const struct cli_command cli_command_embed = {
+    .name = "embed",
+    .usage = "infer embed [-m MODEL] [FILE].. [options] < LINES.jsonl",
+    .effect = "embeddings of texts, by encoders or decoders",
+    .about = "Each line is a text as JSON, or an object with `text` and perhaps `id`; with\n"
+             "--lines plain text; a FILE is one text. Writes a JSON line with the numbers of\n"
+             "each text, which do not depend on the other texts.",
+    .max_arguments = 1 << 20,
+    .takes = {"FILE"},
+    .run = cmd_embed,
+};

@@ -6,10 +6,10 @@
  * number of threads. */
 #include "cli/cmd/imatrix_combine.h"
 #include "cli/cmd/imatrix_statistics.h"
-#include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -304,7 +304,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
     return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
-bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
+static bool cmd_imatrix(const struct cli_values *values, struct base_error *err)
 {
     if (values->statistics) return cli_imatrix_statistics(values, err);
     if (!values->output)
@@ -330,3 +330,15 @@ bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m.model);
     return ok;
 }
+
+const struct cli_command cli_command_imatrix = {
+    .name = "imatrix",
+    .usage = "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
+    .effect = "collect an importance matrix from a text, for quantize",
+    .about = "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
+             "matrix of the model, with experts separately: the importance matrix of\n"
+             "quantize --imatrix, as GGUF. --combine adds up matrices of several texts.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_imatrix,
+};

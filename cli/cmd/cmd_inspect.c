@@ -4,8 +4,8 @@
  * does not interpret them. */
 #include "base/interrupt.h"
 #include "cli/cmd/model_summary.h"
-#include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -279,7 +279,7 @@ static bool show(struct view *v, const struct cli_values *values, struct base_er
     return cli_write_buffer(&v->out, err);
 }
 
-bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
+static bool cmd_inspect(const struct cli_values *values, struct base_error *err)
 {
     struct cli_values v = *values;
     struct cli_model m = {0};
@@ -303,3 +303,14 @@ bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_inspect = {
+    .name = "inspect",
+    .usage = "infer inspect [MODEL] [options]",
+    .effect = "show the content of a GGUF file",
+    .about = "Prints what the model is and the memory that it needs; with -v also all\n"
+             "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_inspect,
+};

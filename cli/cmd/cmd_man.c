@@ -1,6 +1,6 @@
 /* cli/cmd/cmd_man.c: `infer man`: the manual page, man(7) source made from the tables of commands
  * and options. `make install` installs its output in share/man. */
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/system.h"
 #include <ctype.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void add_commands(struct base_buffer *out)
 {
     base_buffer_add_text(out, ".SH COMMANDS\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
-        const struct cli_command *c = &cli_command_table[i];
+        const struct cli_command *c = cli_command_table[i];
         base_buffer_add_text(out, ".TP\n.B ");
         add_roff(out, c->usage, strlen(c->usage));
         base_buffer_add_text(out, "\n");
@@ -83,7 +83,7 @@ static void add_option(struct base_buffer *out, const struct cli_option *o)
     const char *before = " ";
     for (int c = 0; c < CLI_COMMAND_COUNT; c++) {
         if (!cli_option_belongs(o, (enum cli_command_id)c)) continue;
-        base_buffer_add_format(out, "%s%s", before, cli_command_table[c].name);
+        base_buffer_add_format(out, "%s%s", before, cli_command_table[c]->name);
         before = ", ";
     }
     base_buffer_add_text(out, ".\n");
@@ -167,7 +167,7 @@ static void add_page(struct base_buffer *out)
     base_buffer_add_text(out, tail);
 }
 
-bool cli_cmd_man(const struct cli_values *values, struct base_error *err)
+static bool cmd_man(const struct cli_values *values, struct base_error *err)
 {
     (void)values;
     struct base_buffer page = BASE_BUFFER_INIT;
@@ -176,3 +176,11 @@ bool cli_cmd_man(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&page);
     return ok;
 }
+
+const struct cli_command cli_command_man = {
+    .name = "man",
+    .usage = "infer man",
+    .effect = "print the manual page (infer man | man -l -)",
+    .about = "Prints the manual page as roff source: infer man | man -l -",
+    .run = cmd_man,
+};

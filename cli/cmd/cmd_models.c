@@ -4,10 +4,10 @@
  * Damaged files are listed with their error, and only the first file of a split model. */
 #include "base/list.h"
 #include "cli/cmd/quantize_plan.h"
-#include "cli/commands.h"
 #include "cli/hub_name.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/out/model_table.h"
 #include "cli/pull/partial.h"
@@ -270,7 +270,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
 
 /* ---- The command ---- */
 
-bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
+static bool cmd_models(const struct cli_values *values, struct base_error *err)
 {
     struct rows rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
@@ -307,3 +307,16 @@ done:
     rows_free(&rows);
     return ok;
 }
+
+const struct cli_command cli_command_models = {
+    .name = "models",
+    .usage = "infer models [FOLDER].. [options]",
+    .effect = "list the model files, or remove one",
+    .about = "Lists the model files of the folders, or of the folder of the default model:\n"
+             "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
+             "headers only. * marks the model that is used without -m. --remove NAME removes\n"
+             "a model of that folder (of a split one all parts) and prints the files' names.",
+    .max_arguments = 3,
+    .takes = {"FOLDER", "FOLDER", "FOLDER"},
+    .run = cmd_models,
+};

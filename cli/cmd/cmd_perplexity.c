@@ -6,9 +6,9 @@
  * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is not used.
  * With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of each
  * chunk are scored, except that of the id after the chunk. The engine's threads share the rows. */
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/saved_logits.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -308,7 +308,7 @@ static bool open_text(struct perplexity *p, struct base_error *err)
     return true;
 }
 
-bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
+static bool cmd_perplexity(const struct cli_values *values, struct base_error *err)
 {
     if (values->save_logits && strcmp(values->save_logits, "-") == 0)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,
@@ -324,3 +324,15 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
     cli_model_close(&p.model);
     return ok;
 }
+
+const struct cli_command cli_command_perplexity = {
+    .name = "perplexity",
+    .usage = "infer perplexity [-m MODEL] -f FILE [options]",
+    .effect = "how well a model predicts a text; KL divergence",
+    .about = "Cuts the text into chunks, evaluates each from an empty context and scores\n"
+             "its second half. Prints the perplexity and its standard error. --save-logits\n"
+             "and --kl compare two models (or two quantizations) position by position.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_perplexity,
+};

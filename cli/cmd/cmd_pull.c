@@ -1,6 +1,6 @@
 /* cli/cmd/cmd_pull.c: `infer pull`: fetches a model into the user's folder and prints its path. */
-#include "cli/commands.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/pull/pull.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -41,8 +41,8 @@ static struct hub find_hub(const struct cli_values *v)
     const char *other = variable("HF_ENDPOINT");
     size_t i = 0;
     while (cli_option_table[i].at != offsetof(struct cli_values, hub)) i++;
-    return (struct hub){v->given[i] || !other ? v->hub : other, cli_option_table[i].standard,
-                        v->given[i]};
+    return (struct hub){v->source[i].given || !other ? v->hub : other, cli_option_table[i].standard,
+                        v->source[i].given};
 }
 
 /* Appends the path of the file in which the hub's own tools keep the token. */
@@ -156,7 +156,7 @@ static bool complete_name(struct cli_values *v, struct base_buffer *name, struct
     return cli_buffer_check(name, err);
 }
 
-bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
+static bool cmd_pull(const struct cli_values *given, struct base_error *err)
 {
     struct cli_values whole = *given;
     const struct cli_values *values = &whole;
@@ -187,3 +187,18 @@ bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
     base_buffer_free(&path);
     return ok;
 }
+
+const struct cli_command cli_command_pull = {
+    .name = "pull",
+    .usage = "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
+    .effect = "fetch a model from the hub, or from an address",
+    .about = "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
+             "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
+             "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
+             "first file. A file that is there needs no network. An interrupted download\n"
+             "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
+             "the hub's own tools, and sent only to the hub.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .run = cmd_pull,
+};

@@ -7,10 +7,10 @@
 #include "base/size.h"
 #include "cli/cmd/lora_update.h"
 #include "cli/cmd/quantize_plan.h"
-#include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/model_copy.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -323,7 +323,7 @@ static bool read_merge_arguments(struct quantize *q, struct base_error *err)
     q->out = v->argument[1];
     if (!is_type(q->type))
         return base_fail(err, BASE_USAGE, "merge-lora: '%s' is not a type. Usage: %s", q->type,
-                         cli_command_table[CLI_MERGE_LORA].usage);
+                         cli_command_merge_lora.usage);
     return cli_model_path_of(v->argument[0], &q->path, err);
 }
 
@@ -356,7 +356,7 @@ static bool read_arguments(struct quantize *q, struct base_error *err)
                          v->argument[1], v->argument[2], v->argument[1]);
     if (last == 1 && !is_type(q->type))
         return base_fail(err, BASE_USAGE, "quantize: '%s' is not a type. Usage: %s", q->type,
-                         cli_command_table[CLI_QUANTIZE].usage);
+                         cli_command_quantize.usage);
     if (!cli_model_path_of(v->argument[0], &q->path, err)) return false;
     if (v->dry_run) return true;
     if (last == 1) return name_output(q, err);
@@ -501,12 +501,41 @@ static bool run(const struct cli_values *values, bool merges, struct base_error 
     return ok;
 }
 
-bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
+static bool cmd_quantize(const struct cli_values *values, struct base_error *err)
 {
     return run(values, false, err);
 }
 
-bool cli_cmd_merge_lora(const struct cli_values *values, struct base_error *err)
+static bool cmd_merge_lora(const struct cli_values *values, struct base_error *err)
 {
     return run(values, true, err);
 }
+
+const struct cli_command cli_command_quantize = {
+    .name = "quantize",
+    .usage = "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
+    .effect = "convert a model's weights to another type",
+    .about = "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
+             "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
+             "Norms and other vectors are unchanged. If a type's block does not divide a\n"
+             "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
+             "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
+             "printed. --dry-run only prints types and sizes.",
+    .min_arguments = 2,
+    .max_arguments = 3,
+    .takes = {"FILE", "FILE", "TYPE"},
+    .run = cmd_quantize,
+};
+
+const struct cli_command cli_command_merge_lora = {
+    .name = "merge-lora",
+    .usage = "infer merge-lora IN.gguf OUT.gguf [TYPE] --lora FILE[:SCALE].. [options]",
+    .effect = "write a model with adapters merged into its weights",
+    .about = "Adds the adapters (--lora, in this order) to the weights of IN.gguf, as `infer run\n"
+             "--lora` does beside them. TYPE is one of `infer quantize`; without it each tensor\n"
+             "keeps its type, and those that no adapter changes keep their bytes.",
+    .min_arguments = 2,
+    .max_arguments = 3,
+    .takes = {"FILE", "FILE", "TYPE"},
+    .run = cmd_merge_lora,
+};

@@ -90,7 +90,7 @@ static bool encode_template(const struct rerank *s, const struct cli_ranked_line
     struct base_buffer text = BASE_BUFFER_INIT, kinds = BASE_BUFFER_INIT;
     fill_template(s, line, &text, &kinds);
     const bool ok = cli_buffer_check(&text, err) && cli_buffer_check(&kinds, err) &&
-                    cli_encode(s->e.values, s->e.model.tokenizer, &text, kinds.data,
+                    cli_encode(&s->e.values->request, s->e.model.tokenizer, &text, kinds.data,
                                TEXT_PARSE_SPECIAL, ids, err);
     base_buffer_free(&text);
     base_buffer_free(&kinds);
@@ -114,9 +114,9 @@ static bool encode_pair(const struct rerank *s, const struct cli_ranked_line *li
     const struct text_tokenizer *t = s->e.model.tokenizer;
     base_buffer_add(&text, line->text, line->size);
     bool ok = cli_buffer_check(&text, err) &&
-              cli_encode(s->e.values, t, &s->query, NULL, TEXT_ADD_SPECIAL, ids, err) &&
+              cli_encode(&s->e.values->request, t, &s->query, NULL, TEXT_ADD_SPECIAL, ids, err) &&
               (s->separator < 0 || text_ids_add(ids, s->separator, err)) &&
-              cli_encode(s->e.values, t, &text, NULL, TEXT_ADD_SPECIAL, &document, err);
+              cli_encode(&s->e.values->request, t, &text, NULL, TEXT_ADD_SPECIAL, &document, err);
     const size_t tail = s->e.n_tail, head = s->e.n_head;
     const size_t room = s->e.n_max > ids->count + tail ? s->e.n_max - ids->count - tail : 0;
     size_t n = ok ? document.count - head - tail : 0;
@@ -150,11 +150,11 @@ static double score_of(void *user, const float *row)
     return (double)row[0];
 }
 
-bool cli_cmd_rerank(const struct cli_values *values, struct base_error *err)
+static bool cmd_rerank(const struct cli_values *values, struct base_error *err)
 {
     struct rerank s = {.query = BASE_BUFFER_INIT};
     struct cli_ranked lines = {0};
-    if (values->prompt) cli_input_add(values, values->prompt, &s.query);
+    if (values->prompt) cli_input_add(&values->request, values->prompt, &s.query);
     bool ok =
         (values->prompt ? cli_buffer_check(&s.query, err)
                         : base_fail(err, BASE_USAGE, "no query: infer rerank QUERY < LINES")) &&
@@ -169,3 +169,13 @@ bool cli_cmd_rerank(const struct cli_values *values, struct base_error *err)
     cli_embed_close(&s.e);
     return ok;
 }
+
+const struct cli_command cli_command_rerank = {
+    .name = "rerank",
+    .usage = "infer rerank [-m MODEL] QUERY [options] < LINES",
+    .effect = "scores of lines by how well they answer a query",
+    .about = "The model reads the query and each line together. Writes score and line, best\n"
+             "first. Needs a reranker: a model with a classifier.",
+    .positional = "prompt",
+    .run = cmd_rerank,
+};

@@ -115,7 +115,7 @@ static bool embed_query(struct similar *s, struct base_error *err)
     struct base_buffer prefix = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     const char *query = s->e.values->prompt;
     if (!query) return true;
-    cli_input_add(s->e.values, query, &text);
+    cli_input_add(&s->e.values->request, query, &text);
     const bool ok = cli_embed_prefix(&s->e, CLI_EMBED_QUERY, &prefix, err) &&
                     cli_buffer_check(&text, err) &&
                     cli_embed_add(&s->e, &prefix, text.data, text.size, &s->query, err) &&
@@ -145,7 +145,7 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
            (!v->prompt || cli_ranked_write(lines, v, err));
 }
 
-bool cli_cmd_similar(const struct cli_values *values, struct base_error *err)
+static bool cmd_similar(const struct cli_values *values, struct base_error *err)
 {
     struct similar s = {.index = NULL};
     struct cli_ranked lines = {0};
@@ -160,3 +160,13 @@ bool cli_cmd_similar(const struct cli_values *values, struct base_error *err)
     cli_embed_close(&s.e);
     return ok;
 }
+
+const struct cli_command cli_command_similar = {
+    .name = "similar",
+    .usage = "infer similar [-m MODEL] QUERY [options] < LINES",
+    .effect = "the lines whose meaning is nearest to a query's",
+    .about = "Writes cosine and line, best first. With -o the rows of the lines become an\n"
+             "index; with --index queries use it instead of lines.",
+    .positional = "prompt",
+    .run = cmd_similar,
+};

@@ -2,9 +2,9 @@
  * finite, hashes. Status 0: no problem; 3: problems. */
 #include "base/interrupt.h"
 #include "base/sha256.h"
-#include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -337,7 +337,7 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
     return ok;
 }
 
-bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
+static bool cmd_verify(const struct cli_values *values, struct base_error *err)
 {
     struct verify v = {.json = values->json || strcmp(values->format, "json") == 0};
     struct engine_options o = engine_options_default();
@@ -356,3 +356,16 @@ bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
     gguf_close(file);
     return ok;
 }
+
+const struct cli_command cli_command_verify = {
+    .name = "verify",
+    .usage = "infer verify MODEL.gguf [options]",
+    .effect = "check a model file: structure, values, hashes",
+    .about = "Checks everything that opening a model checks, then padding, order, gaps and\n"
+             "bytes after the data, and decodes every tensor to find values that are NaN or\n"
+             "infinite. Status 0: no problem; 3: there are problems.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_verify,
+};

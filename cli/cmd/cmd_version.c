@@ -1,5 +1,5 @@
 /* cli/cmd/cmd_version.c: `infer version`: version, commit and build of this program. */
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/system.h"
 #include "quant/quant.h"
 #include <jansson.h>
@@ -46,7 +46,7 @@ static void add_json(struct base_buffer *out)
     base_buffer_add_text(out, "}}\n");
 }
 
-bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
+static bool cmd_version(const struct cli_values *values, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (values->json)
@@ -57,3 +57,11 @@ bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&out);
     return ok;
 }
+
+const struct cli_command cli_command_version = {
+    .name = "version",
+    .usage = "infer version [--json]",
+    .effect = "print the version",
+    .about = "Prints the version; with --json also the source and the tools of the build.",
+    .run = cmd_version,
+};

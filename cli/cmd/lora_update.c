@@ -15,7 +15,7 @@ bool cli_lora_open(struct cli_lora *l, const struct cli_values *values,
     o.n_threads = 1;
     o.plan_only = true;
     l->file = model;
-    if (values->lora.count == 0)
+    if (values->request.generate.lora.count == 0)
         return base_fail(err, BASE_USAGE, "no adapter: name one with --lora FILE");
     l->engine = engine_new(&o, err);
     l->model = l->engine ? model_open(model, l->engine, NULL, err) : NULL;
