@@ -151,6 +151,14 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
+/* As engine_mul_mat, for matrices, and engine_mul_mat_id, but a result is +0 if the number of
+ * `active`, F32 of the result's shape, at its place is zero (of either sign). With one or two
+ * columns the rows of w without an active result are not read. */
+struct engine_tensor *engine_mul_mat_active(struct engine_graph *g, struct engine_tensor *w,
+                                            struct engine_tensor *x, struct engine_tensor *active);
+struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct engine_tensor *w,
+                                               struct engine_tensor *x, struct engine_tensor *ids,
+                                               struct engine_tensor *active);
 
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */

@@ -220,6 +220,19 @@ static struct engine_tensor *case_mul_mat_id_glu(struct support_rig *rig)
                       engine_mul_mat_id(rig->g, weight(rig, 50, 12), x, which), ENGINE_SILU);
 }
 
+static struct engine_tensor *case_mul_mat_active(struct support_rig *rig)
+{
+    struct engine_tensor *gate = engine_unary(rig->g, f32(rig, 50, 100, 1, 1), ENGINE_RELU);
+    return engine_mul_mat_active(rig->g, weight(rig, 50, 1), rows(rig), gate);
+}
+
+static struct engine_tensor *case_mul_mat_id_active(struct support_rig *rig)
+{
+    struct engine_tensor *gate = engine_unary(rig->g, f32(rig, 50, 2, 6, 1), ENGINE_RELU);
+    return engine_mul_mat_id_active(rig->g, weight(rig, 50, 12), f32(rig, 96, 1, 6, 1),
+                                    ids(rig, 2, 6), gate);
+}
+
 enum { HEADS = 3, SLOTS = 64, HEAD = 32 };
 
 /* Three tokens that attend to 1, 2 and 60 of 64 keys. */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 struct ffn {
-    bool sparse; /* only the largest gate values are used */
+    bool sparse; /* only the largest gate values are used; never with FUSED */
     uint32_t n_embd, n_ff;
     uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
     struct model_linear gate, up;     /* F x E */
@@ -80,6 +80,17 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
+/* Builds act(gate x) * up x for an activation that gives zeros: the rows of `up` where it does are
+ * skipped. */
+static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
+                                                  const struct ffn *f, struct engine_tensor *x)
+{
+    struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
+    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
+    gate = engine_unary(b->g, gate, b->params->act);
+    return engine_mul(b->g, gate, model_linear_active(b, &f->up, x, gate));
+}
+
 /* Builds act(gate x) * up x; both are columns of one product. */
 static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
@@ -90,7 +101,6 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
     const uint32_t size[] = {f->n_ff, f->n_ff};
     struct engine_tensor *part[2];
     model_linears(b, fused ? &f->up : NULL, both, size, 2, x, "ffn_gate_up", MODEL_IN_FFN, part);
-    if (f->sparse) part[0] = keep_largest(b, part[0], f->n_ff);
     return model_glu(b, part[0], part[1], f->clamp);
 }
 
@@ -111,11 +121,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
 {
     const struct ffn *f = self;
     const struct model_ffn_row *row = &b->params->arch->ffn;
-    if (row->form == MODEL_FFN_GATED || row->form == MODEL_FFN_FUSED) {
+    if (row->form == MODEL_FFN_GATED && f->clamp < 1e-6f &&
+        (f->sparse || model_act_has_zeros(b->params))) {
+        x = build_gated_by_zeros(b, f, x);
+    } else if (row->form == MODEL_FFN_GATED || row->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {
         x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);
-        x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, row->act);
+        x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x)
+                                         : engine_unary(b->g, x, b->params->act);
     }
     x = model_named(b, x, "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);

@@ -62,10 +62,15 @@ bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, 
     return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
 }
 
+bool model_act_has_zeros(const struct model_params *p)
+{
+    return p->act == ENGINE_RELU || p->act == ENGINE_RELU_SQR;
+}
+
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, float clamp)
 {
-    const enum engine_unary act = b->params->arch->ffn.act;
+    const enum engine_unary act = b->params->act;
     if (clamp < 1e-6f) return engine_glu(b->g, gate, up, act);
     gate = engine_clamp(b->g, engine_unary(b->g, gate, act), -INFINITY, clamp);
     return engine_mul(b->g, gate, engine_clamp(b->g, up, -clamp, clamp));

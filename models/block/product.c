@@ -49,6 +49,13 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
     return model_linear_as(b, l, MODEL_IN_MIXER, x);
 }
 
+struct engine_tensor *model_linear_active(const struct model_builder *b,
+                                          const struct model_linear *l, struct engine_tensor *x,
+                                          struct engine_tensor *active)
+{
+    return finish(b, l, MODEL_IN_FFN, engine_mul_mat_active(b->g, l->weight, x, active));
+}
+
 struct engine_tensor *model_linear_of(const struct model_builder *b, struct engine_tensor *weight,
                                       struct engine_tensor *x)
 {
@@ -72,9 +79,11 @@ static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
 }
 
 struct engine_tensor *model_linear_id(const struct model_builder *b, const struct model_linear *l,
-                                      struct engine_tensor *x, struct engine_tensor *ids)
+                                      struct engine_tensor *x, struct engine_tensor *ids,
+                                      struct engine_tensor *active)
 {
-    x = engine_mul_mat_id(b->g, l->weight, x, ids);
+    x = active ? engine_mul_mat_id_active(b->g, l->weight, x, ids, active)
+               : engine_mul_mat_id(b->g, l->weight, x, ids);
     if (l->scale && b->params->arch->ffn.scales)
         x = engine_mul(b->g, x, rows_of_chosen(b, l->scale, 1, ids));
     if (l->bias) x = engine_add(b->g, x, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));

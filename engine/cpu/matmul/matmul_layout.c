@@ -111,6 +111,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->x = product.x;
     p->ids = product.ids;
     p->up = product.up;
+    p->active = product.active;
     p->n_w = product.n_w;
     memcpy(p->w, product.w, sizeof p->w);
     p->k = p->x->ne[0];
@@ -136,6 +137,9 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
         p->m_blocks_per_gemm += p->m_block_count[i];
         if (!p->gemv_only)
             p->sums_at = engine_max(p->sums_at, rows_bytes(p, w, p->m_block_rows[i]));
+        if (p->active)
+            p->sums_at = engine_max(p->sums_at,
+                                    ENGINE_MATMUL_ACTIVE_ROWS * quant_row_size(w->type, w->ne[0]));
         if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
         struct engine_matmul_act *act = &p->act[w->type->act->index];
         if (!act->form) act_layout(p, act, w->type->act);

@@ -45,3 +45,5 @@ PRODUCT_OP(mul_mat);
 PRODUCT_OP(mul_mat_id);
 PRODUCT_OP(mul_mat_glu);
 PRODUCT_OP(mul_mat_id_glu);
+PRODUCT_OP(mul_mat_active);
+PRODUCT_OP(mul_mat_id_active);

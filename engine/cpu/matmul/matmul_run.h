@@ -69,6 +69,11 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
 
 /* ---- route_*.c: every result of the block ---- */
 
+void engine_route_active_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *b);
+/* On all routes of a product with `active`, after the block: clears the results that are zero. */
+void engine_route_active_clear(const struct engine_matmul_run *run,
+                               const struct engine_matmul_block *b);
 void engine_route_gemv_run(const struct engine_matmul_run *run,
                            const struct engine_matmul_block *b);
 void engine_route_gemv_strided_run(const struct engine_matmul_run *run,
