@@ -159,6 +159,12 @@ struct engine_tensor *engine_mul_mat_active(struct engine_graph *g, struct engin
 struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct engine_tensor *w,
                                                struct engine_tensor *x, struct engine_tensor *ids,
                                                struct engine_tensor *active);
+/* As engine_mul_mat of a matrix w, of which `columns`, I8, is the copy that quant_columns_make
+ * makes: the same bits. With one or two columns of x, most of whose elements are zero, the copy is
+ * read instead of w, without the columns of zeros. */
+struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
+                                             struct engine_tensor *columns,
+                                             struct engine_tensor *x);
 
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */

@@ -69,7 +69,7 @@ struct engine_matmul {
     const struct engine_tensor *x, *ids, *w[ENGINE_MATMUL_WEIGHTS];
     const struct engine_tensor
         *up; /* with the gate-up epilogue, whose gate is w[0]; otherwise NULL */
-    const struct engine_tensor *active; /* of struct engine_product; or NULL */
+    const struct engine_tensor *active, *columns; /* of struct engine_product; or NULL */
     int n_w;
     int64_t k, n_rows_x, n_cols, max_gemms, max_col_panels;
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];

@@ -112,6 +112,7 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->ids = product.ids;
     p->up = product.up;
     p->active = product.active;
+    p->columns = product.columns;
     p->n_w = product.n_w;
     memcpy(p->w, product.w, sizeof p->w);
     p->k = p->x->ne[0];

@@ -47,3 +47,4 @@ PRODUCT_OP(mul_mat_glu);
 PRODUCT_OP(mul_mat_id_glu);
 PRODUCT_OP(mul_mat_active);
 PRODUCT_OP(mul_mat_id_active);
+PRODUCT_OP(mul_mat_columns);

@@ -258,6 +258,7 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         prepare_alone(&run);
     else
         prepare_together(&run);
+    if (product.columns && engine_route_columns_run(&run)) return;
     int64_t total = run.header->n_gemms * product.m_blocks_per_gemm * product.n_block_count;
     if (run.tile->begin) run.tile->begin();
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
