@@ -91,7 +91,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
+    bool pure, dry_run, sparse, columns, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;

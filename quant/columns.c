@@ -67,6 +67,36 @@ bool quant_columns_make(const struct quant_type *type, int64_t k, int64_t n_rows
     return finite;
 }
 
+/* Writes one block of row r as it is in the matrix to w[64]. */
+static void get_block(enum quant_id id, const uint8_t *from, int64_t n_rows, int64_t r, uint8_t *w)
+{
+    const int64_t column = quant_columns_column(id, n_rows);
+    const int shift = r % 64 < 32 ? 0 : 4;
+    if (id != QUANT_F16) memcpy(w, from + QUANT_COLUMNS_BLOCK * column + 2 * r, 2);
+    for (int i = 0; i < QUANT_COLUMNS_BLOCK; i++, from += column) {
+        const uint8_t code = from[r / 64 * 32 + r % 32] >> shift & 15;
+        if (id == QUANT_F16) memcpy(w + 2 * i, from + 2 * r, 2);
+        if (id == QUANT_Q8_0) w[2 + i] = from[r];
+        if (id == QUANT_Q4_0 && i < 16) w[2 + i] = code;
+        if (id == QUANT_Q4_0 && i >= 16) w[2 + i - 16] |= (uint8_t)(code << 4);
+    }
+}
+
+bool quant_columns_check(const struct quant_type *type, int64_t k, int64_t n_rows, const void *w,
+                         int64_t row_bytes, const void *columns)
+{
+    const int64_t block = quant_columns_block(type->id, n_rows), n_blocks = k / QUANT_COLUMNS_BLOCK;
+    const int64_t in_block = QUANT_COLUMNS_BLOCK / type->block_len * (int64_t)type->block_bytes;
+    for (int64_t i = 0; i < n_rows; i += n_rows / QUANT_COLUMNS_ROWS) {
+        uint8_t have[2 * QUANT_COLUMNS_BLOCK];
+        const int64_t b = i * n_blocks / n_rows;
+        get_block(type->id, (const uint8_t *)columns + b * block, n_rows, i, have);
+        if (memcmp(have, (const char *)w + i * row_bytes + b * in_block, (size_t)in_block) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* ---- Kernels ---- */
 
 /* The code of row r in a column. */

@@ -36,6 +36,11 @@ bool quant_columns_size(const struct quant_type *type, int64_t k, int64_t n_rows
 bool quant_columns_make(const struct quant_type *type, int64_t k, int64_t n_rows, const void *w,
                         int64_t row_bytes, int64_t first, int64_t n, void *to);
 
+/* Whether `columns` is what quant_columns_make makes of the matrix, by a sample of at least 64
+ * blocks: a copy of other weights of that shape differs nearly everywhere. */
+bool quant_columns_check(const struct quant_type *type, int64_t k, int64_t n_rows, const void *w,
+                         int64_t row_bytes, const void *columns);
+
 /* Private to quant/: the bytes of a column and of the scales of a block. */
 static inline int64_t quant_columns_column(enum quant_id id, int64_t n_rows)
 {

@@ -5,6 +5,7 @@
 struct ffn {
     bool sparse; /* only the largest gate values are used; never with FUSED */
     uint32_t n_embd, n_ff;
+    uint32_t zeros;                   /* 1 if many inputs of down are zero */
     uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
     struct model_linear gate, up;     /* F x E */
     struct model_norm sub_norm;       /* applied before down */
@@ -22,7 +23,7 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
     {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
-    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd), .zeros = AT(zeros)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -58,6 +59,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (row->divisor) f->n_ff /= row->divisor;
     if (row->square) f->n_ff = p->n_embd;
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
+    f->zeros = f->sparse || (row->form != MODEL_FFN_XIELU && model_act_has_zeros(p));
     f->n_gate = row->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&

@@ -40,7 +40,9 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x)
 {
-    return finish(b, l, role, engine_mul_mat(b->g, l->weight, x));
+    x = l->columns ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
+                   : engine_mul_mat(b->g, l->weight, x);
+    return finish(b, l, role, x);
 }
 
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
