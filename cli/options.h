@@ -46,7 +46,7 @@ enum {
     CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
-    CLI_OPTION_MAX = 192,
+    CLI_OPTION_MAX = 224,
     CLI_PASSED_MAX = 32,
     CLI_CLAUSE_SIZE = 256 /* size of the text about a word of another program */
 };
@@ -91,7 +91,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
     bool chat, raw, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, sparse, columns, process_output, keep_split, no_tensor_first, all;
+    bool pure, dry_run, sparse, columns, zeros, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
         pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;

@@ -503,6 +503,8 @@ const struct cli_option cli_option_table[] = {
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
     {.name = "profile", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
      .help = "time profile of each test on stderr", .at = AT(profile)},
+    {.name = "zeros", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
+     .help = "zeros that networks with ReLU skip, by layer, on stderr", .at = AT(zeros)},
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
      .commands = CHUNKING, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},

@@ -62,6 +62,15 @@ infer logits -m "$work/columns.gguf" --ids 1
 status 3
 err_line 'blk\.3\.ffn_down\.columns: not the copy by columns of blk\.3\.ffn_down\.weight'
 
+begin bench_shows_the_share_of_zeros
+infer bench -m "$work/l.gguf" -p 0 -n 2 -r 1 --zeros --override-kv "$relu"
+status 0
+out_like '^\|.*generate'
+err_like '^generate 2: zeros in the inputs of ffn_down'
+err_like '^\| +1 \| +[3-6][0-9]\.[0-9] % \|$'
+infer bench -m "$work/l.gguf" -p 0 -n 2 -r 1 --zeros
+err_like '^\| +all \| +0\.0 % \|$'
+
 begin columns_needs_a_matrix_that_has_the_form
 infer quantize "$work/g.gguf" "$work/no.gguf" Q5_0 --columns
 status 2
