@@ -45,7 +45,8 @@ TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench/support*.c))
 
 # `infer pull` needs libcurl's header; the library is loaded when the command runs. CURL=no: without.
-CURL ?= $(if $(shell echo '\#include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
+hash := \#
+CURL ?= $(if $(shell echo '$(hash)include <curl/curl.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes),yes,no)
 
 # Progress: on a terminal one line, "[n/m] what", that is overwritten; otherwise a line for each tenth of
 # the steps. m is the number of steps that a dry run counts. V=1 shows whole commands.

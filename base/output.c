@@ -127,8 +127,9 @@ static bool open_beside(struct base_output *o, mode_t mode)
     return false;
 }
 
-/* The same for a file that will replace `old`: keeps its permissions, and its owner if this process
- * may set it. Permissions come from the mask and not from fchmod, which the sandbox forbids. */
+/* Opens a temporary file that will replace `old`, with its permissions, and with its owner if this
+ * process may set it. Permissions come from the mask and not from fchmod, which the sandbox
+ * forbids. */
 static bool open_for(struct base_output *o, const struct stat *old)
 {
     const mode_t mask = umask(0);

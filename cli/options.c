@@ -258,7 +258,7 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
 
 /* ---- Sources ---- */
 
-/* Sets an option to a value that stands on the line. */
+/* Sets an option to a value of the command line. */
 static bool set_given(struct parser *p, const struct cli_option *o, const char *text,
                       struct base_error *err)
 {

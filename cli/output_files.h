@@ -13,12 +13,12 @@
  * input, and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* The same for an output that its writer opens later: checks and registers it, and tries whether it
- * can be opened, so that a wrong name is an error before the work. */
+/* Checks and registers an output that its writer opens later, and tries whether it can be opened,
+ * so that a wrong name is an error before the work. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
-/* The same for a model whose parts have all been declared to the writer; `path` as for
- * gguf_writer_begin. */
+/* cli_output_claim for all files of a model whose parts have been declared to the writer; `path` as
+ * for gguf_writer_begin. */
 bool cli_output_claim_model(struct gguf_writer *w, const char *path,
                             const struct cli_values *values, const struct gguf_file *model,
                             struct base_error *err);

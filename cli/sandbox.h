@@ -24,7 +24,7 @@ enum {
 /* Allows writing only to the folder of the output `file`; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
-/* The same for a command that uses the network and writes below one folder: TCP remains allowed. */
+/* Allows writing only below one folder, and TCP, for a command that uses the network. */
 void cli_sandbox_limit_to(const char *folder);
 
 /* For a command whose user names files while it runs: no program, no TCP port, no access to the

@@ -37,8 +37,8 @@ void cli_tell(const char *text); /* writes lines to standard error, in the form 
 /* Appends a file of any bytes; "-" is standard input. Fails with BASE_USAGE if the file cannot be
  * opened, BASE_FAILED if reading it fails, BASE_TOO_LONG above the limit of a text. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
-/* The same for a source (JSON, a grammar, a template), which must be UTF-8; leaves out a byte-order
- * mark. Fails with BASE_USAGE also for UTF-16, a zero byte or more than 64 MiB. */
+/* Appends a source (JSON, a grammar, a template), which must be UTF-8, without its byte-order mark.
+ * Fails as cli_file_read, and with BASE_USAGE for UTF-16, a zero byte or more than 64 MiB. */
 bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err);
 /* Returns the size of a UTF-8 byte-order mark at the beginning: 0 or 3. */
 size_t cli_mark_size(const char *bytes, size_t size);

@@ -13,7 +13,7 @@ enum {
 };
 
 /* The context of functions that return the bytes of tokens. */
-struct spelling {
+struct token_texts {
     const struct text_tokenizer *tokenizer;
     const char *marks; /* control tokens have text if it occurs here; NULL: none has */
 };
@@ -21,7 +21,7 @@ struct spelling {
 struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
-    struct spelling spelling;
+    struct token_texts texts;
     struct constrain_names names; /* of the tokens that a grammar names */
     int32_t *named;               /* ids of the names */
     uint64_t *any;                /* [words]: mask of the tokens that negated names denote */
@@ -49,7 +49,7 @@ struct generate_driver {
 
 /* -- opening -- */
 
-static bool is_mark(const struct spelling *s, int32_t id)
+static bool is_mark(const struct token_texts *s, int32_t id)
 {
     if (!s->marks || text_token_kind(s->tokenizer, id) != TEXT_TOKEN_CONTROL) return false;
     const struct gguf_str raw = text_token_raw(s->tokenizer, id);
@@ -59,15 +59,15 @@ static bool is_mark(const struct spelling *s, int32_t id)
 /* Appends the bytes of a token; none for end-of-text tokens and tokens without text. */
 static void token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
-    const struct spelling *s = context;
+    const struct token_texts *s = context;
     if (!text_token_is_end(s->tokenizer, id))
         text_token_bytes(s->tokenizer, id, is_mark(s, id), out);
 }
 
-/* The same for the first token of a text. */
+/* Appends the bytes of a token at the beginning of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
-    const struct spelling *s = context;
+    const struct token_texts *s = context;
     struct text_decoder d;
     text_decoder_init(&d, s->tokenizer, false, false);
     size_t from = out->size;
@@ -175,7 +175,7 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
 struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
                                                uint32_t n_vocab, struct base_error *err)
 {
-    struct spelling plain = {.tokenizer = tokenizer};
+    struct token_texts plain = {.tokenizer = tokenizer};
     return constrain_token_trie_new(n_vocab, token_bytes, &plain, err);
 }
 
@@ -189,7 +189,7 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     if (!d) goto no_memory;
     d->constraint = constraint;
     d->tokenizer = tokenizer;
-    d->spelling = (struct spelling){tokenizer, marks};
+    d->texts = (struct token_texts){tokenizer, marks};
     d->n_vocab = n_vocab;
     d->words = (n_vocab + 63) / 64;
     d->mask = calloc((size_t)d->words + 1, sizeof *d->mask);
@@ -199,7 +199,7 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
     if ((ends && !find_ends(d, err)) || !find_names(d, err)) goto fail;
     if (!trie || marks)
-        trie = d->own_trie = constrain_token_trie_new(n_vocab, token_bytes, &d->spelling, err);
+        trie = d->own_trie = constrain_token_trie_new(n_vocab, token_bytes, &d->texts, err);
     if (!trie) goto fail;
     d->masker = constrain_masker_new(constraint, trie, CACHE_BYTES, err);
     d->retokenizer = d->masker ? constrain_retokenizer_new(trie, err) : NULL;
@@ -263,7 +263,7 @@ bool generate_driver_read(struct generate_driver *d, const char *bytes, size_t s
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =
-        constrain_token_trie_new(d->n_vocab, first_token_bytes, &d->spelling, err);
+        constrain_token_trie_new(d->n_vocab, first_token_bytes, &d->texts, err);
     struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
@@ -271,7 +271,7 @@ static bool make_first_mask(struct generate_driver *d, struct base_error *err)
      * space. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
         base_buffer_clear(&d->bytes);
-        token_bytes(&d->spelling, (int32_t)id, &d->bytes);
+        token_bytes(&d->texts, (int32_t)id, &d->bytes);
         if (d->bytes.size == 1 && d->bytes.data[0] == ' ' &&
             text_token_kind(d->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
             d->mask[id >> 6] |= 1ull << (id & 63);
@@ -314,9 +314,9 @@ static bool read_token(struct generate_driver *d, int32_t id, struct constrain_n
     base_buffer_clear(&d->bytes);
     base_buffer_add(&d->bytes, "", 0);
     if (d->at_start)
-        first_token_bytes(&d->spelling, id, &d->bytes);
+        first_token_bytes(&d->texts, id, &d->bytes);
     else
-        token_bytes(&d->spelling, id, &d->bytes);
+        token_bytes(&d->texts, id, &d->bytes);
     *token = (struct constrain_next){id, d->bytes.data, d->bytes.size};
     return !d->bytes.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }
@@ -338,17 +338,17 @@ static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
 
 /* -- completing a text in time -- */
 
-/* Splits the completion into tokens; *spelled false if tokens cannot form it. */
-static bool split_completion(struct generate_driver *d, bool *spelled, struct base_error *err)
+/* Splits the completion into tokens; *possible false if tokens cannot form it. */
+static bool split_completion(struct generate_driver *d, bool *possible, struct base_error *err)
 {
     const char *at = d->completion.data, *const end = at + d->completion.size;
-    while (*spelled && at < end) {
+    while (*possible && at < end) {
         const char *named = d->named ? memchr(at, CONSTRAIN_TOKEN_BYTE, (size_t)(end - at)) : NULL;
         const size_t size = (size_t)((named ? named : end) - at);
         size_t n = 0;
         if (size && !constrain_retokenize(d->retokenizer, at, size, d->plan + d->n_plan, &n, err))
             return false;
-        *spelled = n > 0 || size == 0;
+        *possible = n > 0 || size == 0;
         d->n_plan += n;
         at += size;
         if (!named) continue;
@@ -530,8 +530,8 @@ bool generate_driver_shown_complete(const struct generate_driver *d)
     return !d->shown_refused && constrain_state_may_end(d->shown);
 }
 
-bool generate_driver_spell(struct generate_driver *d, const char *bytes, size_t size, int32_t *ids,
-                           size_t *n, struct base_error *err)
+bool generate_driver_tokenize(struct generate_driver *d, const char *bytes, size_t size,
+                              int32_t *ids, size_t *n, struct base_error *err)
 {
     return constrain_retokenize(d->retokenizer, bytes, size, ids, n, err);
 }

@@ -67,7 +67,7 @@ bool generate_driver_shown_complete(const struct generate_driver *d);
 
 /* Finds the fewest tokens whose bytes are bytes[0..size): writes them to `ids` (with room for
  * `size`) and their number to *n; 0 if there are none. */
-bool generate_driver_spell(struct generate_driver *d, const char *bytes, size_t size, int32_t *ids,
-                           size_t *n, struct base_error *err);
+bool generate_driver_tokenize(struct generate_driver *d, const char *bytes, size_t size,
+                              int32_t *ids, size_t *n, struct base_error *err);
 
 #endif

@@ -1,14 +1,18 @@
 /* generate/draft.c: draft tokens for speculative decoding. See generate/draft.h.
  *
- * A batch of one token and k draft tokens takes cost(k + 1) and yields 1 + p1 + p1 p2 + ... tokens,
- * where p_i is the probability that draft token i is right if those before it are. The k with the
- * most tokens per second is chosen. Costs are measured for the batch sizes in `sizes`; a
- * measurement changes them by a limited step, so that a pause of the machine has little effect. For
- * tokens that are looked up in the text, p depends on the length of the match. It is also measured
- * without a draft, by the token that a look-up would have drafted. Drafts of a smaller model or an
- * MTP layer take time themselves. The first one is one token, if right tokens could repay their
- * cost at all. If drafts do not repay it, drafting pauses, longer each time, also from text to
- * text. The MTP layer drafts where a look-up is not expected to gain anything. */
+ * A step evaluates one token and k draft tokens. The k with the most tokens per second is chosen:
+ *
+ *     tokens   1 + p1 + p1 p2 + ... + p1 p2 .. pk
+ *     seconds  cost(k + 1) + the time of drafting
+ *     p_i      the probability that draft token i is right if those before it are
+ *
+ * - cost is measured for the batch sizes in `sizes`. A measurement changes it by a limited step,
+ *   so that a pause of the machine has little effect.
+ * - Tokens that are looked up in the text take no time, and p depends on the length of the match.
+ *   It is measured without a draft, too, by the token that a look-up would have drafted.
+ * - Drafts of a smaller model or an MTP layer take time. The first one is a single token, if right
+ *   tokens could repay it at all. If drafts do not repay it, drafting pauses, longer each time,
+ *   also from text to text. The MTP layer drafts where a look-up is not expected to gain. */
 #include "generate/draft.h"
 #include "base/clock.h"
 #include "generate/ngram.h"
@@ -176,7 +180,7 @@ static size_t round_down(size_t n_new, size_t n)
 /* ---- Looking up ---- */
 
 /* Adds a result to a moving average over about `span` results. */
-static void hit(double *share, bool right, double span)
+static void record_outcome(double *share, bool right, double span)
 {
     *share += ((right ? 1 : 0) - *share) / span;
 }
@@ -185,7 +189,7 @@ static void hit(double *share, bool right, double span)
 static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
 {
     if (d->expected >= 0 && d->ngram.n + 1 == n)
-        hit(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
+        record_outcome(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
     while (d->ngram.n < n) generate_ngram_add(&d->ngram, ids[d->ngram.n]);
 }
 
@@ -251,8 +255,8 @@ static bool has_tokens(const struct generate_draft *d, const int32_t *ids, size_
     return true;
 }
 
-static bool ask_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
-                      int32_t *guess, struct base_error *err)
+static bool draft_by_model(struct generate_draft *d, const int32_t *ids, size_t n, size_t k,
+                           int32_t *guess, struct base_error *err)
 {
     struct model_session *s = d->options.session;
     double start = 0;
@@ -338,7 +342,7 @@ bool generate_draft_next(struct generate_draft *d, uint32_t seq, const int32_t *
     d->evaluates = true;
     if (d->options.session && !has_tokens(d, ids, n)) return true;
     *n_guess = pick_for_model(d, n_new, most);
-    if (d->options.session) return ask_model(d, ids, n, *n_guess, guess, err);
+    if (d->options.session) return draft_by_model(d, ids, n, *n_guess, guess, err);
     return *n_guess == 0 || draft_by_layer(d, seq, ids + n - n_new, n_new, *n_guess, guess, err);
 }
 
@@ -363,10 +367,10 @@ void generate_draft_record(struct generate_draft *d, size_t n_new, size_t n_gues
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
         if (d->evaluates) { /* the first results change the average most */
-            hit(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
+            record_outcome(&d->model_right, right, d->n_known < 6 ? d->n_known + 2 : 8);
             d->n_known++;
         } else {
-            hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
+            record_outcome(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
         }
     }
     if (d->evaluates && n_right == n_guess) d->next_rest = MIN_REST;

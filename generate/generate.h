@@ -178,7 +178,7 @@ typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
 
-/* The same with draft tokens (generate/draft.h; NULL: none), which change neither pieces nor
+/* generate_run with draft tokens (generate/draft.h; NULL: none), which change neither pieces nor
  * outcome. The sink must not use the session. */
 struct generate_draft;
 bool generate_run_with(struct generate_request *r, struct generate_draft *draft,

@@ -18,7 +18,7 @@ struct sequence {
     uint64_t last_used;
 };
 
-struct slot {
+struct scheduler_slot {
     struct generate_request *request;       /* NULL: not created yet */
     const struct generate_options *options; /* those of the request */
     struct generate_job *job;               /* NULL: the slot is free */
@@ -34,12 +34,12 @@ struct generate_scheduler {
     struct constrain_token_trie *trie; /* NULL until a job has a constraint */
     struct generate_store store;
     uint32_t n_slots, n_seq, n_ctx, n_step;
-    struct sequence *sequence; /* [n_seq] */
-    struct slot *slot;         /* [n_slots] */
-    uint32_t *order;           /* [n_slots]: slots with a job, the oldest first */
-    uint32_t *owner;           /* [n_slots]: the slot of each row of logits */
-    bool *tried;               /* [n_seq] */
-    struct model_token *token; /* [n_step + n_slots + GENERATE_DRAFT_MAX] */
+    struct sequence *sequence;   /* [n_seq] */
+    struct scheduler_slot *slot; /* [n_slots] */
+    uint32_t *order;             /* [n_slots]: slots with a job, the oldest first */
+    uint32_t *owner;             /* [n_slots]: the slot of each row of logits */
+    bool *tried;                 /* [n_seq] */
+    struct model_token *token;   /* [n_step + n_slots + GENERATE_DRAFT_MAX] */
     struct generate_draft *draft;
     uint64_t drafted; /* `since` of the job whose text `draft` has */
     struct generate_job *first, **end;
@@ -122,7 +122,7 @@ void generate_scheduler_release(struct generate_scheduler *s,
                                 const struct generate_options *options)
 {
     for (uint32_t i = 0; i < s->n_slots; i++) {
-        struct slot *slot = &s->slot[i];
+        struct scheduler_slot *slot = &s->slot[i];
         if (slot->options != options || slot->job) continue;
         generate_request_free(slot->request);
         slot->request = NULL;
@@ -333,7 +333,7 @@ static bool has_trie(struct generate_scheduler *s, struct base_error *err)
 static bool begin_request(struct generate_scheduler *s, uint32_t i, struct generate_job *job,
                           struct base_error *err)
 {
-    struct slot *slot = &s->slot[i];
+    struct scheduler_slot *slot = &s->slot[i];
     if (slot->options != job->options) {
         generate_request_free(slot->request);
         slot->request = NULL;
@@ -354,7 +354,7 @@ static bool begin_request(struct generate_scheduler *s, uint32_t i, struct gener
 static void admit(struct generate_scheduler *s, struct generate_job *job)
 {
     const uint32_t i = free_slot(s, &job->prompt);
-    struct slot *slot = &s->slot[i];
+    struct scheduler_slot *slot = &s->slot[i];
     slot->job = job;
     slot->since = ++s->clock;
     slot->mark = 0;
@@ -401,7 +401,7 @@ static size_t min_size(size_t a, size_t b)
 }
 
 /* Returns the ids that the slot's request needs evaluated, *n > 0; or NULL. */
-static const int32_t *next_ids(const struct slot *slot, size_t *n)
+static const int32_t *next_ids(const struct scheduler_slot *slot, size_t *n)
 {
     *n = 0;
     return slot->failed ? NULL : generate_request_next_ids(slot->request, n);
@@ -445,7 +445,7 @@ static size_t gather(struct generate_scheduler *s)
     return n_tokens;
 }
 
-static void take_row(struct slot *slot, const float *logits)
+static void take_row(struct scheduler_slot *slot, const float *logits)
 {
     struct generate_piece piece;
     struct generate_job *job = slot->job;
@@ -476,11 +476,11 @@ static bool step_together(struct generate_scheduler *s, struct base_error *err)
 }
 
 /* Returns the slot of the only job, if it is generating; otherwise NULL. */
-static struct slot *lone_slot(const struct generate_scheduler *s)
+static struct scheduler_slot *lone_slot(const struct generate_scheduler *s)
 {
     size_t n;
     if (!s->draft || s->n_running != 1) return NULL;
-    struct slot *slot = s->slot;
+    struct scheduler_slot *slot = s->slot;
     while (!slot->job) slot++;
     next_ids(slot, &n);
     return n > 0 && n <= s->n_step && generate_request_has_read(slot->request) ? slot : NULL;
@@ -490,7 +490,7 @@ static struct slot *lone_slot(const struct generate_scheduler *s)
  * piece. */
 static bool pass_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
-    struct slot *slot = user;
+    struct scheduler_slot *slot = user;
     if (!slot->job->sink(slot->job->user, piece, err)) return false;
     if (slot->job->cancelled && !generate_request_is_over(slot->request))
         generate_request_interrupt(slot->request);
@@ -498,7 +498,8 @@ static bool pass_piece(void *user, const struct generate_piece *piece, struct ba
 }
 
 /* Runs a step with draft tokens. Returns false if the evaluation failed. */
-static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
+static bool step_alone(struct generate_scheduler *s, struct scheduler_slot *slot,
+                       struct base_error *err)
 {
     const uint32_t seq = (uint32_t)(slot - s->slot);
     const size_t before = length_of(s, seq);
@@ -524,7 +525,8 @@ static bool step_alone(struct generate_scheduler *s, struct slot *slot, struct b
 }
 
 /* Ends a job. Frees its slot first, because its `end` may add jobs. */
-static bool end_job(struct generate_scheduler *s, struct slot *slot, struct base_error *err)
+static bool end_job(struct generate_scheduler *s, struct scheduler_slot *slot,
+                    struct base_error *err)
 {
     struct generate_job *job = slot->job;
     struct generate_outcome outcome;
@@ -542,7 +544,7 @@ static bool end_jobs(struct generate_scheduler *s, struct base_error *err)
 {
     size_t n;
     for (uint32_t i = 0; i < s->n_slots; i++) {
-        struct slot *slot = &s->slot[i];
+        struct scheduler_slot *slot = &s->slot[i];
         if (!slot->job) continue;
         next_ids(slot, &n);
         if (n == 0 && !end_job(s, slot, err)) return false;
@@ -554,7 +556,7 @@ bool generate_scheduler_step(struct generate_scheduler *s, struct base_error *er
 {
     if (!base_goes_on(err) || !drop_cancelled(s, err)) return false;
     admit_waiting(s);
-    struct slot *lone = lone_slot(s);
+    struct scheduler_slot *lone = lone_slot(s);
     if (!(lone ? step_alone(s, lone, err) : step_together(s, err))) return false;
     for (uint32_t i = 0; i < s->n_slots; i++)
         if (s->slot[i].job && s->slot[i].mark && s->slot[i].mark == length_of(s, i))

@@ -9,7 +9,7 @@
 #include "generate/score.h"
 #include "base/interrupt.h"
 #include "engine/cpu/cpu_device.h"
-#include "generate/judge.h"
+#include "generate/statistics.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* generate/score.h: the probabilities of given texts: of each token of a row, given the tokens
  * before it.
  *
- * It determines which rows are evaluated together and which prefixes they share; generate/judge.h
- * has the statistics.
+ * It determines which rows are evaluated together and which prefixes they share;
+ * generate/statistics.h has the statistics.
  *
  * Rows come in groups with a common prefix (a question and its answers), which is evaluated once
  * and forked for each row. The common prefix of adjacent groups (examples before each question) is

@@ -250,7 +250,7 @@ static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_e
     if (!t->driver || is_space(t->bytes.data + used, t->bytes.size - used)) return true;
     size_t n = 0;
     if (used + t->after.count <= GENERATE_MARK_TOKENS &&
-        !generate_driver_spell(t->driver, t->bytes.data, used, t->written, &n, err))
+        !generate_driver_tokenize(t->driver, t->bytes.data, used, t->written, &n, err))
         return false;
     if (n) {
         t->phase = GENERATE_CLOSING;

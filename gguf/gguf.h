@@ -112,7 +112,7 @@ uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 /* The entry of that key, an override first; NULL if there is none. */
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
-/* As above for a key that is not NUL-terminated. */
+/* gguf_kv_find with a key that need not be NUL-terminated. */
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key);
 const char *gguf_kind_name(enum gguf_kind kind);
 

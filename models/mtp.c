@@ -1,17 +1,20 @@
 /* models/mtp.c: the MTP layer (multi-token prediction) of a session, which drafts the token after
  * the next. See models/internal.h and model_seq_draft.
  *
- * The layer's keys and values are one more layer of the cache: they are forked, cut back and saved
- * with the others. Each needs the token's embedding and the hidden state of the position before it.
- * The session computes them for many positions at once: before a draft, before it saves a sequence,
- * and when MODEL_MTP_PENDING of them are missing. So a text without drafts costs almost nothing
- * more. The session keeps the latest hidden states of each sequence: those of the positions without
- * keys and values, and some earlier ones, because rejected drafts cut the sequence back. Zeros
- * replace a hidden state that is not kept: this can make a draft worse, but never changes the text.
+ *     position    i - 1       i
+ *     model       h(i - 1)    h(i)                         hidden states
+ *     MTP layer               f(embedding(i), h(i - 1))    keys and values; drafts token i + 1
  *
- * A prompt without this layer computes only its last hidden state, which saves most of the last
- * layer's work. To keep this advantage, a long prompt computes only its last hidden states for the
- * MTP layer (model_mtp_share), whose drafts then attend only to these and later positions. */
+ * - Keys and values are one more layer of the cache: they are forked, truncated and saved with the
+ *   others. They are computed for many positions at once: before a draft, before a sequence is
+ *   saved, and when MODEL_MTP_PENDING of them are missing. So a text without drafts costs almost
+ *   nothing more.
+ * - Hidden states are kept for the positions without keys and values, and for some earlier ones,
+ *   because rejected drafts truncate the sequence. Zeros replace one that is not kept: this can
+ *   make a draft worse, but never changes the text.
+ * - A long prompt computes only its last hidden states for this layer (model_mtp_share), whose
+ *   drafts attend to these and later positions. Without the layer only the last hidden state is
+ *   computed, which saves most of the work of the model's last layer. */
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>

@@ -87,8 +87,8 @@ static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char 
 
 /* Writes the name of a tensor in the file: the architecture's alias, or the usual name if the file
  * has only that. */
-static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
-                  char name[MODEL_TENSOR_NAME])
+static void tensor_name(const struct binder *b, const char *prefix, const char *row,
+                        const char *part, char name[MODEL_TENSOR_NAME])
 {
     char usual[MODEL_TENSOR_NAME];
     model_tensor_name(b->p, prefix, row, part, name);
@@ -252,7 +252,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     char name[MODEL_TENSOR_NAME];
     uint64_t bytes = 0;
     const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes);
-    spell(b, prefix, row->name, "columns", name);
+    tensor_name(b, prefix, row->name, "columns", name);
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     const void *data = t ? t->data : NULL;
     if (t && (!has_form || t->type->id != QUANT_I8 || t->size != bytes ||
@@ -295,11 +295,11 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const enum form form = row->kind == MODEL_TAPS ? AS_TAPS : is_vector ? AS_FLOATS : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    spell(b, prefix, row->name,
-          row->kind == MODEL_BIAS    ? "bias"
-          : row->kind == MODEL_SCALE ? "scale"
-                                     : "weight",
-          name);
+    tensor_name(b, prefix, row->name,
+                row->kind == MODEL_BIAS    ? "bias"
+                : row->kind == MODEL_SCALE ? "scale"
+                                           : "weight",
+                name);
     if (!bind(b, prefix, name, (int64_t[]){inputs, outputs, depth}, form, &found.weight))
         return false;
     if (!found.weight && row->kind == MODEL_STACK &&
@@ -316,13 +316,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
                       &found.columns))
         return false;
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
-    spell(b, prefix, row->name, "bias", name);
+    tensor_name(b, prefix, row->name, "bias", name);
     if (!bind(b, prefix, name, bias, AS_FLOATS, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
-    spell(b, prefix, row->name, "scale", name);
+    tensor_name(b, prefix, row->name, "scale", name);
     if (!bind(b, prefix, name, (int64_t[]){depth, 1, 1}, AS_FLOATS, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;

@@ -45,9 +45,9 @@ PREFETCH_INLINE const char *quant_line_from(const char *at)
     return at + (0 - (uintptr_t)at) % 64;
 }
 
-/* For a single stream in steps of any length: each line is prefetched once, in the step in which it
- * begins. bytes / 64 lines or one more begin in a step. This prefetches the additional line, or
- * else `spare`, which is cached: a branch would be mispredicted. */
+/* A step of any number of bytes prefetches the lines that begin in it: bytes / 64 lines or one
+ * more. This prefetches the additional line, or else `spare`, which is cached, because a branch
+ * would be mispredicted. */
 PREFETCH_INLINE void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
 {
     const char *line = quant_line_from(at) + bytes / 64 * 64;

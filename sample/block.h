@@ -29,8 +29,8 @@ struct sample_block_sums { /* SAMPLE_WEIGHTS has only `sum` */
     uint32_t n; /* number of ids */
 };
 
-/* The contract of the kernels: x[64] is a block that sample_block_read has written, no x is above
- * `top`, and scale >= 0. The exception is _bounds. */
+/* The contract of the kernels: impossible ids of x[64] have -infinity or NaN, no x is above `top`,
+ * which is finite, and scale >= 0. The exception is _bounds. */
 
 /* Computes for n blocks x[n][64] of any numbers the largest of the ids whose bit in allowed[n]
  * (NULL: all) is set, infinity as the largest number; -infinity if none is possible. */

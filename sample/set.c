@@ -55,7 +55,8 @@ float sample_saturate(double logit)
     return (float)logit;
 }
 
-float *sample_set_block(struct sample_set *set, uint32_t b)
+/* Returns a copy of the block, which may change. */
+static float *own_block(struct sample_set *set, uint32_t b)
 {
     float *to = set->logit + (size_t)b * SAMPLE_BLOCK;
     if (set->copied[b]) return to;
@@ -67,10 +68,18 @@ float *sample_set_block(struct sample_set *set, uint32_t b)
     return to;
 }
 
+const float *sample_set_block(struct sample_set *set, uint32_t b)
+{
+    const bool as_given = !set->copied[b] && b < set->n_vocab / SAMPLE_BLOCK &&
+                          (!set->allowed || set->allowed[b] == UINT64_MAX) &&
+                          set->block_max[b] < FLT_MAX; /* it may be infinity otherwise */
+    return as_given ? set->given + (size_t)b * SAMPLE_BLOCK : own_block(set, b);
+}
+
 /* Computes the maximum of a block whose logits have changed. */
 static void update_max(struct sample_set *set, uint32_t b)
 {
-    set->kernels->bounds(sample_set_block(set, b), NULL, 1, &set->block_max[b]);
+    set->kernels->bounds(own_block(set, b), NULL, 1, &set->block_max[b]);
 }
 
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
@@ -95,35 +104,36 @@ float sample_set_logit(struct sample_set *set, int32_t id)
 void sample_set_change(struct sample_set *set, int32_t id, float logit)
 {
     const uint32_t b = (uint32_t)id / SAMPLE_BLOCK;
-    sample_set_block(set, b)[id % SAMPLE_BLOCK] = logit;
+    own_block(set, b)[id % SAMPLE_BLOCK] = logit;
     update_max(set, b);
 }
 
-void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
-                       sample_change_fn *change, const void *state)
-{
-    sample_set_apply_temp(set);
-    for (uint32_t i = 0; set->is_list && i < set->n; i++)
-        set->list[i].logit = change(state, set->list[i].id, set->list[i].logit);
-    for (uint32_t i = 0; !set->is_list && i < n; i++) {
-        const float logit = sample_set_logit(set, ids[i]);
-        if (logit > -INFINITY) sample_set_change(set, ids[i], change(state, ids[i], logit));
-    }
-}
-
-void sample_set_apply_temp(struct sample_set *set)
+/* Divides the logits by the temperature, for rules that change logits. */
+static void apply_temp(struct sample_set *set)
 {
     if (set->temp == 1.0) return;
     for (uint32_t i = 0; set->is_list && i < set->n; i++)
         set->list[i].logit = sample_saturate((double)set->list[i].logit / set->temp);
     for (uint32_t b = 0; !set->is_list && b < set->n_blocks; b++) {
         if (!(set->block_max[b] > -INFINITY)) continue;
-        float *x = sample_set_block(set, b);
+        float *x = own_block(set, b);
         for (int i = 0; i < SAMPLE_BLOCK; i++)
             if (x[i] > -INFINITY) x[i] = sample_saturate((double)x[i] / set->temp);
         update_max(set, b);
     }
     set->temp = 1.0;
+}
+
+void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
+                       sample_change_fn *change, const void *state)
+{
+    apply_temp(set);
+    for (uint32_t i = 0; set->is_list && i < set->n; i++)
+        set->list[i].logit = change(state, set->list[i].id, set->list[i].logit);
+    for (uint32_t i = 0; !set->is_list && i < n; i++) {
+        const float logit = sample_set_logit(set, ids[i]);
+        if (logit > -INFINITY) sample_set_change(set, ids[i], change(state, ids[i], logit));
+    }
 }
 
 /* ---- Order ---- */
@@ -261,7 +271,7 @@ static void keep_to(struct sample_set *set, struct sample_candidate last)
             set->block_max[b] = -INFINITY;
             continue;
         }
-        float *x = sample_set_block(set, b);
+        float *x = own_block(set, b);
         for (int i = 0; i < SAMPLE_BLOCK; i++)
             if (sample_better(last, (struct sample_candidate){x[i], (int32_t)b * SAMPLE_BLOCK + i}))
                 x[i] = -INFINITY;

@@ -32,7 +32,7 @@ struct sample_set {
     uint32_t n_vocab, n_blocks, n_groups;
     const float *given;      /* [n_vocab]: the caller's logits */
     const uint64_t *allowed; /* [n_blocks]: the caller's mask, or NULL */
-    float *logit;            /* [n_blocks * 64]: copies of the blocks that were needed */
+    float *logit;            /* [n_blocks * 64]: copies of blocks without impossible ids */
     bool *copied;            /* [n_blocks] */
     float *block_max; /* [n_groups * 64]: the largest logit of the block; -infinity: no candidate,
                        * and the copy is not up to date */
@@ -57,10 +57,10 @@ void sample_set_free(struct sample_set *set);
  * as in sample_restrict. Both must exist until the next call. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
 
-/* Returns the logits [64] of a block that has candidates. */
-float *sample_set_block(struct sample_set *set, uint32_t b);
+/* Returns the logits [64] of a block that has candidates; impossible ids have -infinity or NaN. */
+const float *sample_set_block(struct sample_set *set, uint32_t b);
 
-/* Returns the logit of an id, -infinity if it is impossible. Only for an uncut set. */
+/* Returns the logit of an id, -infinity or NaN if it is impossible. Only for an uncut set. */
 float sample_set_logit(struct sample_set *set, int32_t id);
 
 /* Converts to float; overflow becomes the largest number, because infinity means "impossible". */
@@ -75,9 +75,6 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit);
 typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
-
-/* Divides the logits by the present temperature, for rules that change logits. */
-void sample_set_apply_temp(struct sample_set *set);
 
 /* Returns the best candidate; its id is -1 if the set is empty. */
 struct sample_candidate sample_set_best(struct sample_set *set);
@@ -136,7 +133,8 @@ double sample_set_deviation(struct sample_set *set);
  * probability. */
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
 
-/* The same for adaptive-p's distribution; *p is the probability before adaptive-p. */
+/* Returns the candidate at u in [0, 1) of adaptive-p's distribution; *p (if not NULL) is its
+ * probability before adaptive-p. */
 struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
                                                double *p);
 

@@ -21,7 +21,7 @@ static double inverse_of(double temp)
     return fmin(1.0 / temp, DBL_MAX);
 }
 
-/* The same for weights in float. */
+/* Returns 1 / temp, at most FLT_MAX. */
 static float scale_of(double temp)
 {
     return (float)fmin(inverse_of(temp), (double)FLT_MAX);
@@ -102,7 +102,7 @@ static void add_distances(struct sums *to, struct sums own, double far)
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-/* The same in double from the logits, for squares that overflow float. */
+/* Adds the distances of a block in double, for squares that overflow float. */
 static void add_moments(struct sums *to, const float *x, double top, double temp)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i++) {

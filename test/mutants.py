@@ -105,7 +105,7 @@ of("generate/score.c", "test_score",
    ("return n ? n - 1 : 0;", "return n;", "the token before the first one that counts is evaluated in its group"),
    ("if (r->from == n && n < r->n &&", "if (r->from == n && n + 1 < r->n &&", "the token after a prefix counts"),
    )
-of("generate/judge.c", "test_score",
+of("generate/statistics.c", "test_score",
    ("return variance > 0 ? sqrt(variance / (double)(m->count - 1)) : 0;",
     "return variance > 0 ? sqrt(variance / (double)m->count) : 0;", "the error of a mean is that of a sample"),
    ("return n < 2 ? 0 : sqrt(share * (1 - share) / (double)(n - 1));",

@@ -1,8 +1,10 @@
 /* test/support_level.c: see support_level.h. */
 #include "test/support_level.h"
+#include "engine/cpu/isa/isa.h"
 #include "test/support_files.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Before main of each test program: an unknown family must not pass as this machine's. */
 __attribute__((constructor)) static void check_family(void)
@@ -24,11 +26,28 @@ bool support_level_runs(enum cpu_level level)
     return false;
 }
 
-/* Short runs omit avx512bf16 if amx runs: amx has the same kernels, except those of many columns,
- * which avx512bf16 shares with avx512. */
+/* Whether some kernel is not its parent's. */
+static bool has_kernels(enum cpu_level level)
+{
+    const struct engine_isa *isa = engine_isa_here();
+    struct quant_kernels own, parent;
+    enum cpu_level path[CPU_LEVEL_COUNT];
+    const int n = cpu_path(level, path);
+    if (level == CPU_SCALAR || isa->vec[level] || isa->attn[level] || isa->tile[level] ||
+        isa->tile_many[level])
+        return true;
+    quant_kernels_fill(&own, level);
+    quant_kernels_fill(&parent, path[n - 2]);
+    return memcmp(own.type, parent.type, sizeof own.type) != 0 ||
+           memcmp(own.quantize, parent.quantize, sizeof own.quantize) != 0;
+}
+
+/* Short runs omit levels without kernels, and avx512bf16 if amx runs: amx has the same kernels,
+ * except those of many columns, which avx512bf16 shares with avx512. */
 static bool is_left_out(enum cpu_level level)
 {
-    return support_quick() && level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX);
+    return support_quick() &&
+           (!has_kernels(level) || (level == CPU_AVX512BF16 && cpu_level_runs(CPU_AMX)));
 }
 
 bool support_family_takes(size_t i)

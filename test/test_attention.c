@@ -475,7 +475,7 @@ static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
 
 /* Without keys the result is zeros; tables and slots that do not exist result in NaN; ranges that
  * exceed their table are clamped; other sequences are unaffected. */
-static void empty_ranges_give_zeros_and_missing_cells_nan(void **state)
+static void an_empty_range_gives_zeros_and_a_missing_slot_gives_nan(void **state)
 {
     (void)state;
     static const struct shape s = {"odd spans", 6,  2,         1,         32,
@@ -516,7 +516,7 @@ int main(void)
         cmocka_unit_test(values_that_are_not_finite_give_the_same_bits),
         cmocka_unit_test(scores_out_of_range_have_no_weight_or_are_nan),
         cmocka_unit_test(scales_at_their_borders_are_the_same_at_every_level),
-        cmocka_unit_test(empty_ranges_give_zeros_and_missing_cells_nan),
+        cmocka_unit_test(an_empty_range_gives_zeros_and_a_missing_slot_gives_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

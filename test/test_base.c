@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include <string.h>
 
-static void first_error_sticks(void **state)
+static void the_first_error_is_kept(void **state)
 {
     (void)state;
     char line[600];
@@ -37,7 +37,7 @@ static void long_file_names_keep_their_end(void **state)
     assert_string_equal(err.file + strlen(err.file) - 5, "/end!");
 }
 
-static void sizes_do_not_wrap(void **state)
+static void sums_and_products_of_sizes_do_not_overflow(void **state)
 {
     (void)state;
     uint64_t out = 7;
@@ -70,7 +70,7 @@ static void arena_is_bounded_aligned_and_zeroed(void **state)
     assert_null(base_arena_new(UINT64_MAX - 10, NULL));
 }
 
-static void buffer_json_escapes(void **state)
+static void json_strings_are_escaped(void **state)
 {
     (void)state;
     struct base_buffer b = BASE_BUFFER_INIT;
@@ -159,12 +159,12 @@ static void sha256_of_known_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_error_sticks),
+        cmocka_unit_test(the_first_error_is_kept),
         cmocka_unit_test(long_file_names_keep_their_end),
-        cmocka_unit_test(sizes_do_not_wrap),
+        cmocka_unit_test(sums_and_products_of_sizes_do_not_overflow),
         cmocka_unit_test(arena_is_bounded_aligned_and_zeroed),
         cmocka_unit_test(sha256_of_known_texts),
-        cmocka_unit_test(buffer_json_escapes),
+        cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(utf8_every_code_point_round_trips),
         cmocka_unit_test(utf8_rejects_what_is_not_utf8),
     };

@@ -14,7 +14,7 @@ static struct cli_bench_ratio ratio(const double *a, size_t n_a, const double *b
     return r;
 }
 
-static void equal_samples_are_equal(void **state)
+static void equal_samples_have_ratio_one(void **state)
 {
     (void)state;
     const double a[] = {98, 99, 100, 101, 102};
@@ -25,7 +25,7 @@ static void equal_samples_are_equal(void **state)
 }
 
 /* For 5 and 5 samples the third smallest and largest of the 25 ratios, as in tables of the test. */
-static void the_interval_has_the_order_statistics(void **state)
+static void the_interval_is_made_of_order_statistics(void **state)
 {
     (void)state;
     const double a[] = {1, 1, 1, 1, 1}, b[] = {2, 3, 4, 5, 6};
@@ -39,7 +39,7 @@ static void the_interval_has_the_order_statistics(void **state)
     assert_float_equal(few.high, 1e10, 1e-3);
 }
 
-static void a_difference_is_found(void **state)
+static void a_difference_above_the_noise_is_reported(void **state)
 {
     (void)state;
     const double a[] = {98, 99, 100, 101, 102}, b[] = {118, 119, 120, 121, 122};
@@ -56,7 +56,7 @@ static int by_size(const void *a, const void *b)
 
 /* Of samples of one distribution about 5 % of the intervals lie beside 1; of 7 and 7 the order
  * statistics give at most 6 %. */
-static void noise_is_called_noise(void **state)
+static void a_difference_within_the_noise_is_reported_as_noise(void **state)
 {
     (void)state;
     enum { TRIES = 4000, N = 7 };
@@ -80,10 +80,10 @@ static void noise_is_called_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_samples_are_equal),
-        cmocka_unit_test(the_interval_has_the_order_statistics),
-        cmocka_unit_test(a_difference_is_found),
-        cmocka_unit_test(noise_is_called_noise),
+        cmocka_unit_test(equal_samples_have_ratio_one),
+        cmocka_unit_test(the_interval_is_made_of_order_statistics),
+        cmocka_unit_test(a_difference_above_the_noise_is_reported),
+        cmocka_unit_test(a_difference_within_the_noise_is_reported_as_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

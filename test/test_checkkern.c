@@ -600,10 +600,12 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
     uint16_t w[32], x[32] __attribute__((aligned(64)));
     struct quant_act act = {.bf16 = x};
     int zero = 0, normal = 0;
+    bool ran = false;
 
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
+        ran = true;
         for (int repeat = 0; repeat < 20000; repeat++) {
             memset(w, 0, sizeof w);
             memset(x, 0, sizeof x);
@@ -623,7 +625,7 @@ static void bf16_dots_agree_beside_the_smallest_normal(void **state)
             normal += expected != 0.0f;
         }
     }
-    if (cpu_level_best() != CPU_SCALAR) assert_true(zero > 100 && normal > 100);
+    if (ran) assert_true(zero > 100 && normal > 100);
 }
 
 /* ---- Mutants: wrong kernels that the comparison must detect ---- */
@@ -713,7 +715,7 @@ static struct caught try_mutants(bool plain, int tries)
 
 /* Plain rows detect every mutant in every run. In 12,000 runs, 43 % of adversarial rows (zeros,
  * NaN, one dominant block) detected a dropped block, and 41 % another order. */
-static void mutants_are_caught(void **state)
+static void wrong_kernels_are_detected(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -759,7 +761,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_half_is_converted_as_scalar_does),
         cmocka_unit_test(every_kernel_of_activations_equals_scalar),
         cmocka_unit_test(bf16_dots_agree_beside_the_smallest_normal),
-        cmocka_unit_test(mutants_are_caught),
+        cmocka_unit_test(wrong_kernels_are_detected),
     };
     bool bench = false;
     uint64_t mib = 128;

@@ -222,7 +222,7 @@ static void at_most_1024_entries_are_kept(void **state)
     remove_folder(folder);
 }
 
-static void only_old_incomplete_files_that_nobody_locks_are_removed(void **state)
+static void only_old_unlocked_incomplete_files_are_removed(void **state)
 {
     static const char *const names[] = {"new.1.part", "new.2.part", "new.3.part", "other"};
     char *folder = new_folder();
@@ -435,7 +435,7 @@ int main(void)
         cmocka_unit_test(commands_and_texts_of_several_lines_are_not_written),
         cmocka_unit_test(the_least_recently_used_entries_go_until_the_rest_fits),
         cmocka_unit_test(at_most_1024_entries_are_kept),
-        cmocka_unit_test(only_old_incomplete_files_that_nobody_locks_are_removed),
+        cmocka_unit_test(only_old_unlocked_incomplete_files_are_removed),
         cmocka_unit_test(what_others_can_write_to_is_not_read),
         cmocka_unit_test(bytes_of_the_same_version_are_kept),
         cmocka_unit_test(a_file_of_another_size_or_checksum_is_discarded),

@@ -1,6 +1,6 @@
 /* test/test_constraint.c: grammars, expressions, choices and masks: limits, expressions
  * against PCRE2, grammars against a backtracking matcher, masks against reading every token. */
-#include "sample/constrain/constraint.h"
+#include "sample/constrain/constrain_stack.h"
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_constraint.h"
@@ -63,7 +63,7 @@ static void deep_sources_are_errors(void **state)
     }
 }
 
-static void long_chains_of_rules_read_their_texts(void **state)
+static void long_chains_of_rules_accept_their_texts(void **state)
 {
     (void)state;
     static const char *const ends[] = {"r5000 ::= \"x\"\n", "r5000 ::= \"x\" root?\n"};
@@ -114,7 +114,7 @@ static void deep_texts_are_accepted_or_refused(void **state)
 }
 
 /* Texts with many simultaneous readings reach a limit or have an answer. */
-static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
+static void ambiguous_grammars_are_answered_or_reach_a_limit(void **state)
 {
     (void)state;
     static const char chained[] = "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
@@ -165,7 +165,7 @@ static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
 
 /* Many words compile to one automaton; many other values, or too many choices at once, are an
  * error. */
-static void enormous_lists_are_one_automaton_or_refused(void **state)
+static void large_lists_become_one_automaton_or_are_refused(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -193,7 +193,7 @@ static void enormous_lists_are_one_automaton_or_refused(void **state)
 
 /* -- choices -- */
 
-static void choices_are_exactly_their_texts(void **state)
+static void choices_accept_exactly_their_texts(void **state)
 {
     (void)state;
     static const char *const words[] = {"yes", "no", "yesterday", "\xff"};
@@ -236,7 +236,7 @@ static void random_regex(struct sample_random *r, struct base_buffer *b, int dep
     }
 }
 
-static void regex_equals_pcre2(void **state)
+static void regular_expressions_equal_pcre2(void **state)
 {
     (void)state;
     static const char *const letters[] = {"a", "b", "c", "1", "\xc3\xa9"};
@@ -378,7 +378,7 @@ static bool derives(const struct tiny *g, const char *text)
     return t.ends[0][0] >> t.size & 1;
 }
 
-static void grammar_equals_naive(void **state)
+static void grammars_equal_a_naive_recognizer(void **state)
 {
     (void)state;
     struct sample_random r;
@@ -430,14 +430,15 @@ static void check_masks(struct constraint *c, const char *source, struct support
         memcpy(mask, made, (words->count + 63) / 64 * 8);
         for (uint32_t id = 0; id < words->count; id++) {
             size_t used, size = words->at[id + 1] - words->at[id];
-            struct constrain_state *copy = constrain_state_clone(s, err);
+            struct constrain_trial trial;
+            assert_true(constrain_trial_begin(s, &trial));
             assert_true(
-                constrain_state_feed(copy, words->text.data + words->at[id], size, &used, err));
+                constrain_state_feed(s, words->text.data + words->at[id], size, &used, err));
+            constrain_trial_end(s, &trial);
             if ((used == size) != (mask[id >> 6] >> (id & 63) & 1))
                 fail_msg("%s: token '%.*s' at step %d", source, (int)size,
                          words->text.data + words->at[id], step);
             if (used == size && pick(r, ++seen) == 0) chosen = id;
-            constrain_state_free(copy);
         }
         if (!seen || step % 30 == 29) { /* begin again */
             constrain_state_free(s);
@@ -468,7 +469,7 @@ static struct constraint *compile_parts(struct base_error *err)
     return c;
 }
 
-static void texts_around_values(void **state)
+static void white_space_around_values_is_accepted(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -495,7 +496,7 @@ static void texts_around_values(void **state)
     constraint_free(c);
 }
 
-static void masks_equal_reading(void **state)
+static void masks_allow_the_tokens_that_can_be_read(void **state)
 {
     (void)state;
     static const struct {
@@ -572,7 +573,7 @@ static uint64_t rest_of(enum support_kind kind, const char *source, const bool *
     return rest;
 }
 
-static void ends_are_made_of_usable_bytes(void **state)
+static void completions_use_only_bytes_that_tokens_can_write(void **state)
 {
     (void)state;
     static const struct {
@@ -598,7 +599,7 @@ static void ends_are_made_of_usable_bytes(void **state)
 }
 
 /* The text that a retokenizer keeps from the last call does not change its result. */
-static void splits_are_shortest_again_and_again(void **state)
+static void a_retokenizer_that_is_used_again_gives_the_same_tokens(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -638,18 +639,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deep_sources_are_errors),
-        cmocka_unit_test(long_chains_of_rules_read_their_texts),
+        cmocka_unit_test(long_chains_of_rules_accept_their_texts),
         cmocka_unit_test(deep_texts_are_accepted_or_refused),
-        cmocka_unit_test(ambiguous_texts_end_in_a_limit_or_an_answer),
+        cmocka_unit_test(ambiguous_grammars_are_answered_or_reach_a_limit),
         cmocka_unit_test(bytes_that_are_no_text_are_accepted_or_refused),
-        cmocka_unit_test(enormous_lists_are_one_automaton_or_refused),
-        cmocka_unit_test(choices_are_exactly_their_texts),
-        cmocka_unit_test(regex_equals_pcre2),
-        cmocka_unit_test(grammar_equals_naive),
-        cmocka_unit_test(texts_around_values),
-        cmocka_unit_test(masks_equal_reading),
-        cmocka_unit_test(ends_are_made_of_usable_bytes),
-        cmocka_unit_test(splits_are_shortest_again_and_again),
+        cmocka_unit_test(large_lists_become_one_automaton_or_are_refused),
+        cmocka_unit_test(choices_accept_exactly_their_texts),
+        cmocka_unit_test(regular_expressions_equal_pcre2),
+        cmocka_unit_test(grammars_equal_a_naive_recognizer),
+        cmocka_unit_test(white_space_around_values_is_accepted),
+        cmocka_unit_test(masks_allow_the_tokens_that_can_be_read),
+        cmocka_unit_test(completions_use_only_bytes_that_tokens_can_write),
+        cmocka_unit_test(a_retokenizer_that_is_used_again_gives_the_same_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

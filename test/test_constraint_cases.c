@@ -199,7 +199,7 @@ static const struct {
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
 };
 
-static void wrong_sources_are_errors_with_a_place(void **state)
+static void wrong_sources_are_errors_with_line_and_column(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -218,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_texts_are_accepted_or_refused),
-        cmocka_unit_test(wrong_sources_are_errors_with_a_place),
+        cmocka_unit_test(wrong_sources_are_errors_with_line_and_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static enum cpu_level parent_of(enum cpu_level level)
     return n > 1 ? path[n - 2] : CPU_SCALAR;
 }
 
-static void a_level_contains_what_stands_above_it(void **state)
+static void a_level_contains_its_ancestors(void **state)
 {
     /* [level][other]: whether the level contains the other. */
     static const bool has[CPU_LEVEL_COUNT][CPU_LEVEL_COUNT] = {
@@ -62,7 +62,7 @@ static void parents_stand_before_their_children(void **state)
     for (enum cpu_level l = 1; l < CPU_LEVEL_COUNT; l++) assert_true(parent_of(l) < l);
 }
 
-static void a_row_is_the_nearest_ancestors(void **state)
+static void a_level_without_a_kernel_has_that_of_its_nearest_ancestor(void **state)
 {
     (void)state;
     const void *const rows[CPU_LEVEL_COUNT] = {[CPU_SCALAR] = "s", [CPU_AVX512] = "5"};
@@ -73,7 +73,7 @@ static void a_row_is_the_nearest_ancestors(void **state)
     assert_string_equal(cpu_row(CPU_AVX512BF16, rows), "5");
 }
 
-static void names_are_found_again(void **state)
+static void levels_are_found_by_their_names(void **state)
 {
     (void)state;
     char names[128] = "";
@@ -94,7 +94,7 @@ static void names_are_found_again(void **state)
     assert_int_equal(level, CPU_AVX2);
 }
 
-static void a_cap_is_the_nearest_ancestor_that_runs(void **state)
+static void a_limit_is_the_nearest_ancestor_that_runs(void **state)
 {
     (void)state;
     assert_true(cpu_level_runs(CPU_SCALAR));
@@ -125,7 +125,7 @@ static void levels_of_other_machines_are_scalar(void **state)
 #endif
 }
 
-static void the_processor_has_a_row(void **state)
+static void the_family_of_the_processor_is_the_named_one_or_runs_here(void **state)
 {
     (void)state;
     const struct cpu_family *f = cpu_family();
@@ -142,14 +142,14 @@ static void the_processor_has_a_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_level_contains_what_stands_above_it),
+        cmocka_unit_test(a_level_contains_its_ancestors),
         cmocka_unit_test(paths_go_from_scalar_to_the_level),
         cmocka_unit_test(parents_stand_before_their_children),
-        cmocka_unit_test(a_row_is_the_nearest_ancestors),
-        cmocka_unit_test(names_are_found_again),
-        cmocka_unit_test(a_cap_is_the_nearest_ancestor_that_runs),
+        cmocka_unit_test(a_level_without_a_kernel_has_that_of_its_nearest_ancestor),
+        cmocka_unit_test(levels_are_found_by_their_names),
+        cmocka_unit_test(a_limit_is_the_nearest_ancestor_that_runs),
         cmocka_unit_test(levels_of_other_machines_are_scalar),
-        cmocka_unit_test(the_processor_has_a_row),
+        cmocka_unit_test(the_family_of_the_processor_is_the_named_one_or_runs_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

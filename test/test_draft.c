@@ -183,7 +183,7 @@ static void compare_turns(struct fixture *f, const struct generate_options *o,
     base_buffer_free(&guessed.bytes);
 }
 
-static void texts_are_the_same(void **state)
+static void texts_are_the_same_with_and_without_drafts(void **state)
 {
     static const char *const from[] = {"looked up", "looked up where it pays", "by the same model",
                                        "by another model"};
@@ -306,7 +306,7 @@ static void open_changed(struct support_generate *s, const char *name,
         .model = s->model, .tokenizer = s->tokenizer, .session = s->session};
 }
 
-static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
+static void texts_are_the_same_with_drafts_of_the_mtp_layer(void **state)
 {
     struct kit kit = {0};
     uint64_t guesses = 0;
@@ -337,7 +337,7 @@ static void texts_guessed_at_by_a_layer_of_the_file_are_the_same(void **state)
     constraint_free(kit.list);
 }
 
-static void a_layer_without_numbers_is_only_wrong(void **state)
+static void drafts_of_an_mtp_layer_of_nan_change_no_text(void **state)
 {
     struct kit kit = {0};
     struct fixture f = {0};
@@ -357,7 +357,7 @@ static void a_layer_without_numbers_is_only_wrong(void **state)
 }
 
 /* All drafts are right, with a state that can be cut back and with one that cannot. */
-static void a_layer_that_knows_the_text_is_always_right(void **state)
+static void drafts_of_a_perfect_mtp_layer_are_all_accepted(void **state)
 {
     static const char *const names[] = {"glm4moe-mtp", "qwen35moe-mtp", "step35-mtp"};
     struct generate_options greedy = {.sample = sample_options_default(),
@@ -510,7 +510,7 @@ static void open_two(struct support_generate *g, const char *name,
 
 /* A prompt that is one batch without logits: no hidden state of it is kept, and those of an earlier
  * text must not replace them. */
-static void hidden_states_of_another_text_are_not_used(void **state)
+static void the_mtp_layer_uses_no_hidden_states_of_another_text(void **state)
 {
     enum { N = 90 };
     int32_t ids[LONG_PROMPT];
@@ -542,7 +542,7 @@ static void hidden_states_of_another_text_are_not_used(void **state)
     }
 }
 
-static void keys_and_values_computed_later_are_the_same(void **state)
+static void keys_of_the_mtp_layer_do_not_depend_on_when_they_are_computed(void **state)
 {
     (void)state;
     for (const struct support_fixture *v = support_fixtures; v->name; v++) {
@@ -649,7 +649,7 @@ static bool count(void *user, const struct generate_piece *piece, struct base_er
 }
 
 /* The first text plans graphs of all sizes; the next one allocates nothing after its prompt. */
-static void guesses_allocate_nothing(void **state)
+static void drafting_allocates_nothing(void **state)
 {
     (void)state;
     for (int source = 0; source < 3; source++) {
@@ -692,14 +692,14 @@ static void guesses_allocate_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_the_same),
-        cmocka_unit_test(texts_guessed_at_by_a_layer_of_the_file_are_the_same),
-        cmocka_unit_test(a_layer_without_numbers_is_only_wrong),
-        cmocka_unit_test(a_layer_that_knows_the_text_is_always_right),
-        cmocka_unit_test(hidden_states_of_another_text_are_not_used),
-        cmocka_unit_test(keys_and_values_computed_later_are_the_same),
+        cmocka_unit_test(texts_are_the_same_with_and_without_drafts),
+        cmocka_unit_test(texts_are_the_same_with_drafts_of_the_mtp_layer),
+        cmocka_unit_test(drafts_of_an_mtp_layer_of_nan_change_no_text),
+        cmocka_unit_test(drafts_of_a_perfect_mtp_layer_are_all_accepted),
+        cmocka_unit_test(the_mtp_layer_uses_no_hidden_states_of_another_text),
+        cmocka_unit_test(keys_of_the_mtp_layer_do_not_depend_on_when_they_are_computed),
         cmocka_unit_test(the_longest_match_is_found),
-        cmocka_unit_test(guesses_allocate_nothing),
+        cmocka_unit_test(drafting_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void check_marks(const char *source, const char *want)
     base_buffer_free(&plain);
 }
 
-static void marks_of_the_template_and_data_are_told_apart(void **state)
+static void text_of_the_template_is_distinguished_from_data(void **state)
 {
     (void)state;
     check_marks("<|a|>{{ m.content }}<|b|>", ".....DATA.....");
@@ -133,7 +133,7 @@ static size_t check_marked_text(const char *name, const struct base_buffer *out,
     return n_frame;
 }
 
-static void data_makes_no_mark_in_published_templates(void **state)
+static void data_forms_no_marker_in_published_templates(void **state)
 {
     (void)state;
     char path[4096], file[4200];
@@ -208,7 +208,7 @@ static void check_ids(const struct support_vocab *v, const char *text, const cha
     check_ids(&v, text, own, (const int32_t[]){__VA_ARGS__},                                       \
               sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 
-static void data_makes_no_control_token(void **state)
+static void data_becomes_no_control_token(void **state)
 {
     (void)state;
     struct support_vocab v = support_vocab_make(build_bpe);
@@ -322,9 +322,9 @@ static void long_control_tokens_are_found_in_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_of_the_template_and_data_are_told_apart),
-        cmocka_unit_test(data_makes_no_mark_in_published_templates),
-        cmocka_unit_test(data_makes_no_control_token),
+        cmocka_unit_test(text_of_the_template_is_distinguished_from_data),
+        cmocka_unit_test(data_forms_no_marker_in_published_templates),
+        cmocka_unit_test(data_becomes_no_control_token),
         cmocka_unit_test(long_control_tokens_are_found_in_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void check_gate(const struct quant_type *type, struct engine *e, int roun
     }
 }
 
-static void gate_and_up_in_one_node_equal_scalar(void **state)
+static void fused_gate_and_up_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
@@ -142,7 +142,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int r
     engine_graph_free(g);
 }
 
-static void gate_and_up_of_experts_in_one_node_equal_scalar(void **state)
+static void fused_gate_and_up_of_experts_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
@@ -186,7 +186,7 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
     free(x);
 }
 
-static void one_node_gives_the_bits_of_two(void **state)
+static void a_fused_node_gives_the_bits_of_two_nodes(void **state)
 {
     (void)state;
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
@@ -207,7 +207,7 @@ static void one_node_gives_the_bits_of_two(void **state)
 
 /* These are not fused: sides of different types, columns of only one side, a product that is an
  * output, a side with more users. */
-static void what_cannot_be_one_node_stays_apart(void **state)
+static void nodes_that_cannot_be_fused_stay_two(void **state)
 {
     (void)state;
     static float data[64 * 8];
@@ -234,11 +234,11 @@ static void what_cannot_be_one_node_stays_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gate_and_up_in_one_node_equal_scalar),
+        cmocka_unit_test(fused_gate_and_up_equal_scalar),
         cmocka_unit_test(rows_of_zero_gates_are_zero_and_others_equal_scalar),
-        cmocka_unit_test(gate_and_up_of_experts_in_one_node_equal_scalar),
-        cmocka_unit_test(one_node_gives_the_bits_of_two),
-        cmocka_unit_test(what_cannot_be_one_node_stays_apart),
+        cmocka_unit_test(fused_gate_and_up_of_experts_equal_scalar),
+        cmocka_unit_test(a_fused_node_gives_the_bits_of_two_nodes),
+        cmocka_unit_test(nodes_that_cannot_be_fused_stay_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

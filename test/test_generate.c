@@ -172,7 +172,7 @@ static void two_requests_are_each_what_they_are_alone(void **state)
 
 /* ---- Contents of the sequence ---- */
 
-static void a_common_beginning_is_not_read_again(void **state)
+static void a_common_beginning_is_not_evaluated_again(void **state)
 {
     struct support_generate s = {0};
     struct text first = {0}, again = {0}, fresh = {0};
@@ -282,7 +282,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
 }
 
 /* The model opens the thought itself, enforced by biases. */
-static void a_thought_that_the_model_opens_is_a_thought(void **state)
+static void reasoning_that_the_model_opens_is_recognized(void **state)
 {
     static const struct generate_thought_marks special = {.open = "<|im_start|>",
                                                           .close = "<|endoftext|>"};
@@ -324,7 +324,7 @@ static void a_thought_that_the_model_opens_is_a_thought(void **state)
 
 /* The constraint accepts the tokens of a mark also as text; the following text determines which it
  * is. */
-static void a_mark_that_turns_out_to_be_text_is_text(void **state)
+static void an_incomplete_marker_is_text(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
@@ -371,7 +371,7 @@ static void a_mark_that_turns_out_to_be_text_is_text(void **state)
 
 /* A control token represents its letters only if they are marks of the constraint; the constraint
  * must allow a given beginning of a text. */
-static void marks_are_tokens_and_begun_texts_go_on(void **state)
+static void markers_are_tokens_and_a_given_beginning_is_continued(void **state)
 {
     enum { MOST_TOKENS = 40 };
     struct base_error err = BASE_ERROR_INIT;
@@ -444,7 +444,7 @@ static void compare_forced(const struct support_generate *s, const struct genera
     clear(&full);
 }
 
-static void what_is_determined_is_not_evaluated(void **state)
+static void tokens_that_a_constraint_determines_are_not_evaluated(void **state)
 {
     static const char *const choices[] = {"yes, certainly", "no", "nobody"};
     struct base_error err = BASE_ERROR_INIT;
@@ -483,7 +483,7 @@ static void what_is_determined_is_not_evaluated(void **state)
     support_generate_close(&s);
 }
 
-static void an_interruption_is_an_ending(void **state)
+static void an_interruption_ends_a_text(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
@@ -653,14 +653,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_requests_are_each_what_they_are_alone),
-        cmocka_unit_test(a_common_beginning_is_not_read_again),
+        cmocka_unit_test(a_common_beginning_is_not_evaluated_again),
         cmocka_unit_test(a_constraint_begins_with_the_answer),
         cmocka_unit_test(the_answer_keeps_its_share_of_the_limit),
-        cmocka_unit_test(a_thought_that_the_model_opens_is_a_thought),
-        cmocka_unit_test(a_mark_that_turns_out_to_be_text_is_text),
-        cmocka_unit_test(marks_are_tokens_and_begun_texts_go_on),
-        cmocka_unit_test(what_is_determined_is_not_evaluated),
-        cmocka_unit_test(an_interruption_is_an_ending),
+        cmocka_unit_test(reasoning_that_the_model_opens_is_recognized),
+        cmocka_unit_test(an_incomplete_marker_is_text),
+        cmocka_unit_test(markers_are_tokens_and_a_given_beginning_is_continued),
+        cmocka_unit_test(tokens_that_a_constraint_determines_are_not_evaluated),
+        cmocka_unit_test(an_interruption_ends_a_text),
         cmocka_unit_test(reasoning_leaves_a_quarter_of_the_limit_or_the_shortest_answer),
         cmocka_unit_test(a_text_has_the_tokens_of_the_limit_or_of_the_context),
         cmocka_unit_test(a_constrained_text_is_complete_within_the_fewest_tokens),

@@ -144,7 +144,7 @@ static void every_kind_has_a_name(void **state)
     assert_string_equal(gguf_kind_name(GGUF_KIND_COUNT), "unknown");
 }
 
-static void typed_reads_convert_what_fits(void **state)
+static void typed_reads_convert_values_that_fit(void **state)
 {
     (void)state;
     struct forge f;
@@ -211,7 +211,7 @@ static void given_values_come_before_those_of_the_file(void **state)
 }
 
 /* A typed read that fails writes nothing, and the error names key, byte and both kinds. */
-static void typed_reads_refuse_what_does_not_fit(void **state)
+static void typed_reads_refuse_values_that_do_not_fit(void **state)
 {
     (void)state;
     static const struct {
@@ -339,7 +339,7 @@ static void each_of_many_keys_is_found(void **state)
     forge_free(&f);
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void what_is_not_gguf_is_refused(void **state)
 {
     (void)state;
     char path[128], folder[128];
@@ -531,7 +531,7 @@ static void the_writer_follows_the_alignment(void **state)
 }
 
 /* An existing file is replaced only by a complete one. */
-static void an_unfinished_write_leaves_no_trace(void **state)
+static void an_unfinished_write_leaves_no_file(void **state)
 {
     (void)state;
     char path[128], old[4] = "";
@@ -572,7 +572,7 @@ static void assert_begin_fails(struct gguf_writer *w, const char *path, const ch
     assert_int_equal(support_folder_count(), 0);
 }
 
-static void the_writer_refuses_what_no_reader_takes(void **state)
+static void the_writer_refuses_what_the_reader_would_refuse(void **state)
 {
     (void)state;
     char path[128];
@@ -723,19 +723,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_key_and_tensor_is_read),
         cmocka_unit_test(every_kind_has_a_name),
-        cmocka_unit_test(typed_reads_convert_what_fits),
+        cmocka_unit_test(typed_reads_convert_values_that_fit),
         cmocka_unit_test(given_values_come_before_those_of_the_file),
-        cmocka_unit_test(typed_reads_refuse_what_does_not_fit),
+        cmocka_unit_test(typed_reads_refuse_values_that_do_not_fit),
         cmocka_unit_test(an_interruption_ends_reading),
         cmocka_unit_test(unusual_layouts_are_read),
         cmocka_unit_test(each_of_many_keys_is_found),
-        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(what_is_not_gguf_is_refused),
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(large_parts_are_written_whole),
         cmocka_unit_test(a_copy_is_exact),
         cmocka_unit_test(the_writer_follows_the_alignment),
-        cmocka_unit_test(an_unfinished_write_leaves_no_trace),
-        cmocka_unit_test(the_writer_refuses_what_no_reader_takes),
+        cmocka_unit_test(an_unfinished_write_leaves_no_file),
+        cmocka_unit_test(the_writer_refuses_what_the_reader_would_refuse),
         cmocka_unit_test(the_writer_refuses_more_than_was_declared),
         cmocka_unit_test(a_full_disk_is_an_error),
         cmocka_unit_test(standard_output_can_be_written),

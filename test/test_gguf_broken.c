@@ -586,7 +586,7 @@ static bool check_one(const struct broken *b)
     return good;
 }
 
-static void each_named_break_is_its_named_error(void **state)
+static void each_kind_of_damage_has_its_error(void **state)
 {
     (void)state;
     int bad = 0;
@@ -622,7 +622,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
 }
 
 /* With any single byte changed, the file is an error, or can be opened and read. */
-static void a_file_with_a_byte_changed_is_refused_or_read(void **state)
+static void a_file_with_a_changed_byte_is_refused_or_read(void **state)
 {
     (void)state;
     static const unsigned char masks[] = {0x01, 0x02, 0x04, 0x80, 0xff};
@@ -683,9 +683,9 @@ static void every_type_id_has_its_size_or_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_named_break_is_its_named_error),
+        cmocka_unit_test(each_kind_of_damage_has_its_error),
         cmocka_unit_test(a_file_cut_anywhere_is_refused),
-        cmocka_unit_test(a_file_with_a_byte_changed_is_refused_or_read),
+        cmocka_unit_test(a_file_with_a_changed_byte_is_refused_or_read),
         cmocka_unit_test(every_type_id_has_its_size_or_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void remove_parts(void)
     }
 }
 
-static void any_part_opens_the_whole(void **state)
+static void any_part_opens_the_whole_model(void **state)
 {
     (void)state;
     char path[128], first[128];
@@ -244,7 +244,7 @@ static void a_preview_is_the_file_with_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_part_opens_the_whole),
+        cmocka_unit_test(any_part_opens_the_whole_model),
         cmocka_unit_test(parts_that_do_not_belong_together_are_refused),
         cmocka_unit_test(names_of_parts_are_read),
         cmocka_unit_test(the_writer_makes_parts),

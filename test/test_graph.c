@@ -167,7 +167,7 @@ static void planning_changes_no_bit_of_random_graphs(void **state)
 
 /* ---- Memory ---- */
 
-static void a_chain_stays_in_place(void **state)
+static void a_chain_of_elementwise_ops_uses_one_buffer(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -192,7 +192,7 @@ static void a_chain_stays_in_place(void **state)
 
 /* Two branches whose results are needed at the same time need two tensors, consecutive ones only
  * one. */
-static void memory_is_reused(void **state)
+static void memory_of_dead_tensors_is_reused(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -277,7 +277,7 @@ static void unneeded_nodes_do_not_run(void **state)
 }
 
 /* Barriers precede exactly the steps that depend on data that another worker may still write. */
-static void barriers_stand_where_a_step_needs_another_workers_result(void **state)
+static void a_barrier_precedes_each_step_that_needs_another_workers_result(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -324,7 +324,7 @@ static int nodes_of_block(bool simplify, bool watched)
     return nodes;
 }
 
-static void the_simplifier_joins_a_layer(void **state)
+static void the_nodes_of_a_layer_are_fused(void **state)
 {
     (void)state;
     assert_int_equal(nodes_of_block(false, false), 5);
@@ -333,7 +333,7 @@ static void the_simplifier_joins_a_layer(void **state)
 }
 
 /* A norm must not move past a write into its source. */
-static void the_simplifier_moves_nothing_behind_a_write(void **state)
+static void no_op_is_moved_past_a_write_to_its_source(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -465,7 +465,7 @@ static void bad_shapes_are_errors(void **state)
     }
 }
 
-static void the_first_error_of_a_graph_sticks(void **state)
+static void the_first_error_of_a_graph_is_kept(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -574,16 +574,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planning_changes_no_bit_of_random_graphs),
-        cmocka_unit_test(a_chain_stays_in_place),
-        cmocka_unit_test(memory_is_reused),
+        cmocka_unit_test(a_chain_of_elementwise_ops_uses_one_buffer),
+        cmocka_unit_test(memory_of_dead_tensors_is_reused),
         cmocka_unit_test(a_run_allocates_nothing),
         cmocka_unit_test(writes_keep_their_order),
         cmocka_unit_test(unneeded_nodes_do_not_run),
-        cmocka_unit_test(barriers_stand_where_a_step_needs_another_workers_result),
-        cmocka_unit_test(the_simplifier_joins_a_layer),
-        cmocka_unit_test(the_simplifier_moves_nothing_behind_a_write),
+        cmocka_unit_test(a_barrier_precedes_each_step_that_needs_another_workers_result),
+        cmocka_unit_test(the_nodes_of_a_layer_are_fused),
+        cmocka_unit_test(no_op_is_moved_past_a_write_to_its_source),
         cmocka_unit_test(bad_shapes_are_errors),
-        cmocka_unit_test(the_first_error_of_a_graph_sticks),
+        cmocka_unit_test(the_first_error_of_a_graph_is_kept),
         cmocka_unit_test(misuse_is_an_error),
         cmocka_unit_test(a_graph_that_is_too_large_is_an_error),
         cmocka_unit_test(an_interruption_ends_a_run),

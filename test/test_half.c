@@ -44,7 +44,7 @@ static void every_half_decodes_to_its_value(void **state)
     }
 }
 
-static void every_half_comes_back(void **state)
+static void every_half_survives_a_round_trip(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
@@ -56,7 +56,7 @@ static void every_half_comes_back(void **state)
 
 /* Between two consecutive halves: the midpoint (a tie, rounded to even), and the floats next to
  * it. */
-static void ties_go_to_the_even_half(void **state)
+static void ties_round_to_the_even_half(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7c00; h++) {
@@ -100,7 +100,7 @@ static void rounding_to_half_equals_the_compilers(void **state)
 #endif
 }
 
-static void bfloats_come_back_and_ties_go_to_the_even_one(void **state)
+static void bfloats_survive_a_round_trip_and_ties_go_to_even(void **state)
 {
     (void)state;
     for (uint32_t b = 0; b < 0x10000; b++) {
@@ -122,10 +122,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_decodes_to_its_value),
-        cmocka_unit_test(every_half_comes_back),
-        cmocka_unit_test(ties_go_to_the_even_half),
+        cmocka_unit_test(every_half_survives_a_round_trip),
+        cmocka_unit_test(ties_round_to_the_even_half),
         cmocka_unit_test(rounding_to_half_equals_the_compilers),
-        cmocka_unit_test(bfloats_come_back_and_ties_go_to_the_even_one),
+        cmocka_unit_test(bfloats_survive_a_round_trip_and_ties_go_to_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static const float prefers_b[N] = {-9, -9, -9, 2, 1, -9, 0, 0};
 
 /* The shortest form of the second branch has letters that no token has: what it needs is known only
  * up to a bound of four tokens for each byte and some. It is begun only if that many are left. */
-static void a_branch_is_begun_only_with_room_for_tokens_that_its_shortest_form_lacks(void **state)
+static void a_branch_begins_only_if_its_shortest_completion_fits(void **state)
 {
     static const char regex[] = "c{15}|(a|bbb){20}";
     int32_t id[MOST];
@@ -112,7 +112,7 @@ static void a_completion_has_the_fewest_tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_branch_is_begun_only_with_room_for_tokens_that_its_shortest_form_lacks),
+        cmocka_unit_test(a_branch_begins_only_if_its_shortest_completion_fits),
         cmocka_unit_test(the_preferred_token_is_chosen_as_long_as_the_rest_fits),
         cmocka_unit_test(of_the_tokens_that_fit_the_preferred_one_is_chosen),
         cmocka_unit_test(a_completion_has_the_fewest_tokens),

@@ -99,7 +99,7 @@ static void every_type_decodes_as_an_independent_decoder(void **state)
 }
 
 /* The README lists every type with arithmetic. */
-static void every_type_stands_in_the_lists(void **state)
+static void the_readme_lists_every_type(void **state)
 {
     (void)state;
     static const char *const lists[][3] = {
@@ -153,7 +153,7 @@ static void encoding_is_no_worse_than_the_reference(void **state)
 }
 
 /* Zeros decode to zeros, and every byte of a row is written. */
-static void zeros_come_back_and_every_byte_is_written(void **state)
+static void zeros_survive_a_round_trip_and_every_byte_is_written(void **state)
 {
     (void)state;
     for (int c = 0; c < N_ENCODED; c++) {
@@ -174,7 +174,7 @@ static void zeros_come_back_and_every_byte_is_written(void **state)
 }
 
 /* An element that is not finite makes its whole block NaN, and only that. */
-static void what_is_not_finite_shows_in_its_block_only(void **state)
+static void a_value_that_is_not_finite_affects_only_its_block(void **state)
 {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -195,7 +195,7 @@ static void what_is_not_finite_shows_in_its_block_only(void **state)
 }
 
 /* Any finite input, however large, decodes to finite values of the right sign. */
-static void extremes_come_back_finite_with_their_sign(void **state)
+static void extreme_values_stay_finite_and_keep_their_sign(void **state)
 {
     (void)state;
     static const float sizes[] = {1e-45f, 1e-30f, 1e-7f, 3e4f, 1e7f, 1e30f, 3.4e38f};
@@ -219,11 +219,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_decodes_as_an_independent_decoder),
-        cmocka_unit_test(every_type_stands_in_the_lists),
+        cmocka_unit_test(the_readme_lists_every_type),
         cmocka_unit_test(encoding_is_no_worse_than_the_reference),
-        cmocka_unit_test(zeros_come_back_and_every_byte_is_written),
-        cmocka_unit_test(what_is_not_finite_shows_in_its_block_only),
-        cmocka_unit_test(extremes_come_back_finite_with_their_sign),
+        cmocka_unit_test(zeros_survive_a_round_trip_and_every_byte_is_written),
+        cmocka_unit_test(a_value_that_is_not_finite_affects_only_its_block),
+        cmocka_unit_test(extreme_values_stay_finite_and_keep_their_sign),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
 }

@@ -43,7 +43,7 @@ static int32_t next_sees(struct world *w)
     return w->range[1];
 }
 
-static void queries_see_what_the_rule_says(void **state)
+static void queries_attend_to_the_keys_of_their_range(void **state)
 {
     struct world w;
     (void)state;
@@ -183,7 +183,7 @@ static void a_window_has_room_for_a_batch(void **state)
     }
 }
 
-static void an_empty_sequence_begins_anew(void **state)
+static void a_sequence_truncated_to_0_begins_again_with_all_its_window(void **state)
 {
     struct world w;
     (void)state;
@@ -201,13 +201,13 @@ static void an_empty_sequence_begins_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries_see_what_the_rule_says),
+        cmocka_unit_test(queries_attend_to_the_keys_of_their_range),
         cmocka_unit_test(sequences_go_back_as_far_as_their_keys_are_kept),
         cmocka_unit_test(a_fork_copies_only_its_incomplete_group),
         cmocka_unit_test(slots_are_freed_when_nothing_can_attend_to_them),
         cmocka_unit_test(a_window_goes_back_to_exactly_its_oldest_key),
         cmocka_unit_test(a_window_has_room_for_a_batch),
-        cmocka_unit_test(an_empty_sequence_begins_anew),
+        cmocka_unit_test(a_sequence_truncated_to_0_begins_again_with_all_its_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,7 @@ static double write_keys(int n)
     return seconds;
 }
 
-static void heads_are_written_in_linear_time(void **state)
+static void directories_are_written_in_linear_time(void **state)
 {
     (void)state;
     check_growth(write_keys, 4000);
@@ -238,7 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(directories_open_in_linear_time),
-        cmocka_unit_test(heads_are_written_in_linear_time),
+        cmocka_unit_test(directories_are_written_in_linear_time),
         cmocka_unit_test(an_unknown_tensor_is_found_in_linear_time),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);

@@ -51,7 +51,7 @@ static void the_seed_decides_the_weights(void **state)
 }
 
 /* The weights of a matrix times sqrt(row length) have mean 0 and deviation 1. */
-static void weights_are_spread_as_promised(void **state)
+static void weights_have_the_stated_deviation(void **state)
 {
     (void)state;
     struct support_model m = support_model_default("llama");
@@ -75,7 +75,7 @@ static void weights_are_spread_as_promised(void **state)
     gguf_close(file);
 }
 
-static void options_show_in_the_tensors(void **state)
+static void options_decide_the_tensors(void **state)
 {
     (void)state;
     struct support_model m = support_model_default("llama");
@@ -100,7 +100,7 @@ static void options_show_in_the_tensors(void **state)
     gguf_close(file);
 }
 
-static void vocabularies_are_whole(void **state)
+static void vocabularies_are_complete(void **state)
 {
     (void)state;
     struct support_model m = support_model_default("gemma3");
@@ -140,9 +140,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_seed_decides_the_weights),
-        cmocka_unit_test(weights_are_spread_as_promised),
-        cmocka_unit_test(options_show_in_the_tensors),
-        cmocka_unit_test(vocabularies_are_whole),
+        cmocka_unit_test(weights_have_the_stated_deviation),
+        cmocka_unit_test(options_decide_the_tensors),
+        cmocka_unit_test(vocabularies_are_complete),
         cmocka_unit_test(impossible_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

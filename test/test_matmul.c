@@ -88,7 +88,7 @@ static void check_extremes(const struct quant_type *type, struct engine *e, int 
     }
 }
 
-static void sums_as_large_as_they_get_equal_scalar(void **state)
+static void the_largest_sums_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1};
@@ -127,7 +127,7 @@ static void check_batches(const struct quant_type *type, struct engine *e, int r
     engine_graph_free(g);
 }
 
-static void batches_equal_scalar(void **state)
+static void products_of_batches_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
@@ -278,7 +278,7 @@ static void check_cat(struct engine *e, int64_t cols)
     engine_graph_free(g);
 }
 
-static void products_side_by_side_equal_scalar(void **state)
+static void products_of_one_input_equal_scalar(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
@@ -551,11 +551,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_of_tiles_and_blocks_equal_scalar),
-        cmocka_unit_test(sums_as_large_as_they_get_equal_scalar),
-        cmocka_unit_test(batches_equal_scalar),
+        cmocka_unit_test(the_largest_sums_equal_scalar),
+        cmocka_unit_test(products_of_batches_equal_scalar),
         cmocka_unit_test(strided_operands_equal_scalar),
         cmocka_unit_test(ranges_of_columns_per_worker_give_the_same_bits),
-        cmocka_unit_test(products_side_by_side_equal_scalar),
+        cmocka_unit_test(products_of_one_input_equal_scalar),
         cmocka_unit_test(products_of_experts_equal_scalar),
         cmocka_unit_test(large_products_equal_scalar),
         cmocka_unit_test(scalar_is_near_the_reference),

@@ -1,7 +1,7 @@
 /* test/test_named_token.c: tokens that a grammar names: states, masks and ends of all texts of a
  * few tokens, compared with the same grammars with a letter for each name; and texts that a model
  * generates. */
-#include "sample/constrain/constraint.h"
+#include "sample/constrain/constrain_stack.h"
 #include "test/support.h"
 #include "test/support_constraint.h"
 #include "test/support_generate.h"
@@ -75,23 +75,24 @@ static void check_end(struct constrain_finisher *f, struct constrain_state *s, c
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer end = BASE_BUFFER_INIT;
-    struct constrain_state *copy = constrain_state_clone(s, &err);
+    struct constrain_trial trial;
     bool found, accepted = true;
     uint64_t rest, units = 0;
     assert_true(constrain_finisher_after(f, s, CONSTRAIN_NOTHING, &rest, &err));
     assert_true(constrain_finisher_text(f, s, CONSTRAIN_NOTHING, 100, &end, &found, &err));
     if (!found) fail_msg("%s: no end", source);
+    assert_true(constrain_trial_begin(s, &trial));
     for (size_t i = 0; i < end.size && accepted; i++, units++) {
         int32_t id = -1;
         const bool named = (uint8_t)end.data[i] == CONSTRAIN_TOKEN_BYTE;
         if (named) memcpy(&id, end.data + i + 1, sizeof id);
-        assert_true(constrain_state_take(copy, (struct constrain_next){id, end.data + i, !named},
+        assert_true(constrain_state_take(s, (struct constrain_next){id, end.data + i, !named},
                                          &accepted, &err));
         if (named) i += sizeof id;
     }
-    if (!accepted || !constrain_state_may_end(copy) || units != rest)
+    if (!accepted || !constrain_state_may_end(s) || units != rest)
         fail_msg("%s: an end of %d units, not %d", source, (int)units, (int)rest);
-    constrain_state_free(copy);
+    constrain_trial_end(s, &trial);
     base_buffer_free(&end);
 }
 
@@ -131,7 +132,7 @@ static void check_texts(const struct named *g, const struct constrain_token_trie
 
 /* A name reads only its token, as a whole, besides readings by bytes; a negated name reads any
  * token except that one and those that end a text. */
-static void named_tokens_equal_letters_of_their_own(void **state)
+static void named_tokens_act_as_additional_letters(void **state)
 {
     static const char *const sources[] = {
         "root ::= \"a\" <X> \"b\"",
@@ -209,7 +210,7 @@ static struct generate_options options(uint64_t max_tokens, const struct constra
 }
 
 /* If a grammar names tokens only these are chosen, also to finish within the limit. */
-static void named_tokens_are_chosen(void **state)
+static void named_tokens_can_be_generated(void **state)
 {
     static const char grammar[] = "root ::= <|im_start|> [a-c]{2} !<[4]> <|im_start|> | [0-9]{90}";
     enum { ALL = 5 }; /* tokens of each text */
@@ -277,9 +278,9 @@ static void wrong_names_of_tokens_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_tokens_equal_letters_of_their_own),
+        cmocka_unit_test(named_tokens_act_as_additional_letters),
         cmocka_unit_test(deep_texts_of_named_tokens_are_read),
-        cmocka_unit_test(named_tokens_are_chosen),
+        cmocka_unit_test(named_tokens_can_be_generated),
         cmocka_unit_test(wrong_names_of_tokens_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

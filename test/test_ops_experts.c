@@ -226,33 +226,33 @@ static void check_all(const char *name, support_build build, support_want want, 
         }
 }
 
-static void chooses_the_largest(void **state)
+static void the_experts_of_the_largest_scores_are_chosen(void **state)
 {
     (void)state;
     check_all("choose_experts", build_choose, want_choose, 0.0);
     check_all("choose_experts, chunks", build_chunks, want_chunks, 0.0);
 }
 
-static void weights_of_the_chosen(void **state)
+static void weights_of_the_chosen_experts_are_normalized(void **state)
 {
     (void)state;
     check_all("expert_weights", build_weights, want_weights, 1e-12);
 }
 
-static void sums_in_order(void **state)
+static void outputs_of_experts_are_summed_in_order(void **state)
 {
     (void)state;
     check_all("expert_sum", build_sum, want_sum, 1e-12);
 }
 
-static void clamps_gate_and_up(void **state)
+static void gate_and_up_are_clamped(void **state)
 {
     (void)state;
     check_all("glu_clamp", build_glu, want_glu, 1e-11);
 }
 
 /* NaN is chosen last, and a weight of an id out of range is NaN. */
-static void nan_comes_last_and_unknown_ids_are_nan(void **state)
+static void nan_scores_come_last_and_ids_out_of_range_give_nan(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -277,7 +277,7 @@ static void nan_comes_last_and_unknown_ids_are_nan(void **state)
     support_rig_free(&rig);
 }
 
-static void refuses_what_does_not_fit(void **state)
+static void shapes_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {
@@ -311,12 +311,12 @@ static void refuses_what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_the_largest),
-        cmocka_unit_test(weights_of_the_chosen),
-        cmocka_unit_test(sums_in_order),
-        cmocka_unit_test(clamps_gate_and_up),
-        cmocka_unit_test(nan_comes_last_and_unknown_ids_are_nan),
-        cmocka_unit_test(refuses_what_does_not_fit),
+        cmocka_unit_test(the_experts_of_the_largest_scores_are_chosen),
+        cmocka_unit_test(weights_of_the_chosen_experts_are_normalized),
+        cmocka_unit_test(outputs_of_experts_are_summed_in_order),
+        cmocka_unit_test(gate_and_up_are_clamped),
+        cmocka_unit_test(nan_scores_come_last_and_ids_out_of_range_give_nan),
+        cmocka_unit_test(shapes_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

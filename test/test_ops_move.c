@@ -66,7 +66,7 @@ static double want_view(const struct support_rig *rig, const struct engine_tenso
     }
 }
 
-static void views_show_the_same_elements(void **state)
+static void views_have_the_elements_of_their_source(void **state)
 {
     (void)state;
     for (int what = 0; what < VIEW_COUNT; what++)
@@ -234,7 +234,7 @@ static double want_join(const struct support_rig *rig, const struct engine_tenso
     return in_at(rig, 1, at);
 }
 
-static void joined_tensors_are_their_parts(void **state)
+static void joined_tensors_have_the_elements_of_their_parts(void **state)
 {
     (void)state;
     for (int s = 0; s < SHAPES; s++)
@@ -360,10 +360,10 @@ static void rotations_are_near_the_reference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views_show_the_same_elements),
+        cmocka_unit_test(views_have_the_elements_of_their_source),
         cmocka_unit_test(casts_give_what_encoding_gives),
         cmocka_unit_test(rows_are_read_and_written_by_index),
-        cmocka_unit_test(joined_tensors_are_their_parts),
+        cmocka_unit_test(joined_tensors_have_the_elements_of_their_parts),
         cmocka_unit_test(rotations_are_near_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, support_engines_free);

@@ -227,7 +227,7 @@ static void ssm_scan_is_near_the_reference(void **state)
 
 /* A slot that does not exist results in NaN, and tokens that do not exist are skipped; no access is
  * out of bounds. */
-static void spans_outside_touch_nothing(void **state)
+static void ranges_outside_the_state_change_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -422,7 +422,7 @@ static void a_sequence_split_in_time_gives_the_same_bits(void **state)
 
 /* ---- Refusals ---- */
 
-static void what_does_not_fit_is_refused(void **state)
+static void shapes_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     struct arg arg = {.form = SUPPORT_PLAIN};
@@ -448,12 +448,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ssm_conv_is_near_the_reference),
         cmocka_unit_test(ssm_scan_is_near_the_reference),
-        cmocka_unit_test(spans_outside_touch_nothing),
+        cmocka_unit_test(ranges_outside_the_state_change_nothing),
         cmocka_unit_test(wkv6_is_near_the_reference),
         cmocka_unit_test(wkv7_is_near_the_reference),
         cmocka_unit_test(gated_delta_is_near_the_reference),
         cmocka_unit_test(a_sequence_split_in_time_gives_the_same_bits),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(shapes_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

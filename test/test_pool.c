@@ -217,7 +217,7 @@ static void cpu_job(const struct engine_worker *w, void *data)
     s->errors[w->ith] = engine_cpus_count(&mine) != 1;
 }
 
-static void workers_are_pinned_where_told(void **state)
+static void workers_are_pinned_to_the_given_processors(void **state)
 {
     (void)state;
     struct engine_cpus before, after;
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test(takes_cover_each_unit_once),
         cmocka_unit_test(units_of_absent_workers_are_taken),
         cmocka_unit_test(idle_workers_sleep),
-        cmocka_unit_test(workers_are_pinned_where_told),
+        cmocka_unit_test(workers_are_pinned_to_the_given_processors),
         cmocka_unit_test(impossible_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

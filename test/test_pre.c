@@ -107,7 +107,7 @@ static void expect(const char *name, const char *text, const char *pieces)
     free(got);
 }
 
-static void each_family_cuts_as_its_pattern(void **state)
+static void each_family_divides_as_its_pattern_says(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -131,7 +131,7 @@ static void digits_are_cut_as_each_family_does(void **state)
     expect("smollm", "1234", "1|2|3|4");
 }
 
-static void other_names_mean_the_same_patterns(void **state)
+static void aliases_name_the_same_patterns(void **state)
 {
     (void)state;
     expect("laguna", "a b\n\nc", "a| b|\n\n|c");
@@ -251,7 +251,7 @@ static void every_invalid_byte_is_one_symbol(void **state)
 
 /* Every name can be opened, splits long repetitive texts without reaching a limit, and keeps every
  * byte. */
-static void every_name_cuts_long_texts_and_loses_no_byte(void **state)
+static void long_texts_are_divided_without_losing_a_byte(void **state)
 {
     static const char *const units[] = {"A", " ",   "\n",        "1",    "Aa", "\xe4\xb8\xad",
                                         "!", "1a ", "e\xcc\x81", "\xff", " x"};
@@ -281,15 +281,15 @@ static void every_name_cuts_long_texts_and_loses_no_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_family_cuts_as_its_pattern),
+        cmocka_unit_test(each_family_divides_as_its_pattern_says),
         cmocka_unit_test(digits_are_cut_as_each_family_does),
-        cmocka_unit_test(other_names_mean_the_same_patterns),
+        cmocka_unit_test(aliases_name_the_same_patterns),
         cmocka_unit_test(white_space_is_that_of_unicode),
         cmocka_unit_test(classes_are_those_of_one_version_of_unicode),
         cmocka_unit_test(listed_characters_do_not_depend_on_classes),
         cmocka_unit_test(runs_of_white_space_are_cut_as_jais_2_does),
         cmocka_unit_test(every_invalid_byte_is_one_symbol),
-        cmocka_unit_test(every_name_cuts_long_texts_and_loses_no_byte),
+        cmocka_unit_test(long_texts_are_divided_without_losing_a_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

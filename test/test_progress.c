@@ -29,7 +29,7 @@ static struct cli_progress_view view_of(uint64_t done, uint64_t total, uint64_t 
                                       .ms_done = ms_done};
 }
 
-static void rate_and_remaining_time(void **state)
+static void the_line_has_rate_and_remaining_time(void **state)
 {
     (void)state;
     struct cli_progress_view v = view_of(500, 2000, 2000, 2000);
@@ -56,7 +56,7 @@ static void skipped_units_do_not_count_in_the_rate(void **state)
     assert_string_equal(format(&v, 42), "evaluating: 1000 of 1100 tokens");
 }
 
-static void ends_and_unknown_totals(void **state)
+static void totals_that_are_unknown_or_exceeded_have_no_remaining_time(void **state)
 {
     (void)state;
     struct cli_progress_view v = view_of(0, 0, 0, 1000);
@@ -69,7 +69,7 @@ static void ends_and_unknown_totals(void **state)
     assert_true(strlen(format(&v, 200)) > 0);
 }
 
-static void bytes_are_megabytes(void **state)
+static void bytes_are_shown_in_megabytes(void **state)
 {
     (void)state;
     struct cli_progress_view v = view_of(150000000, 600000000, 2000, 2000);
@@ -78,7 +78,7 @@ static void bytes_are_megabytes(void **state)
     assert_string_equal(format(&v, 60), "writing: 150.0 of 600.0 MB, 75.0 MB/s, 0:06 left");
 }
 
-static void a_narrow_terminal_gets_what_matters_most(void **state)
+static void a_narrow_terminal_shows_the_most_important_fields(void **state)
 {
     (void)state;
     struct cli_progress_view v = view_of(500, 2000, 2000, 2000);
@@ -113,11 +113,11 @@ static void the_bar_is_filled_by_eighths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rate_and_remaining_time),
+        cmocka_unit_test(the_line_has_rate_and_remaining_time),
         cmocka_unit_test(skipped_units_do_not_count_in_the_rate),
-        cmocka_unit_test(ends_and_unknown_totals),
-        cmocka_unit_test(bytes_are_megabytes),
-        cmocka_unit_test(a_narrow_terminal_gets_what_matters_most),
+        cmocka_unit_test(totals_that_are_unknown_or_exceeded_have_no_remaining_time),
+        cmocka_unit_test(bytes_are_shown_in_megabytes),
+        cmocka_unit_test(a_narrow_terminal_shows_the_most_important_fields),
         cmocka_unit_test(the_bar_is_filled_by_eighths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

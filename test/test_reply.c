@@ -342,7 +342,7 @@ static void add_vocabulary(struct gguf_writer *w)
     gguf_writer_str_array(w, "tokenizer.ggml.merges", NULL, 0);
 }
 
-static void only_the_token_is_the_mark(void **state)
+static void a_marker_that_is_a_token_is_recognized_only_as_the_token(void **state)
 {
     (void)state;
     /* Digits are tokens, letters are letters. */
@@ -405,7 +405,7 @@ static const struct reply_case short_calls[] = {
      true},
 };
 
-static void memory_that_runs_out_makes_no_text_of_a_call(void **state)
+static void without_memory_a_call_does_not_become_text(void **state)
 {
     (void)state;
     json_t *tools = json_loads(tools_json, 0, NULL);
@@ -440,7 +440,7 @@ static void memory_that_runs_out_makes_no_text_of_a_call(void **state)
 }
 
 /* Text is returned as soon as it cannot be a mark. */
-static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
+static void text_is_returned_as_soon_as_it_cannot_become_a_marker(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -468,7 +468,7 @@ static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
 
 /* Calls that are too long, endless closing marks, and deep and long values become text without long
  * delay. */
-static void endless_calls_and_marks_become_text(void **state)
+static void calls_and_markers_above_the_limit_are_text(void **state)
 {
     (void)state;
     static const char *const openings[] = {"<tool_call>",    "[TOOL_CALLS][",
@@ -505,10 +505,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_cut_anywhere_give_the_same_parts),
-        cmocka_unit_test(only_the_token_is_the_mark),
-        cmocka_unit_test(memory_that_runs_out_makes_no_text_of_a_call),
-        cmocka_unit_test(text_comes_out_as_soon_as_it_is_no_mark),
-        cmocka_unit_test(endless_calls_and_marks_become_text),
+        cmocka_unit_test(a_marker_that_is_a_token_is_recognized_only_as_the_token),
+        cmocka_unit_test(without_memory_a_call_does_not_become_text),
+        cmocka_unit_test(text_is_returned_as_soon_as_it_cannot_become_a_marker),
+        cmocka_unit_test(calls_and_markers_above_the_limit_are_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

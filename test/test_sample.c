@@ -110,7 +110,7 @@ static const int32_t top_ks[] = {0, 1, 3, 40, 100000};
 static const uint32_t vocabs[] = {1, 2, 63, 64, 65, 1000, MAX_VOCAB};
 #define PICK(r, list) (list)[sample_random_u32(r) % (sizeof(list) / sizeof(list)[0])]
 
-static void chain_equals_naive(void **state)
+static void the_chain_equals_the_naive_one(void **state)
 {
     (void)state;
     static float logits[MAX_VOCAB], before[MAX_VOCAB];
@@ -180,7 +180,7 @@ static void nothing_possible_is_an_error(void **state)
     }
 }
 
-static void forbidden_ids_do_not_come(void **state)
+static void forbidden_ids_are_not_drawn(void **state)
 {
     (void)state;
     struct sample_options o = sample_options_default();
@@ -232,7 +232,7 @@ static void a_mask_restricts_one_call(void **state)
 }
 
 /* Compared with a full sort and libm. */
-static void logprobs_are_the_plain_softmax(void **state)
+static void logprobs_are_those_of_the_softmax_without_samplers(void **state)
 {
     (void)state;
     static float logits[MAX_VOCAB];
@@ -276,7 +276,7 @@ static void logprobs_are_the_plain_softmax(void **state)
     assert_true(best[0].id == 1 && best[0].logprob == 0.0 && of_id == -INFINITY);
 }
 
-static void the_window_forgets(void **state)
+static void penalties_forget_ids_that_leave_the_window(void **state)
 {
     (void)state;
     struct sample_options o = sample_options_default();
@@ -335,7 +335,7 @@ static void random_numbers_are_pcg32(void **state)
     for (int i = 0; i < 6; i++) assert_int_equal(sample_random_u32(&r), want[i]);
 }
 
-static void seeds_decide(void **state)
+static void a_seed_determines_the_draws(void **state)
 {
     (void)state;
     static float logits[1000];
@@ -389,7 +389,7 @@ static void draws_follow_the_distribution(void **state)
 
 /* A large flat vocabulary, where a full sort would be slow: the lazily sorted heap must satisfy the
  * definition of top-p. */
-static void large_vocabularies_equal_naive(void **state)
+static void large_vocabularies_equal_the_naive_chain(void **state)
 {
     (void)state;
     enum { N = 262144 };
@@ -478,17 +478,17 @@ static void adaptive_p_learns_only_from_what_it_drew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain_equals_naive),
+        cmocka_unit_test(the_chain_equals_the_naive_one),
         cmocka_unit_test(nothing_possible_is_an_error),
-        cmocka_unit_test(forbidden_ids_do_not_come),
+        cmocka_unit_test(forbidden_ids_are_not_drawn),
         cmocka_unit_test(a_mask_restricts_one_call),
-        cmocka_unit_test(logprobs_are_the_plain_softmax),
-        cmocka_unit_test(the_window_forgets),
+        cmocka_unit_test(logprobs_are_those_of_the_softmax_without_samplers),
+        cmocka_unit_test(penalties_forget_ids_that_leave_the_window),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(random_numbers_are_pcg32),
-        cmocka_unit_test(seeds_decide),
+        cmocka_unit_test(a_seed_determines_the_draws),
         cmocka_unit_test(draws_follow_the_distribution),
-        cmocka_unit_test(large_vocabularies_equal_naive),
+        cmocka_unit_test(large_vocabularies_equal_the_naive_chain),
         cmocka_unit_test(xtc_counts_the_weight_of_a_long_tail),
         cmocka_unit_test(adaptive_p_learns_only_from_what_it_drew),
     };

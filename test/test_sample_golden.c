@@ -49,7 +49,7 @@ static void draw(struct sample_random *r, const struct sample_options *o, uint32
     sample_free(s);
 }
 
-static void chains_draw_the_same_ids_as_ever(void **state)
+static void chains_draw_the_recorded_ids(void **state)
 {
     (void)state;
     static const uint64_t golden[GROUPS] = {
@@ -95,7 +95,7 @@ static void chains_draw_the_same_ids_as_ever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains_draw_the_same_ids_as_ever),
+        cmocka_unit_test(chains_draw_the_recorded_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

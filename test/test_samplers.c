@@ -145,7 +145,7 @@ static const struct sample_block_kernels *const *kernels_that_run(void)
 }
 
 /* The kernels of this machine have the same bits as the scalar ones, and are close to libm. */
-static void block_kernels_agree(void **state)
+static void block_kernels_equal_scalar(void **state)
 {
     (void)state;
     const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
@@ -199,7 +199,7 @@ static void block_kernels_agree(void **state)
 }
 
 /* Adaptive-p's weights have the same bits at each level and are close to the formula. */
-static void shape_kernels_agree(void **state)
+static void shape_kernels_equal_scalar(void **state)
 {
     (void)state;
     const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
@@ -269,7 +269,7 @@ static void what_a_rule_removes_stays_removed(void **state)
 
 /* A certain distribution has temperature 0 if the range includes it: at a temperature near 0 all
  * logits would have the same limit. */
-static void certainty_is_greedy(void **state)
+static void a_candidate_with_probability_one_is_always_chosen(void **state)
 {
     (void)state;
     static const float logits[2] = {-13.6f, -110};
@@ -420,7 +420,7 @@ static void options_that_could_not_act_are_refused(void **state)
     refuse(&o, "bias");
 }
 
-static void biases_move_and_forbid(void **state)
+static void biases_change_logits_and_forbid_ids(void **state)
 {
     (void)state;
     static const struct sample_bias bias[] = {{1, -INFINITY}, {3, 2}, {3, 2.5f}, {4, 100}};
@@ -442,7 +442,7 @@ static void biases_move_and_forbid(void **state)
 
 /* Two candidates remain; the order of stages determines whether the repeated best token is one of
  * them. */
-static void the_order_is_honoured(void **state)
+static void samplers_act_in_the_given_order(void **state)
 {
     (void)state;
     const float logits[4] = {10, 9, 8, 7};
@@ -581,15 +581,15 @@ int main(void)
         cmocka_unit_test(chains_over_large_vocabularies_equal_the_naive_one),
         cmocka_unit_test(long_lists_equal_the_naive_ones),
         cmocka_unit_test(what_a_rule_removes_stays_removed),
-        cmocka_unit_test(block_kernels_agree),
-        cmocka_unit_test(shape_kernels_agree),
-        cmocka_unit_test(certainty_is_greedy),
+        cmocka_unit_test(block_kernels_equal_scalar),
+        cmocka_unit_test(shape_kernels_equal_scalar),
+        cmocka_unit_test(a_candidate_with_probability_one_is_always_chosen),
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(every_stage_has_a_naive_version),
         cmocka_unit_test(options_that_could_not_act_are_refused),
-        cmocka_unit_test(biases_move_and_forbid),
-        cmocka_unit_test(the_order_is_honoured),
+        cmocka_unit_test(biases_change_logits_and_forbid_ids),
+        cmocka_unit_test(samplers_act_in_the_given_order),
         cmocka_unit_test(breakers_end_repetitions),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(mirostat_reaches_its_target),

@@ -504,7 +504,7 @@ static void in_a_sandbox(unsigned allowed, const char *output)
     in_a_sandbox_of(allowed, output, true);
 }
 
-static void nothing_can_be_opened_started_or_reached(void **state)
+static void no_file_program_or_network_is_accessible(void **state)
 {
     (void)state;
     in_a_sandbox(0, NULL);
@@ -517,7 +517,7 @@ static void an_output_gets_its_name_and_no_other_file_is_touched(void **state)
 }
 
 /* A chat whose user names files. */
-static void with_files_no_program_is_started(void **state)
+static void a_command_that_opens_files_starts_no_program(void **state)
 {
     (void)state;
     in_a_sandbox(CLI_SANDBOX_FILES, NULL);
@@ -616,9 +616,9 @@ static void entering_takes_less_than_a_millisecond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_can_be_opened_started_or_reached),
+        cmocka_unit_test(no_file_program_or_network_is_accessible),
         cmocka_unit_test(an_output_gets_its_name_and_no_other_file_is_touched),
-        cmocka_unit_test(with_files_no_program_is_started),
+        cmocka_unit_test(a_command_that_opens_files_starts_no_program),
         cmocka_unit_test(a_fetching_command_writes_below_its_folder),
         cmocka_unit_test(entering_takes_less_than_a_millisecond),
     };

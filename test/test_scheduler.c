@@ -260,7 +260,7 @@ static void every_text_is_what_it_is_alone(void **state)
 }
 
 /* The comparison detects another seed. */
-static void another_seed_is_seen(void **state)
+static void another_seed_gives_another_text(void **state)
 {
     uint64_t random = 3;
     struct support_generate s = {0}, lone = {0};
@@ -326,7 +326,7 @@ static void a_shared_beginning_is_read_once(void **state)
 
 /* ---- Failures ---- */
 
-static void a_failure_is_the_jobs_own(void **state)
+static void a_failure_ends_only_its_own_job(void **state)
 {
     uint64_t random = 11;
     struct support_generate s = {0}, lone = {0};
@@ -363,9 +363,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_text_is_what_it_is_alone),
-        cmocka_unit_test(another_seed_is_seen),
+        cmocka_unit_test(another_seed_gives_another_text),
         cmocka_unit_test(a_shared_beginning_is_read_once),
-        cmocka_unit_test(a_failure_is_the_jobs_own),
+        cmocka_unit_test(a_failure_ends_only_its_own_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -405,7 +405,7 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
                           "null"));
 }
 
-static void large_lengths_are_exact(void **state)
+static void large_lengths_are_counted_exactly(void **state)
 {
     (void)state;
     static const struct {
@@ -445,7 +445,7 @@ static void large_lengths_are_exact(void **state)
         }
 }
 
-static void many_texts_and_repetitions_are_exact(void **state)
+static void many_texts_and_repetitions_are_enforced_exactly(void **state)
 {
     (void)state;
     enum { TEXTS = 20000 };
@@ -482,7 +482,7 @@ static void many_texts_and_repetitions_are_exact(void **state)
 }
 
 /* An object with 500 required properties: each occurs once, in any order. */
-static void many_properties_are_exact(void **state)
+static void many_properties_are_enforced_exactly(void **state)
 {
     (void)state;
     enum { NAMES = 500 };
@@ -514,7 +514,7 @@ static void many_properties_are_exact(void **state)
 
 /* -- options -- */
 
-static void lenient_keywords_restrict_nothing(void **state)
+static void keywords_that_are_not_enforced_restrict_nothing(void **state)
 {
     (void)state;
     static const char schema[] = "{\"type\":\"array\",\"uniqueItems\":true}";
@@ -546,10 +546,10 @@ int main(void)
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
-        cmocka_unit_test(large_lengths_are_exact),
-        cmocka_unit_test(many_properties_are_exact),
-        cmocka_unit_test(many_texts_and_repetitions_are_exact),
-        cmocka_unit_test(lenient_keywords_restrict_nothing),
+        cmocka_unit_test(large_lengths_are_counted_exactly),
+        cmocka_unit_test(many_properties_are_enforced_exactly),
+        cmocka_unit_test(many_texts_and_repetitions_are_enforced_exactly),
+        cmocka_unit_test(keywords_that_are_not_enforced_restrict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

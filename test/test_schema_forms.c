@@ -83,7 +83,7 @@ static void id_of_draft_4_names_a_schema_or_a_place_in_it(void **state)
     judge_sets(cases, sizeof cases / sizeof cases[0]);
 }
 
-static void older_drafts_and_wrappers_mean_what_they_say(void **state)
+static void older_drafts_and_wrappers_are_read(void **state)
 {
     (void)state;
     static const struct judged cases[] = {
@@ -158,7 +158,7 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
 
 /* Only named properties are generated, because a model that may invent names does so up to the
  * limit. */
-static void generation_keeps_to_named_properties(void **state)
+static void generated_objects_have_only_named_properties(void **state)
 {
     (void)state;
     static const char named[] = "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":true}}";
@@ -355,8 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(id_of_draft_4_names_a_schema_or_a_place_in_it),
-        cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
-        cmocka_unit_test(generation_keeps_to_named_properties),
+        cmocka_unit_test(older_drafts_and_wrappers_are_read),
+        cmocka_unit_test(generated_objects_have_only_named_properties),
         cmocka_unit_test(names_come_in_the_order_of_the_schema),
         cmocka_unit_test(known_formats_are_generated_only),
         cmocka_unit_test(what_is_not_generated_as_the_schema_says_is_a_remark),

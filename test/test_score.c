@@ -3,8 +3,8 @@
 #include "test/support.h"
 
 #include "base/interrupt.h"
-#include "generate/judge.h"
 #include "generate/score.h"
+#include "generate/statistics.h"
 #include "test/support_generate.h"
 #include "test/support_random.h"
 #include <math.h>
@@ -15,7 +15,7 @@
 
 /* ---- Figures computed by hand ---- */
 
-static void means_and_their_errors(void **state)
+static void means_have_their_standard_errors(void **state)
 {
     (void)state;
     struct generate_moments m = {0};
@@ -29,7 +29,7 @@ static void means_and_their_errors(void **state)
     assert_true(generate_share_error(1, 1) == 0);
 }
 
-static void intervals_of_a_share(void **state)
+static void shares_have_95_percent_intervals(void **state)
 {
     (void)state;
     const double z2 = 1.95996398454 * 1.95996398454;
@@ -44,7 +44,7 @@ static void intervals_of_a_share(void **state)
     assert_true(fabs(low - 0.094531) < 1e-6 && fabs(high - 0.905469) < 1e-6);
 }
 
-static void quantiles_between_values(void **state)
+static void quantiles_are_interpolated(void **state)
 {
     (void)state;
     static const double v[4] = {0, 1, 2, 10};
@@ -56,7 +56,7 @@ static void quantiles_between_values(void **state)
     NEAR(generate_quantile(v + 3, 1, 0.3), 10.0);
 }
 
-static void two_rows_compared(void **state)
+static void two_rows_have_their_divergence(void **state)
 {
     (void)state;
     const float ln2 = logf(2);
@@ -76,38 +76,38 @@ static void two_rows_compared(void **state)
     assert_true(fabs(s.nll - log(2)) < 1e-6 && s.kl == 0 && s.base_nll == 0);
 }
 
-static void positions_summed_up(void **state)
+static void positions_are_summed_up(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
-    struct generate_judge j;
+    struct generate_statistics j;
     static const struct generate_row_score score[2] = {
         {.nll = 1, .base_nll = 1, .kl = 0.5, .shift = 0.3, .same_top = true},
         {.nll = 3, .base_nll = 2, .kl = 0.25, .shift = -0.4}};
-    assert_true(generate_judge_begin(&j, 2, &err));
-    for (int i = 0; i < 2; i++) generate_judge_add(&j, &score[i]);
-    generate_judge_end(&j);
+    assert_true(generate_statistics_begin(&j, 2, &err));
+    for (int i = 0; i < 2; i++) generate_statistics_add(&j, &score[i]);
+    generate_statistics_end(&j);
     NEAR(j.kl_value[0], 0.25);
     NEAR(j.shift_value[0], -0.4);
-    const struct generate_estimate ppl = generate_judge_perplexity(&j);
+    const struct generate_estimate ppl = generate_statistics_perplexity(&j);
     NEAR(ppl.value, exp(2));
     NEAR(ppl.error, exp(2)); /* variance (1 + 9) / 2 - 4 = 1, of one degree of freedom */
-    const struct generate_estimate base = generate_judge_base_perplexity(&j);
+    const struct generate_estimate base = generate_statistics_base_perplexity(&j);
     NEAR(base.value, exp(1.5));
     NEAR(base.error, 0.5 * exp(1.5));
-    NEAR(generate_judge_correlation(&j), 1.0); /* covariance (1 + 6) / 2 - 3 = 0.5 */
-    const struct generate_estimate ratio = generate_judge_log_ratio(&j);
+    NEAR(generate_statistics_correlation(&j), 1.0); /* covariance (1 + 6) / 2 - 3 = 0.5 */
+    const struct generate_estimate ratio = generate_statistics_log_ratio(&j);
     NEAR(ratio.value, 0.5);
     NEAR(ratio.error, 0.5); /* sqrt(1 + 0.25 - 2 * 0.5) */
-    const struct generate_estimate difference = generate_judge_difference(&j);
+    const struct generate_estimate difference = generate_statistics_difference(&j);
     NEAR(difference.value, exp(2) - exp(1.5));
     NEAR(difference.error, exp(2) - 0.5 * exp(1.5)); /* fully correlated */
-    const struct generate_estimate rms = generate_judge_rms_shift(&j);
+    const struct generate_estimate rms = generate_statistics_rms_shift(&j);
     NEAR(rms.value, sqrt(0.125));
     NEAR(rms.error, 0.035 / (2 * sqrt(0.125)));
-    NEAR(generate_judge_same_top(&j).value, 0.5);
-    NEAR(generate_judge_same_top(&j).error, 0.5);
-    generate_judge_free(&j);
+    NEAR(generate_statistics_same_top(&j).value, 0.5);
+    NEAR(generate_statistics_same_top(&j).error, 0.5);
+    generate_statistics_free(&j);
 }
 
 /* ---- Probabilities of texts ---- */
@@ -247,7 +247,7 @@ static void beginnings_are_evaluated_once(void **state)
     support_generate_close(&s);
 }
 
-static void wrong_rows_are_refused(void **state)
+static void rows_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -324,14 +324,14 @@ static void a_common_beginning_is_evaluated_once_but_for_its_last_token(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means_and_their_errors),
-        cmocka_unit_test(intervals_of_a_share),
-        cmocka_unit_test(quantiles_between_values),
-        cmocka_unit_test(two_rows_compared),
-        cmocka_unit_test(positions_summed_up),
+        cmocka_unit_test(means_have_their_standard_errors),
+        cmocka_unit_test(shares_have_95_percent_intervals),
+        cmocka_unit_test(quantiles_are_interpolated),
+        cmocka_unit_test(two_rows_have_their_divergence),
+        cmocka_unit_test(positions_are_summed_up),
         cmocka_unit_test(rows_together_are_what_they_are_alone),
         cmocka_unit_test(beginnings_are_evaluated_once),
-        cmocka_unit_test(wrong_rows_are_refused),
+        cmocka_unit_test(rows_that_do_not_fit_are_refused),
         cmocka_unit_test(a_common_beginning_is_evaluated_once_but_for_its_last_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -355,7 +355,7 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
 }
 
 /* Errors are detected before any evaluation. */
-static void what_is_refused_changes_nothing(void **state)
+static void a_refused_batch_changes_nothing(void **state)
 {
     const struct setting s = {2, 16, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&llama, &s);
@@ -450,7 +450,7 @@ static void recurrent_states_are_held_at_marks(void **state)
 }
 
 /* Many prompts: old snapshots are thinned out, the latest are kept. */
-static void recurrent_states_of_many_prompts_thin_out(void **state)
+static void recurrent_states_of_many_prompts_are_thinned_out(void **state)
 {
     const struct setting s = {1, 512, QUANT_F16, SUPPORT_HERE};
     struct world *w = open_world(&recurrent, &s);
@@ -499,10 +499,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrent_states_are_held_at_the_borders_of_prompts),
         cmocka_unit_test(recurrent_states_are_held_at_marks),
-        cmocka_unit_test(recurrent_states_of_many_prompts_thin_out),
+        cmocka_unit_test(recurrent_states_of_many_prompts_are_thinned_out),
         cmocka_unit_test(a_batch_of_several_runs_that_fails_leaves_no_trace),
         cmocka_unit_test(sequences_together_are_each_what_they_are_alone),
-        cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(a_refused_batch_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

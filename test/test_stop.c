@@ -46,7 +46,7 @@ static int naive(const char *const *stops, size_t count, const char *text, size_
     return -1;
 }
 
-static void named_cases_end_where_they_should(void **state)
+static void texts_end_at_their_stop_texts(void **state)
 {
     (void)state;
     static const struct {
@@ -76,7 +76,7 @@ static void named_cases_end_where_they_should(void **state)
 }
 
 /* Text that cannot become a stop string is released at once. */
-static void nothing_is_held_without_need(void **state)
+static void only_text_that_can_become_a_stop_text_is_held_back(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -99,7 +99,7 @@ static void nothing_is_held_without_need(void **state)
     base_buffer_free(&out);
 }
 
-static void random_equals_naive(void **state)
+static void random_stop_texts_equal_the_naive_search(void **state)
 {
     (void)state;
     struct sample_random r;
@@ -140,9 +140,9 @@ static void an_empty_string_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_cases_end_where_they_should),
-        cmocka_unit_test(nothing_is_held_without_need),
-        cmocka_unit_test(random_equals_naive),
+        cmocka_unit_test(texts_end_at_their_stop_texts),
+        cmocka_unit_test(only_text_that_can_become_a_stop_text_is_held_back),
+        cmocka_unit_test(random_stop_texts_equal_the_naive_search),
         cmocka_unit_test(an_empty_string_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,7 @@ static void first_takes_one_item_of_a_generator(void **state)
 }
 
 /* Strings compare without case; of equal ones Python's min, max and sort take the first. */
-static void of_equal_items_the_first_counts(void **state)
+static void min_and_sort_prefer_the_first_of_equal_items(void **state)
 {
     (void)state;
     check_text("{{ ['b', 'A', 'a']|min }}{{ ['a', 'B', 'b']|max }}", "AB");
@@ -187,7 +187,7 @@ int main(void)
         cmocka_unit_test(snippets_render_as_jinja2_renders_them),
         cmocka_unit_test(published_templates_render_as_jinja2_renders_them),
         cmocka_unit_test(first_takes_one_item_of_a_generator),
-        cmocka_unit_test(of_equal_items_the_first_counts),
+        cmocka_unit_test(min_and_sort_prefer_the_first_of_equal_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

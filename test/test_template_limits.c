@@ -183,7 +183,7 @@ static void an_interruption_ends_a_rendering(void **state)
     base_buffer_free(&out);
 }
 
-static void hostile_templates_end_in_an_answer_or_an_error(void **state)
+static void hostile_templates_end_with_text_or_an_error(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++)
@@ -244,7 +244,7 @@ static void deep_nesting_is_an_error(void **state)
 }
 
 /* Long chains of one level have no nesting in the source, but deep syntax trees. */
-static void long_chains_end_in_an_answer_or_an_error(void **state)
+static void long_chains_end_with_text_or_an_error(void **state)
 {
     (void)state;
     static const char *const links[] = {"|upper", ".a",     "[0]",      "()",    " + 1",
@@ -305,7 +305,7 @@ static void what_is_added_to_a_safe_string_is_not_escaped(void **state)
     expect("{{ raise_exception(('<a>'|safe) + '<b>') }}", "<a><b>");
 }
 
-static void each_limit_is_a_limit_of_its_own(void **state)
+static void each_limit_is_checked_alone(void **state)
 {
     (void)state;
     static const char source[] = "{% for i in range(1000) %}{{ 'x' * 100 }}{% endfor %}";
@@ -342,15 +342,15 @@ static void each_limit_is_a_limit_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_templates_end_in_an_answer_or_an_error),
+        cmocka_unit_test(hostile_templates_end_with_text_or_an_error),
         cmocka_unit_test(work_on_long_values_is_limited),
         cmocka_unit_test(unique_integers_take_linear_work),
         cmocka_unit_test(an_interruption_ends_a_rendering),
         cmocka_unit_test(deep_nesting_is_an_error),
-        cmocka_unit_test(long_chains_end_in_an_answer_or_an_error),
+        cmocka_unit_test(long_chains_end_with_text_or_an_error),
         cmocka_unit_test(what_is_not_supported_is_named_with_its_line),
         cmocka_unit_test(what_is_added_to_a_safe_string_is_not_escaped),
-        cmocka_unit_test(each_limit_is_a_limit_of_its_own),
+        cmocka_unit_test(each_limit_is_checked_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static void a_core_is_counted_once(void **state)
 
 /* Each row is a machine: the process's groups, then files. 0 is "no quota",
  * -1 no visible group. */
-static void quotas_of_control_groups_bound_the_count(void **state)
+static void quotas_of_control_groups_limit_the_number_of_threads(void **state)
 {
     (void)state;
     static const struct {
@@ -175,7 +175,7 @@ static void quotas_of_control_groups_bound_the_count(void **state)
 }
 
 /* Each row is a machine with 1000 kB in total and 600 kB free, if `meminfo`. */
-static void memory_is_the_smallest_of_what_is_left(void **state)
+static void available_memory_is_the_smallest_of_all_limits(void **state)
 {
     (void)state;
     enum { KB = 1024, UNKNOWN = -1, NO_LIMIT = -2 };
@@ -254,7 +254,7 @@ static void memory_is_the_smallest_of_what_is_left(void **state)
     }
 }
 
-static void the_count_is_the_smallest_bound(void **state)
+static void the_number_of_threads_is_the_smallest_limit(void **state)
 {
     (void)state;
     char root[PATH_ROOM];
@@ -269,7 +269,7 @@ static void the_count_is_the_smallest_bound(void **state)
     remove_tree(root);
 }
 
-static void an_engine_takes_the_count_by_itself(void **state)
+static void an_engine_without_a_given_number_of_threads_uses_that_number(void **state)
 {
     (void)state;
     assert_true(engine_threads_default() >= 1);
@@ -299,10 +299,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_processors_are_read),
         cmocka_unit_test(a_core_is_counted_once),
-        cmocka_unit_test(memory_is_the_smallest_of_what_is_left),
-        cmocka_unit_test(quotas_of_control_groups_bound_the_count),
-        cmocka_unit_test(the_count_is_the_smallest_bound),
-        cmocka_unit_test(an_engine_takes_the_count_by_itself),
+        cmocka_unit_test(available_memory_is_the_smallest_of_all_limits),
+        cmocka_unit_test(quotas_of_control_groups_limit_the_number_of_threads),
+        cmocka_unit_test(the_number_of_threads_is_the_smallest_limit),
+        cmocka_unit_test(an_engine_without_a_given_number_of_threads_uses_that_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,7 +193,7 @@ static void check_round_trips(const struct text_tokenizer *t, uint64_t seed)
     base_buffer_free(&out);
 }
 
-static void texts_come_back(void **state)
+static void decoding_gives_the_encoded_text(void **state)
 {
     static const char *const names[] = {"vocab/ggml-vocab-gpt-2.gguf",
                                         "vocab/ggml-vocab-llama-spm.gguf"};
@@ -215,7 +215,7 @@ static void build_small(struct gguf_writer *w)
     support_put_bpe(w, "gpt-4o");
 }
 
-static void texts_come_back_from_small_vocabularies(void **state)
+static void decoding_gives_the_encoded_text_with_small_vocabularies(void **state)
 {
     struct support_vocab bpe = support_vocab_make(build_small);
     struct support_vocab spm = support_vocab_make(support_put_spm);
@@ -290,7 +290,7 @@ static void build_joining(struct gguf_writer *w)
 }
 
 /* "ab ab .. ab" has a token across each space at any length. */
-static void tokens_across_spaces_hold_in_texts_of_any_length(void **state)
+static void tokens_across_spaces_do_not_depend_on_the_length_of_the_text(void **state)
 {
     struct support_vocab v = support_vocab_make(build_joining);
     struct text_ids ids = TEXT_IDS_INIT;
@@ -351,11 +351,11 @@ int main(void)
         cmocka_unit_test(stored_vocabularies_give_the_reference_ids),
         cmocka_unit_test(smollm2_gives_the_reference_ids),
         cmocka_unit_test(gemma3_gives_the_reference_ids),
-        cmocka_unit_test(texts_come_back),
-        cmocka_unit_test(texts_come_back_from_small_vocabularies),
+        cmocka_unit_test(decoding_gives_the_encoded_text),
+        cmocka_unit_test(decoding_gives_the_encoded_text_with_small_vocabularies),
         cmocka_unit_test(long_texts_take_linear_time),
         cmocka_unit_test(long_texts_with_small_vocabularies_take_linear_time),
-        cmocka_unit_test(tokens_across_spaces_hold_in_texts_of_any_length),
+        cmocka_unit_test(tokens_across_spaces_do_not_depend_on_the_length_of_the_text),
         cmocka_unit_test(an_interruption_ends_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,7 +168,7 @@ static struct gguf_layout layout_of(uint64_t first, uint64_t second, uint64_t en
     return l;
 }
 
-static void how_data_lies(void **state)
+static void padding_gaps_and_tails_of_the_data_are_found(void **state)
 {
     (void)state;
     struct gguf_layout l = layout_of(0, 32, 16, 0, 0);
@@ -199,7 +199,7 @@ int main(void)
         cmocka_unit_test(each_element_is_seen_once),
         cmocka_unit_test(differences_are_those_of_a_plain_loop),
         cmocka_unit_test(data_types_are_read),
-        cmocka_unit_test(how_data_lies),
+        cmocka_unit_test(padding_gaps_and_tails_of_the_data_are_found),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

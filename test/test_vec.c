@@ -352,7 +352,7 @@ static float tree(float lane[16])
     return lane[0];
 }
 
-static void scalar_is_what_the_header_says(void **state)
+static void scalar_functions_follow_the_header(void **state)
 {
     (void)state;
     struct engine_vec vec;
@@ -557,7 +557,7 @@ static void functions_are_accurate(void **state)
 }
 
 /* Functions with comparisons return NaN for NaN. */
-static void nan_passes(void **state)
+static void nan_inputs_give_nan(void **state)
 {
     (void)state;
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
@@ -624,9 +624,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_level_equals_scalar),
         cmocka_unit_test(state_rows_equal_scalar),
         cmocka_unit_test(special_values_equal_scalar_in_every_lane),
-        cmocka_unit_test(scalar_is_what_the_header_says),
+        cmocka_unit_test(scalar_functions_follow_the_header),
         cmocka_unit_test(functions_are_accurate),
-        cmocka_unit_test(nan_passes),
+        cmocka_unit_test(nan_inputs_give_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

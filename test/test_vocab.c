@@ -199,7 +199,7 @@ static void build_one_token(struct gguf_writer *w)
 }
 
 /* Default ids 1 and 2 and the declared 2^32-1 are all outside this vocabulary. */
-static void a_vocabulary_of_one_token_works(void **state)
+static void a_vocabulary_of_one_token_encodes_and_decodes(void **state)
 {
     struct support_vocab v = support_vocab_make(build_one_token);
     (void)state;
@@ -252,7 +252,7 @@ static void build_odd_bytes(struct gguf_writer *w)
 }
 
 /* Only "<0x", two hexadecimal digits, ">" is a byte; other tokens are literal. */
-static void only_whole_byte_tokens_are_bytes(void **state)
+static void only_byte_tokens_stand_for_bytes(void **state)
 {
     struct support_vocab v = support_vocab_make(build_odd_bytes);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -429,7 +429,7 @@ static void build_wordpiece(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.seperator_token_id", 2);
 }
 
-static void wordpiece_takes_the_longest_pieces(void **state)
+static void wordpiece_chooses_the_longest_pieces(void **state)
 {
     struct support_vocab v = support_vocab_make(build_wordpiece);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -464,7 +464,7 @@ static void build_unigram(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.remove_extra_whitespaces", true);
 }
 
-static void unigram_takes_the_best_sum(void **state)
+static void unigram_chooses_the_largest_sum_of_scores(void **state)
 {
     struct support_vocab v = support_vocab_make(build_unigram);
     const struct text_tokenizer *t = v.tokenizer;
@@ -500,7 +500,7 @@ static void build_rwkv(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 0);
 }
 
-static void rwkv_takes_the_longest_token(void **state)
+static void rwkv_chooses_the_longest_token(void **state)
 {
     struct support_vocab v = support_vocab_make(build_rwkv);
     const struct text_tokenizer *t = v.tokenizer;
@@ -549,7 +549,7 @@ static void build_plamo2(struct gguf_writer *w)
     gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, PLAMO_COUNT);
 }
 
-static void plamo2_takes_the_cheapest_way(void **state)
+static void plamo2_chooses_the_lowest_cost(void **state)
 {
     struct support_vocab v = support_vocab_make(build_plamo2);
     const struct text_tokenizer *t = v.tokenizer;
@@ -650,7 +650,7 @@ static void build_few_letters(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
 }
 
-static void the_place_of_a_lost_byte_counts_in_the_text(void **state)
+static void the_position_of_an_unencodable_byte_is_that_in_the_text(void **state)
 {
     static const char text[] = "a <user>  a b";
     struct support_vocab v = support_vocab_make(build_few_letters);
@@ -691,7 +691,7 @@ static void ends_of_messages_and_answers_are_told_apart(void **state)
 
 /* ---- Streaming ---- */
 
-static void the_decoder_gives_whole_characters(void **state)
+static void the_decoder_returns_complete_characters(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -732,24 +732,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_vocabularies_are_refused),
-        cmocka_unit_test(a_vocabulary_of_one_token_works),
+        cmocka_unit_test(a_vocabulary_of_one_token_encodes_and_decodes),
         cmocka_unit_test(a_byte_without_a_token_is_named),
-        cmocka_unit_test(only_whole_byte_tokens_are_bytes),
+        cmocka_unit_test(only_byte_tokens_stand_for_bytes),
         cmocka_unit_test(bpe_merges_by_rank),
         cmocka_unit_test(spm_merges_by_score),
         cmocka_unit_test(the_longest_special_token_wins),
         cmocka_unit_test(tokens_strip_white_space_to_their_right),
-        cmocka_unit_test(wordpiece_takes_the_longest_pieces),
+        cmocka_unit_test(wordpiece_chooses_the_longest_pieces),
         cmocka_unit_test(spm_merges_across_spaces),
         cmocka_unit_test(repeated_words_give_the_same_ids),
-        cmocka_unit_test(unigram_takes_the_best_sum),
-        cmocka_unit_test(rwkv_takes_the_longest_token),
-        cmocka_unit_test(plamo2_takes_the_cheapest_way),
+        cmocka_unit_test(unigram_chooses_the_largest_sum_of_scores),
+        cmocka_unit_test(rwkv_chooses_the_longest_token),
+        cmocka_unit_test(plamo2_chooses_the_lowest_cost),
         cmocka_unit_test(whitespace_ends_words_and_is_dropped),
         cmocka_unit_test(dna_is_cut_into_six_bases),
-        cmocka_unit_test(the_place_of_a_lost_byte_counts_in_the_text),
+        cmocka_unit_test(the_position_of_an_unencodable_byte_is_that_in_the_text),
         cmocka_unit_test(ends_of_messages_and_answers_are_told_apart),
-        cmocka_unit_test(the_decoder_gives_whole_characters),
+        cmocka_unit_test(the_decoder_returns_complete_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

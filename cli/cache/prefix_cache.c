@@ -25,7 +25,7 @@ enum {
 };
 
 /* An open entry with this key. */
-struct entry {
+struct open_entry {
     struct cli_cache_file *file;
     int fd;                     /* -1: the entry cannot be used */
     struct cli_cache_head head; /* n_ids 0: not read yet */
@@ -39,7 +39,7 @@ struct cli_prefix_cache {
     uint64_t limit;          /* in bytes */
     char key[BASE_SHA256_HEX];
     const struct base_buffer *name; /* name of the model; NULL: no key */
-    struct entry entry[OPEN_MAX];
+    struct open_entry entry[OPEN_MAX];
     size_t n_entries;
     struct base_output out[WRITES_MAX];
     unsigned n_out, n_written;
@@ -163,14 +163,15 @@ void cli_prefix_choose(struct cli_prefix_cache *c, const struct cli_model *model
         struct cli_cache_file *file = &c->folder.file[i];
         if (memcmp(file->name, c->key, KEY_DIGITS - 1) != 0) continue;
         const int fd = cli_cache_file_open(&c->folder, file);
-        if (fd >= 0) c->entry[c->n_entries++] = (struct entry){.file = file, .fd = fd};
+        if (fd >= 0) c->entry[c->n_entries++] = (struct open_entry){.file = file, .fd = fd};
     }
 }
 
 /* ---- Loading ---- */
 
 /* Excludes an entry that is damaged or has another full key. */
-static void give_up(const struct cli_prefix_cache *c, struct entry *e, const struct base_error *err)
+static void give_up(const struct cli_prefix_cache *c, struct open_entry *e,
+                    const struct base_error *err)
 {
     if (c->values->verbose && err->code)
         cli_note("the prefix cache: an entry is not used: %s", err->text);
@@ -189,7 +190,8 @@ static void name_file(const struct cli_prefix_cache *c, const int32_t *ids, size
 
 /* Returns the length of the common prefix of ids[n] and the entry, whose ids are read by the first
  * call. */
-static size_t common_of(struct cli_prefix_cache *c, struct entry *e, const int32_t *ids, size_t n)
+static size_t common_of(struct cli_prefix_cache *c, struct open_entry *e, const int32_t *ids,
+                        size_t n)
 {
     struct base_error err = BASE_ERROR_INIT;
     if (e->head.n_ids == 0 && (!cli_cache_head_read(e->fd, &e->head, &err) ||
@@ -205,7 +207,7 @@ static size_t common_of(struct cli_prefix_cache *c, struct entry *e, const int32
 
 static int by_common(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct open_entry *x = a, *y = b;
     if (x->common != y->common) return x->common < y->common ? 1 : -1;
     return (x->file > y->file) - (x->file < y->file);
 }
@@ -217,7 +219,7 @@ static void find_common(struct cli_prefix_cache *c, const int32_t *ids, size_t n
     char name[CLI_CACHE_FILE_NAME];
     name_file(c, ids, n, name);
     for (size_t i = 0; i < c->n_entries; i++) {
-        struct entry *e = &c->entry[i];
+        struct open_entry *e = &c->entry[i];
         const bool same = e->fd >= 0 && memcmp(e->file->name, name, 2 * KEY_DIGITS) == 0;
         e->common = same ? common_of(c, e, ids, n) : 0;
     }
@@ -236,7 +238,7 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
     const uint32_t common = c->n_entries ? (uint32_t)c->entry[0].common : 0;
     model_seq_mark(session, seq, (const uint32_t[MODEL_MARKS]){common, (uint32_t)n - 1});
     for (size_t i = 0; i < c->n_entries; i++) {
-        struct entry *e = &c->entry[i];
+        struct open_entry *e = &c->entry[i];
         struct base_error err = BASE_ERROR_INIT;
         const size_t held = best > n_held ? best : n_held;
         if (e->common < held + LEAST) break;

@@ -63,7 +63,7 @@ void cli_json_add_own(struct base_buffer *out, const json_t *object, const char 
 /* Makes a new string. Returns NULL with BASE_NO_MEMORY, or BASE_USAGE with the position of a byte
  * that is not UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);
-/* The same, with `by` in place of each byte that is not UTF-8. */
+/* Makes a new string with `by` in place of each byte that is not UTF-8; NULL: BASE_NO_MEMORY. */
 json_t *cli_json_text_mended(const char *text, size_t size, const char *by, struct base_error *err);
 
 #endif

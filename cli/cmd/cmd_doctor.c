@@ -65,7 +65,7 @@ static void explain_level(struct doctor *d)
     if (!any) base_buffer_add_format(why, "for %s the system does not save the registers", next);
 }
 
-static void look_at_model(struct doctor *d)
+static void check_model(struct doctor *d)
 {
     d->model_error = BASE_ERROR_INIT;
     if (!cli_model_path(d->values, &d->model, &d->model_error)) return;
@@ -76,7 +76,7 @@ static void look_at_model(struct doctor *d)
     gguf_close(file);
 }
 
-static bool look(struct doctor *d, struct base_error *err)
+static bool collect(struct doctor *d, struct base_error *err)
 {
     struct base_error ignored = BASE_ERROR_INIT; /* without memory the report says "not measured" */
     struct engine_options o = engine_options_default();
@@ -87,7 +87,7 @@ static bool look(struct doctor *d, struct base_error *err)
     d->engine = engine_new(&o, err);
     if (!d->engine) return false;
     explain_level(d);
-    look_at_model(d);
+    check_model(d);
     if (d->model_error.code == BASE_NO_MEMORY) {
         *err = d->model_error;
         return false;
@@ -329,7 +329,7 @@ bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
     struct base_buffer out = BASE_BUFFER_INIT;
-    bool ok = look(&d, err);
+    bool ok = collect(&d, err);
     if (!ok) goto done;
     advise_threads(&d);
     advise_model(&d);

@@ -16,7 +16,7 @@
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/cpu/cpu_device.h"
-#include "generate/judge.h"
+#include "generate/statistics.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct perplexity {
     struct cli_saved_reader saved;
     const int32_t *target;            /* [rows]: the next ids in the current chunk */
     struct generate_row_score *score; /* [rows] */
-    struct generate_judge judge;
+    struct generate_statistics statistics;
 };
 
 /* ---- Rows ---- */
@@ -84,11 +84,12 @@ static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *
     if (!model_eval(p->model.session, ids, p->first, MODEL_LOGITS_NONE, NULL, NULL, err) ||
         !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;
-    for (uint32_t r = 0; r < p->rows; r++) generate_judge_add(&p->judge, &p->score[r]);
-    cli_progress_note("perplexity %.1f", generate_judge_perplexity(&p->judge).value);
+    for (uint32_t r = 0; r < p->rows; r++) generate_statistics_add(&p->statistics, &p->score[r]);
+    cli_progress_note("perplexity %.1f", generate_statistics_perplexity(&p->statistics).value);
     if (p->values->verbose)
         cli_note("chunk %llu of %llu: perplexity so far %.4f", (unsigned long long)index + 1,
-                 (unsigned long long)p->n_chunks, generate_judge_perplexity(&p->judge).value);
+                 (unsigned long long)p->n_chunks,
+                 generate_statistics_perplexity(&p->statistics).value);
     return true;
 }
 
@@ -105,14 +106,15 @@ static bool eval_all(struct perplexity *p, struct base_error *err)
 {
     p->score = calloc(p->rows, sizeof *p->score);
     if (!p->score) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    bool ok = generate_judge_begin(&p->judge, p->n_chunks * p->rows, err) && open_save(p, err);
+    bool ok =
+        generate_statistics_begin(&p->statistics, p->n_chunks * p->rows, err) && open_save(p, err);
     const bool renames = p->values->save_logits && p->save.file.unfinished;
     if (ok && !p->values->no_sandbox) cli_sandbox_close(renames ? CLI_SANDBOX_RENAME : 0);
     if (ok) cli_model_progress_tokens(&p->model, "evaluating", p->n_chunks * (p->first + p->rows));
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
     cli_progress_end();
     if (p->values->save_logits) ok = cli_output_close(&p->save.file, ok, err);
-    if (ok) generate_judge_end(&p->judge);
+    if (ok) generate_statistics_end(&p->statistics);
     return ok;
 }
 
@@ -127,7 +129,7 @@ static const struct {
                  {0.99, "99 %", "0.99"},    {0.999, "99.9 %", "0.999"}};
 enum { N_QUANTILES = sizeof quantiles / sizeof quantiles[0] };
 
-static void print_quantiles(const struct generate_judge *j, struct base_buffer *out)
+static void print_quantiles(const struct generate_statistics *j, struct base_buffer *out)
 {
     const uint64_t n = j->nll.count;
     base_buffer_add_text(out, "             KL divergence  probability shift\n");
@@ -141,14 +143,14 @@ static void print_quantiles(const struct generate_judge *j, struct base_buffer *
                            100 * j->shift_value[n - 1]);
 }
 
-static void print_comparison(const struct generate_judge *j, struct base_buffer *out)
+static void print_comparison(const struct generate_statistics *j, struct base_buffer *out)
 {
-    const struct generate_estimate base = generate_judge_base_perplexity(j);
-    const struct generate_estimate ratio = generate_judge_log_ratio(j);
-    const struct generate_estimate difference = generate_judge_difference(j);
-    const struct generate_estimate rms = generate_judge_rms_shift(j);
-    const struct generate_estimate same = generate_judge_same_top(j);
-    const double correlation = generate_judge_correlation(j);
+    const struct generate_estimate base = generate_statistics_base_perplexity(j);
+    const struct generate_estimate ratio = generate_statistics_log_ratio(j);
+    const struct generate_estimate difference = generate_statistics_difference(j);
+    const struct generate_estimate rms = generate_statistics_rms_shift(j);
+    const struct generate_estimate same = generate_statistics_same_top(j);
+    const double correlation = generate_statistics_correlation(j);
     base_buffer_add_format(out,
                            "KL divergence %.6f +/- %.6f, largest %.6f\n"
                            "same top token %.3f %% +/- %.3f %%\n"
@@ -171,10 +173,10 @@ static void print_comparison(const struct generate_judge *j, struct base_buffer 
 
 static void print_text(const struct perplexity *p, struct base_buffer *out)
 {
-    const struct generate_estimate ppl = generate_judge_perplexity(&p->judge);
+    const struct generate_estimate ppl = generate_statistics_perplexity(&p->statistics);
     base_buffer_add_format(out, "perplexity %.4f +/- %.4f (%llu positions)\n", ppl.value, ppl.error,
-                           (unsigned long long)p->judge.nll.count);
-    if (p->values->kl) print_comparison(&p->judge, out);
+                           (unsigned long long)p->statistics.nll.count);
+    if (p->values->kl) print_comparison(&p->statistics, out);
 }
 
 static void add_quantiles(const double *sorted, uint64_t n, const char *name,
@@ -187,14 +189,14 @@ static void add_quantiles(const double *sorted, uint64_t n, const char *name,
     base_buffer_add_text(out, "}");
 }
 
-static void add_comparison(const struct generate_judge *j, struct base_buffer *out)
+static void add_comparison(const struct generate_statistics *j, struct base_buffer *out)
 {
     const uint64_t n = j->nll.count;
-    const struct generate_estimate base = generate_judge_base_perplexity(j);
-    const struct generate_estimate ratio = generate_judge_log_ratio(j);
-    const struct generate_estimate rms = generate_judge_rms_shift(j);
-    const struct generate_estimate same = generate_judge_same_top(j);
-    const double correlation = generate_judge_correlation(j);
+    const struct generate_estimate base = generate_statistics_base_perplexity(j);
+    const struct generate_estimate ratio = generate_statistics_log_ratio(j);
+    const struct generate_estimate rms = generate_statistics_rms_shift(j);
+    const struct generate_estimate same = generate_statistics_same_top(j);
+    const double correlation = generate_statistics_correlation(j);
     base_buffer_add_format(out,
                            ",\"kl\":%.8f,\"kl_standard_error\":%.8f,\"kl_largest\":%.8f,"
                            "\"kl_smallest\":%.8f",
@@ -220,8 +222,8 @@ static void add_comparison(const struct generate_judge *j, struct base_buffer *o
 
 static void print_json(const struct perplexity *p, struct base_buffer *out)
 {
-    const struct generate_judge *j = &p->judge;
-    const struct generate_estimate ppl = generate_judge_perplexity(j);
+    const struct generate_statistics *j = &p->statistics;
+    const struct generate_estimate ppl = generate_statistics_perplexity(j);
     const uint64_t used = (p->n_chunks - 1) * p->step + p->chunk;
     base_buffer_add_text(out, "{\"model\":");
     base_buffer_add_json(out, p->model.name.data, p->model.name.size);
@@ -239,7 +241,7 @@ static void print_json(const struct perplexity *p, struct base_buffer *out)
 static bool print(const struct perplexity *p, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    bool ok = (isfinite(p->judge.nll.sum) && isfinite(p->judge.kl.sum)) ||
+    bool ok = (isfinite(p->statistics.nll.sum) && isfinite(p->statistics.kl.sum)) ||
               base_fail(err, BASE_FAILED, "the model gave logits that are not numbers");
     if (ok && p->values->json)
         print_json(p, &out);
@@ -319,7 +321,7 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
     else
         ok = ok && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
     free(p.score);
-    generate_judge_free(&p.judge);
+    generate_statistics_free(&p.statistics);
     cli_saved_end(&p.save);
     cli_saved_close(&p.saved);
     text_ids_free(&p.ids);

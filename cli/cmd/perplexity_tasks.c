@@ -4,8 +4,8 @@
 #include "cli/input.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
-#include "generate/judge.h"
 #include "generate/score.h"
+#include "generate/statistics.h"
 #include <math.h>
 #include <stdlib.h>
 

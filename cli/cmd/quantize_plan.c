@@ -406,14 +406,14 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
 
 const char *cli_quantize_name(const struct gguf_file *file)
 {
-    uint32_t said = UINT32_MAX;
+    uint32_t in_file = UINT32_MAX;
     struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
-    if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
+    if (!gguf_get_u32(file, "general.file_type", &in_file, &ignored) || in_file == UINT32_MAX)
         return NULL;
     const struct cli_quantize_mix *mix;
     for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)
-        if (!mix->copies && mix->file_type == said) return mix->name;
+        if (!mix->copies && mix->file_type == in_file) return mix->name;
     for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
-        if (file_types[i].file_type == said) return quant_type_by_id(file_types[i].type)->name;
+        if (file_types[i].file_type == in_file) return quant_type_by_id(file_types[i].type)->name;
     return NULL;
 }

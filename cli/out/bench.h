@@ -87,8 +87,7 @@ void cli_bench_end(const struct cli_bench_table *t, const char *format, struct b
 void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r,
                            char fill, struct base_buffer *out);
 
-/* The same for the columns of the test: name, tokens, depth, and sequences if some row has several.
- */
+/* Appends the cells of the test: name, tokens, depth, and sequences if some row has several. */
 void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
                         struct base_buffer *out);
 

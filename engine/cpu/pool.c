@@ -42,7 +42,7 @@ struct event {
 
 enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };
 
-struct slot {
+struct pool_thread {
     _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
     int spins[WAIT_KINDS]; /* pauses of the next wait, by kind */
@@ -62,7 +62,7 @@ struct engine_pool {
     struct engine_cpus caller_cpus; /* the caller's affinity mask, restored at the end */
     void (*job)(const struct engine_worker *, void *);
     void *data;
-    struct slot slot[];
+    struct pool_thread slot[];
 };
 
 static void pause_cpu(void)
@@ -163,7 +163,7 @@ int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
  * miss a start, because the next one follows this worker's arrival at the job's final barrier. */
 static void *worker_main(void *arg)
 {
-    struct slot *slot = arg;
+    struct pool_thread *slot = arg;
     const struct engine_worker *w = &slot->worker;
     struct engine_pool *pool = w->pool;
     for (uint32_t jobs = 0;; ++jobs) {
@@ -190,7 +190,7 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
 
 /* Workers block signals: the program's main thread handles Ctrl-C and similar signals. SIGBUS, for
  * an unreadable page of a mapped file, goes to the thread that reads it. */
-static int start_thread(struct slot *slot)
+static int start_thread(struct pool_thread *slot)
 {
     sigset_t all, old;
     sigfillset(&all);
@@ -214,7 +214,7 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         base_fail(err, BASE_USAGE, "%d threads: choose 1 to %d", n_threads, POOL_MAX_THREADS);
         return NULL;
     }
-    uint64_t size = sizeof(struct engine_pool) + (uint64_t)n_threads * sizeof(struct slot);
+    uint64_t size = sizeof(struct engine_pool) + (uint64_t)n_threads * sizeof(struct pool_thread);
     struct engine_pool *pool = NULL;
     if (!base_align_up(size, POOL_LINE, &size) || !(pool = aligned_alloc(POOL_LINE, size))) {
         base_fail(err, BASE_NO_MEMORY, "no memory for %d threads", n_threads);

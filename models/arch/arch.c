@@ -18,13 +18,13 @@ const char *model_arch_name(size_t i, const struct model_arch **row)
     return NULL;
 }
 
-const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled)
+const struct model_arch *model_arch_find(struct gguf_str name, const char **stored)
 {
     const struct model_arch *row;
     const char *known;
     for (size_t i = 0; (known = model_arch_name(i, &row)); i++)
         if (strlen(known) == name.size && !memcmp(known, name.data, name.size)) {
-            *spelled = known;
+            *stored = known;
             return row;
         }
     return NULL;

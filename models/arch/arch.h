@@ -380,8 +380,8 @@ struct model_arch {
 /* Returns name i of all rows' names, and its row in *row (which may be NULL); NULL past the last
  * name. */
 const char *model_arch_name(size_t i, const struct model_arch **row);
-/* Returns the row of a name, NULL if there is none. *spelled is the table's copy of the name. */
-const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled);
+/* Returns the row of a name, NULL if there is none. *stored is the table's copy of the name. */
+const struct model_arch *model_arch_find(struct gguf_str name, const char **stored);
 /* Returns the row for a model of these sizes: `arch`, or the row that its table of known models
  * names. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,

@@ -79,10 +79,10 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
 /* Builds x [n][E] with each row normalized by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
-/* The same for norms after a block, whose epsilon may differ. */
+/* Builds the norm after a block, whose epsilon may differ. */
 struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm);
-/* The same with a norm of the given kind. */
+/* Builds a norm of a given kind instead of the model's. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
 /* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */

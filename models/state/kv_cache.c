@@ -42,7 +42,7 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
                          (unsigned long long)positions);
     return engine_tensor_init(&slots->view, quant_type_by_id(QUANT_I32), 2,
-                              (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
+                              (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "slots", err);
 }
 
 /* Returns the layer of the model that layer `i` of the state belongs to: the layers of the model,

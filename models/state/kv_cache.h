@@ -57,7 +57,7 @@ struct model_kv {
 /* The inputs of a graph; NULL for a kind that the model has no layer of. */
 struct model_kv_inputs {
     struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
-    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: the `span` of its attention */
+    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: the range of its attention */
 };
 
 extern const struct model_state_kind model_state_kv;

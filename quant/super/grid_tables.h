@@ -11,8 +11,8 @@ extern const uint64_t quant_grid_iq2_xxs[256], quant_grid_iq2_xs[512], quant_gri
 extern const uint32_t quant_grid_iq3_xxs[256], quant_grid_iq3_s[512];
 extern const uint64_t quant_grid_iq1[2048];
 
-/* The same entries as indices of magnitudes, the first element lowest: eight of 2 bits or four of 3
- * bits. Aligned to 64 bytes. */
+/* The entries as indices of magnitudes, the first element lowest: eight of 2 bits or four of 3 bits.
+ * Aligned to 64 bytes. */
 extern const uint16_t quant_numbers_iq2_xxs[256], quant_numbers_iq2_xs[512],
     quant_numbers_iq2_s[1024], quant_numbers_iq3_xxs[256], quant_numbers_iq3_s[512];
 

@@ -36,18 +36,23 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_
 }
 
 /* Sixteen blocks of a column in the order of a single-row step's registers
- * (quant/x86/block32_single_row.h). In types with bytes, q[j] has blocks 2j and 2j + 1. In the
- * others, q[2j] has elements 0 to 15 and q[2j + 1] elements 16 to 31 of blocks 2j, 2j + 1, 2j + 8
- * and 2j + 9. */
+ * (quant/x86/block32_single_row.h):
+ *
+ *     type with         register    block and its elements in each quarter
+ *     bytes             q[j]        2j: 0..15    2j: 16..31       2j + 1: 0..15    2j + 1: 16..31
+ *     other codes       q[2j]       2j: 0..15    2j + 1: 0..15    2j + 8: 0..15    2j + 9: 0..15
+ *                       q[2j + 1]   elements 16..31 of these blocks */
 struct quant_row_column {
     _Alignas(64) int8_t q[8][64];
     float d[16], s[16];
     int32_t less[16]; /* -offset * (sum of q) */
 };
 
-/* The elements of the column for a step. Interleaved rows share the column's blocks b and b + 1: q
- * has elements 0 to 31 of both; low and high have elements 0 to 15 and 16 to 31 of the lane's
- * block. */
+/* The elements of the column for a step. Interleaved rows share the column's blocks b and b + 1:
+ *
+ *     q       elements 0..31 of b, then of b + 1
+ *     low     elements 0..15 of the lane's block
+ *     high    elements 16..31 of the lane's block */
 struct quant_step_column {
     __m512i q, low, high;
     const struct quant_row_column *single_row; /* NULL: interleaved */

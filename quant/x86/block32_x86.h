@@ -165,7 +165,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 fo
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
 }
 
-/* As above with VPDPBUSD, which adds four products in 32 bits; always with codes. */
+/* Multiplies by VPDPBUSD, which adds four products in 32 bits; always with codes. */
 CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
                                                               const uint8_t *even,
                                                               const uint8_t *odd, __m256i q_low,
@@ -426,7 +426,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[
     }
 }
 
-/* As above with a table of the sixteen patterns; the permute uses four bits of each index. */
+/* Adds the fifth bits by a table of the sixteen patterns; the permute uses four bits of each
+ * index. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
 {
     const __m512i pattern =

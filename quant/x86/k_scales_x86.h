@@ -35,7 +35,8 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     }
 }
 
-/* As above for 16 rows, whose super-blocks begin `at` bytes after the pointers. */
+/* Stores d, dmin, scales and minima of 16 rows, whose super-blocks begin `at` bytes after the
+ * pointers. */
 SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], int64_t at,
                                      struct quant_panel256 *out)
 {

@@ -83,7 +83,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
     quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
-/* The same for AVX-512, with n_columns columns (a constant after inlining). */
+/* Rows times n_columns columns (a constant after inlining), with AVX-512. */
 struct quant_lanes_product_avx512 {
     struct quant_lanes_form form;
     quant_lanes_step_avx512 *step;
@@ -143,7 +143,7 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
                           out);
 }
 
-/* The same with 2 to QUANT_FEW_COLUMNS columns, of which each row is read once. */
+/* Multiplies by 2 to QUANT_FEW_COLUMNS columns and reads each row once. */
 CPU_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_few_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
                             const struct quant_rows *rows, int n_columns, const void *const *column,
@@ -188,7 +188,7 @@ quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_l
     return (struct quant_lanes_avx2){low, high};
 }
 
-/* As above with AVX-512; lanes outside `live` load as zero. */
+/* Loads weights as floats; lanes outside `live` become zero. */
 typedef __m512 quant_lanes_load_avx512(__mmask16 live, const uint8_t *w);
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_avx512 *load,
                                                              __m512 lanes, const uint8_t *w,

@@ -238,7 +238,7 @@ SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
     _mm256_storeu_si256((__m256i *)negative, _mm512_castsi512_si256(signs));
 }
 
-/* As above for four times seven bits in the lower 28 bits of each of eight lanes. */
+/* super_signs_store for four times seven bits in the lower 28 bits of each of eight lanes. */
 SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
 {
     const __m256i bits = _mm256_set1_epi64x(0x352e2720150e0700);

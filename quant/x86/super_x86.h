@@ -56,7 +56,7 @@ SUPER_AVX2 void super_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
     }
 }
 
-/* As above for signed bytes. */
+/* super_pairs_store for signed bytes. */
 SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
 {
     for (int p = 0; p < 2; p++) {
@@ -510,8 +510,12 @@ SUPER_AVX512 void super_products(int n, super_codes *codes, const uint8_t *const
 
 /* ---- Scales of sub-blocks of 16 ----
  *
- * A register has the scales of two super-blocks: every 128 bits have four of one and four of the
- * other, so that products with sums of activations in the same order are lanes of isum. */
+ * A register has the scales of two super-blocks as 16-bit words, in the order in which products
+ * with sums of activations are lanes of isum:
+ *
+ *     words                0 to 3      4 to 7    8 to 11     12 to 15    16 to 19    ...
+ *     scales of `one`      0 to 3                4 to 7                  8 to 11     ...
+ *     scales of `other`                0 to 3                4 to 7                  ... */
 
 /* Reorders 16 bytes of one super-block and 16 of another to that order. */
 SUPER_AVX512 __m256i super_pair_order(__m256i one)
@@ -526,7 +530,7 @@ SUPER_AVX512 __m256i super_pair_scales(const uint8_t *one, const uint8_t *other)
         _mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
 }
 
-/* As super_places, for scales in this order. */
+/* super_places for scales in this order. */
 SUPER_AVX512 __m512i super_pair_places(int s0, int s1, int s2, int s3)
 {
     return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,

@@ -49,10 +49,11 @@ bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const ch
 /* Appends a range to range[], for the next constrain_tree_set. */
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err);
-/* The same for sorted ranges, or for their complement. */
+/* Appends sorted ranges, or their complement, to range[]. */
 bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
                            bool negate, struct base_error *err);
-/* The same for \d \w \D \W (ASCII) and \s \S (Unicode); `letter` is the one after the backslash. */
+/* Appends the ranges of \d \w \D \W (ASCII) or \s \S (Unicode) to range[]; `letter` is the one
+ * after the backslash. */
 bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err);
 /* Makes a SET node of the ranges from index `first` on: sorted, merged, negated if `negate`. */
 uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,

@@ -208,33 +208,6 @@ void constrain_state_name(struct constrain_state *s, const struct constrain_name
     s->names = names;
 }
 
-static bool copy(void *out, const void *in, size_t count, size_t size)
-{
-    void *bytes = calloc(count ? count : 1, size);
-    *(void **)out = bytes;
-    if (bytes && count) memcpy(bytes, in, count * size);
-    return bytes;
-}
-
-struct constrain_state *constrain_state_clone(const struct constrain_state *s,
-                                              struct base_error *err)
-{
-    struct constrain_state *c = calloc(1, sizeof *c);
-    if (c) {
-        *c = *s;
-        c->out = c->todo = c->before = c->named = NULL;
-        c->out_room = c->n_out = c->todo_room = c->n_todo = c->before_room = c->named_room = 0;
-        bool ok = copy(&c->frame, s->frame, s->frame_room, sizeof *s->frame);
-        ok &= copy(&c->slot, s->slot, s->n_slot, sizeof *s->slot);
-        ok &= copy(&c->mark, s->mark, s->mark_room, sizeof *s->mark);
-        ok &= copy(&c->top, s->top, s->top_room, sizeof *s->top);
-        if (ok) return c;
-        constrain_state_free(c);
-    }
-    base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's state");
-    return NULL;
-}
-
 /* Removes frames that no stack contains. The others keep their order, so each frame comes after the
  * frames below it. */
 static void sweep(struct constrain_state *s)

@@ -121,8 +121,6 @@ struct constraint *constraint_json_object(bool generate, struct base_error *err)
 
 struct constrain_state; /* opaque; the constraint must outlive it */
 struct constrain_state *constrain_state_new(const struct constraint *c, struct base_error *err);
-struct constrain_state *constrain_state_clone(const struct constrain_state *s,
-                                              struct base_error *err);
 void constrain_state_free(struct constrain_state *s); /* accepts NULL */
 
 /* The tokens of a vocabulary that the names of tokens denote. */
@@ -131,7 +129,7 @@ struct constrain_names {
     const uint64_t *any; /* a bit for each token that a negated name may denote */
     int32_t two[2];      /* two of those tokens, for completions; -1: there are fewer */
 };
-/* Sets the names for this state and its clones; `names` must outlive them. A state without names
+/* Sets the names for this state; `names` must outlive it. A state without names
  * reads no named token. */
 void constrain_state_name(struct constrain_state *s, const struct constrain_names *names);
 

@@ -20,20 +20,21 @@ enum {
 _Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
                "counts that masks are cached by");
 
-/* A node in a trie where a token leaves the top frame, with the state q of the automaton there. */
-struct leave {
+/* A node of a trie at which a token ends the top frame, and the state q of the automaton there: the
+ * rest of the token is read by the frames below. */
+struct frame_end {
     uint32_t node, q;
-    bool plain, closes; /* plain: the node is in the trie of plain tokens; closes: the token has
-                         * read a closing quote (otherwise it leaves by calls and returns) */
+    bool plain;  /* in the trie of plain tokens; false: in the trie of the others */
+    bool closes; /* by a closing quote; false: by calls and returns */
 };
-struct entry {
+struct cached_mask {
     uint64_t key[2];
     uint64_t used; /* time of the last use, by `clock`; 0: free */
     uint64_t *mask;
-    struct leave *leave; /* only in masks of top frames */
-    uint32_t n_leave, leave_room;
+    struct frame_end *end; /* only in masks of top frames */
+    uint32_t n_ends, ends_room;
 };
-struct depths { /* of plain tokens, by state of one automaton: see constrain_plain_depths */
+struct plain_depths { /* of plain tokens, by state of one automaton: see constrain_plain_depths */
     uint8_t *min_depth, *max_depth;
     uint32_t *loop; /* kinds of bytes that lead from the state to itself, and LOOP_KNOWN */
 };
@@ -44,7 +45,7 @@ struct bytes { /* a set of bytes */
 struct constrain_masker {
     const struct constraint *constraint;
     const struct constrain_token_trie *vocab;
-    struct entry *whole, *top; /* [n_set][WAYS] each */
+    struct cached_mask *whole, *top; /* [n_set][WAYS] each */
     uint32_t n_set, words;
     uint64_t clock;
     uint64_t *mask; /* the mask under construction */
@@ -58,7 +59,7 @@ struct constrain_masker {
     bool full;
     uint32_t *stack, stack_room;
     uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
-    struct depths *string, *dfa;  /* [n_string], [n_dfa][1 if there are frames below] */
+    struct plain_depths *string, *dfa; /* [n_string], [n_dfa][1 if there are frames below] */
     struct bytes *first, *follow; /* [n_dfa]: bytes that may begin a rule, and that may follow it */
     uint8_t *good, *min_depth, *max_depth; /* [states of the largest automaton]: scratch */
     uint32_t *todo;
@@ -146,7 +147,7 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
     uint64_t words = v->words, sets = 1;
     size_t states = max_states(c);
     if (!m) goto fail;
-    while (sets * 2 * 2 * WAYS * (words * 8 + sizeof(struct entry)) <= cache_bytes &&
+    while (sets * 2 * 2 * WAYS * (words * 8 + sizeof(struct cached_mask)) <= cache_bytes &&
            sets < 1u << 16)
         sets *= 2;
     m->constraint = c;
@@ -182,7 +183,7 @@ void constrain_masker_free(struct constrain_masker *m)
     const struct constrain_schema *s = m->constraint->schema;
     for (uint32_t i = 0; i < m->n_set * WAYS; i++) {
         if (m->whole) free(m->whole[i].mask);
-        if (m->top) free(m->top[i].mask), free(m->top[i].leave);
+        if (m->top) free(m->top[i].mask), free(m->top[i].end);
     }
     for (uint32_t i = 0; m->string && s && i < s->n_string; i++)
         free(m->string[i].min_depth), free(m->string[i].loop);
@@ -197,10 +198,10 @@ void constrain_masker_free(struct constrain_masker *m)
 
 /* Returns the entry of a key; if there is none (*found false), the least recently used entry of its
  * set, emptied. */
-static struct entry *look_up(struct constrain_masker *m, struct entry *table, const uint64_t key[2],
-                             bool *found, struct base_error *err)
+static struct cached_mask *find_cached(struct constrain_masker *m, struct cached_mask *table,
+                                       const uint64_t key[2], bool *found, struct base_error *err)
 {
-    struct entry *set = table + (size_t)(key[0] & (m->n_set - 1)) * WAYS, *oldest = set;
+    struct cached_mask *set = table + (size_t)(key[0] & (m->n_set - 1)) * WAYS, *oldest = set;
     *found = true;
     for (uint32_t i = 0; i < WAYS; i++) {
         if (set[i].used && set[i].key[0] == key[0] && set[i].key[1] == key[1]) {
@@ -218,7 +219,7 @@ static struct entry *look_up(struct constrain_masker *m, struct entry *table, co
     oldest->used = 0; /* free until the caller fills it */
     oldest->key[0] = key[0];
     oldest->key[1] = key[1];
-    oldest->n_leave = 0;
+    oldest->n_ends = 0;
     memset(oldest->mask, 0, m->words * sizeof *oldest->mask);
     return oldest;
 }
@@ -341,23 +342,23 @@ static void walk(struct constrain_masker *m, struct constrain_state *s,
 
 /* -- tokens within the top frame -- */
 
-static bool add_leave(struct entry *e, struct leave leave, struct base_error *err)
+static bool add_frame_end(struct cached_mask *e, struct frame_end end, struct base_error *err)
 {
-    if (!constrain_grow(&e->leave, &e->leave_room, e->n_leave, sizeof *e->leave, err)) return false;
-    e->leave[e->n_leave++] = leave;
+    if (!constrain_grow(&e->end, &e->ends_room, e->n_ends, sizeof *e->end, err)) return false;
+    e->end[e->n_ends++] = end;
     return true;
 }
 
 /* Returns the plain depths of an automaton's states, which are computed at the first use. */
 static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *d,
-                        struct depths *out, bool below, struct base_error *err)
+                        struct plain_depths *out, bool below, struct base_error *err)
 {
     if (out->max_depth) return true;
     out->min_depth = malloc(2 * (size_t)d->n_state);
     out->loop = calloc(d->n_state, sizeof *out->loop);
     if (!out->min_depth || !out->loop) {
         free(out->min_depth), free(out->loop);
-        *out = (struct depths){0};
+        *out = (struct plain_depths){0};
         return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
     }
     out->max_depth = out->min_depth + d->n_state;
@@ -397,10 +398,10 @@ static uint32_t loop_of(const struct constrain_dfa *d, uint32_t q, uint32_t *loo
 /* Allows the tokens that a state's frame reads without leaving it: a whole subtree at once if it is
  * plain, or if all its bytes lead from the state to itself. */
 static bool fill_automaton(struct constrain_masker *m, const struct constrain_frame *f,
-                           bool is_plain, struct entry *e, struct base_error *err)
+                           bool is_plain, struct cached_mask *e, struct base_error *err)
 {
     const struct constrain_dfa *d = m->constraint->dfa[f->index];
-    const struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
+    const struct plain_depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
     const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct constrain_trie_node *node = trie->node;
     const uint32_t leaving = CONSTRAIN_DFA_CALLS | (f->next ? CONSTRAIN_DFA_ACCEPTS : 0);
@@ -424,7 +425,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
         if (d->accept[to] & leaving) {
             if (to != last) may_follow = next_by_leaving(m, f->index, last = to);
             if (has_child(node, i, &may_follow) &&
-                !add_leave(e, (struct leave){i, to, is_plain, false}, err))
+                !add_frame_end(e, (struct frame_end){i, to, is_plain, false}, err))
                 return false;
         }
         i++;
@@ -452,8 +453,8 @@ static bool may_pass(const struct reading *r, uint32_t depth)
     return constrain_object_may_name(r->schema, &f, r->q[depth], false);
 }
 
-static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_plain, struct entry *e,
-                      struct base_error *err)
+static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_plain,
+                      struct cached_mask *e, struct base_error *err)
 {
     const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct constrain_trie_node *node = trie->node;
@@ -476,7 +477,7 @@ static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_pla
                       (!r->good || constrain_object_may_name(r->schema, r->frame, from, true));
         if (inside || closed) allow(trie, e->mask, i);
         if (closed && node[i].next != i + 1 &&
-            !add_leave(e, (struct leave){i, from, is_plain, true}, err))
+            !add_frame_end(e, (struct frame_end){i, from, is_plain, true}, err))
             return false;
         i = inside ? i + 1 : node[i].next;
     }
@@ -484,10 +485,10 @@ static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_pla
 }
 
 static bool fill_string(struct constrain_masker *m, const struct constrain_frame *f,
-                        struct entry *e, struct base_error *err)
+                        struct cached_mask *e, struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f};
-    struct depths *depths = &m->string[f->index];
+    struct plain_depths *depths = &m->string[f->index];
     r.d = r.schema->string[f->index].dfa;
     r.length = &r.schema->string[f->index].length;
     if (!find_depths(m, r.d, depths, false, err)) return false;
@@ -499,8 +500,8 @@ static bool fill_string(struct constrain_masker *m, const struct constrain_frame
     return fill_text(m, &r, false, e, err);
 }
 
-static bool fill_name(struct constrain_masker *m, const struct constrain_frame *f, struct entry *e,
-                      struct base_error *err)
+static bool fill_name(struct constrain_masker *m, const struct constrain_frame *f,
+                      struct cached_mask *e, struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
     r.d = r.schema->object[f->index].key;
@@ -513,12 +514,12 @@ static bool fill_name(struct constrain_masker *m, const struct constrain_frame *
     return fill_text(m, &r, false, e, err);
 }
 
-static bool fill(struct constrain_masker *m, const struct constrain_frame *f, struct entry *e,
+static bool fill(struct constrain_masker *m, const struct constrain_frame *f, struct cached_mask *e,
                  struct base_error *err)
 {
     if (f->kind == CONSTRAIN_FRAME_STRING) return fill_string(m, f, e, err);
     if (f->kind == CONSTRAIN_FRAME_OBJECT) return fill_name(m, f, e, err);
-    struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
+    struct plain_depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
     if (!find_depths(m, m->constraint->dfa[f->index], depths, f->next != 0, err)) return false;
     if (!allow_plain(m, e->mask, depths->min_depth[f->state], depths->max_depth[f->state]) &&
         !fill_automaton(m, f, true, e, err))
@@ -526,9 +527,10 @@ static bool fill(struct constrain_masker *m, const struct constrain_frame *f, st
     return fill_automaton(m, f, false, e, err);
 }
 
-/* Returns in *set the set with which the tokens after a leave continue, at depth 0. */
-static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
-                        const struct constrain_frame *top, const struct leave *l, uint32_t *set)
+/* Returns in *set the set with which the tokens after the end of a frame continue, at depth 0. */
+static bool pass_frame_end(struct constrain_masker *m, struct constrain_state *s,
+                           const struct constrain_frame *top, const struct frame_end *l,
+                           uint32_t *set)
 {
     struct constrain_frame f = *top;
     f.state = l->q;
@@ -595,18 +597,18 @@ static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint3
     uint32_t set = 0;
     bool found;
     top_key(m, &top, key);
-    struct entry *e = look_up(m, m->top, key, &found, s->err);
+    struct cached_mask *e = find_cached(m, m->top, key, &found, s->err);
     if (!e) return false;
     if (!found) {
         if (!fill(m, &top, e, s->err)) return false;
         e->used = ++m->clock;
     }
     for (uint32_t w = 0; w < m->words; w++) m->mask[w] |= e->mask[w];
-    const struct leave *last = NULL;
-    for (uint32_t i = 0; i < e->n_leave && !s->failed; i++) {
-        const struct leave *l = &e->leave[i];
+    const struct frame_end *last = NULL;
+    for (uint32_t i = 0; i < e->n_ends && !s->failed; i++) {
+        const struct frame_end *l = &e->end[i];
         if (!last || last->q != l->q || last->closes != l->closes) {
-            if (!enter_leave(m, s, &top, l, &set)) return false;
+            if (!pass_frame_end(m, s, &top, l, &set)) return false;
             last = l;
         }
         walk(m, s, l->plain ? &m->vocab->plain : &m->vocab->other, l->node, set);
@@ -663,7 +665,7 @@ const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constra
     uint64_t key[2];
     bool found;
     constrain_state_key(s, key);
-    struct entry *e = look_up(m, m->whole, key, &found, err);
+    struct cached_mask *e = find_cached(m, m->whole, key, &found, err);
     if (!e || found) return e ? e->mask : NULL;
     s->err = err;
     s->failed = false;

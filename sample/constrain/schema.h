@@ -101,9 +101,9 @@ struct constrain_string {
     struct constrain_length length; /* restricts only if dfa accepts any string */
     struct constrain_slice atoms;   /* of atom[]: its conditions */
 };
-/* Maps the counts of a string to those that must be distinguished: counts that are further from a
- * bound than the length of a token are equivalent. */
-enum { CONSTRAIN_TOKEN_REACH = 1024 }; /* code points: no token has more */
+/* Returns a number that is equal for counts which allow the same tokens: the distances of `count`
+ * from min and max, each at most CONSTRAIN_TOKEN_REACH, because no token has more code points. */
+enum { CONSTRAIN_TOKEN_REACH = 1024 };
 static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t count)
 {
     const uint32_t reach = CONSTRAIN_TOKEN_REACH;
@@ -111,18 +111,18 @@ static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t 
     return (left < reach ? left : reach) * (reach + 1) + (missing < reach ? missing : reach);
 }
 
-/* One way to read an item or value: its place, and bits of the counts or marks that it
- * increases. */
+/* One way to read an item or a value. */
 struct constrain_option {
-    uint32_t place, marks;
+    uint32_t place; /* of place[] */
+    uint32_t marks; /* bit i: it counts for the i-th `contains` condition, or sets mark i */
 };
 struct constrain_array {
     uint32_t min, max;
     uint32_t positions;  /* options of 0..positions - 1, then of all further items */
     uint32_t position;   /* first of positions + 1 slices */
     uint32_t n_contains; /* number of `contains` conditions */
-    uint32_t unique; /* number of values, each of which may occur once; the marks of an option are
-                      * the number of its value. 0: items may repeat */
+    uint32_t unique; /* number of values that may occur once each; then `marks` of an option is the
+                      * number of its value. 0: items may repeat */
     uint8_t min_contains[8], max_contains[8]; /* 255: no maximum */
     bool alive;
 };
@@ -137,15 +137,15 @@ struct constrain_object {
     uint32_t n_required;                     /* names only */
     uint32_t min, max;
     uint32_t n_key; /* known names, in the order of generation */
-    uint32_t rest;  /* index into label[], if the order matters: for the names from k on, the marks
-                     * that they can add, and how many of them may come; [n_key + 1] of each */
+    uint32_t rest;  /* index into label[], if the order matters: marks[n_key + 1], which the names
+                     * from k on can add, then names[n_key + 1], how many of these may come */
     bool alive;
 };
 enum { CONSTRAIN_MANY_NAMES = 1 << 30 }; /* no limit on names that the schema does not mention */
 enum { CONSTRAIN_MAX_MARKS = 6 };
-/* The mark "a name that the schema does not mention has occurred". If a number of properties is
- * required, at most one such name is generated, because a second one could repeat the first, and
- * readers count equal names once. */
+/* The mark of a name that the schema does not mention. If a number of properties is required, at
+ * most one such name is generated: a second one could repeat the first, and readers count equal
+ * names once. */
 enum { CONSTRAIN_OTHER_SEEN = 511 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
 {
@@ -215,7 +215,7 @@ void constrain_schema_free(struct constrain_schema *s); /* accepts NULL */
 bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
                            const char *what);
 
-/* The same for a keyword that the user may make lenient; the message explains how. */
+/* Fails for a keyword that the user may make lenient; the message explains how. */
 bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
                              struct base_error *err, const char *what);
 
@@ -298,9 +298,9 @@ bool constrain_schema_draft_is_known(const struct constrain_json *json, uint32_t
 enum { CONSTRAIN_MAX_UNIQUE = 64 };
 uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
                                  uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
-/* The same for a schema whose `type` has few values (null, true and false, integers between a
- * minimum and a maximum), as new nodes. *n is 0 for other types, too many values, or a schema
- * without `type`. */
+/* Adds the values of a schema whose `type` has few (null, true and false, integers between a
+ * minimum and a maximum) as new nodes. *n is their number, 0 for other types, too many values, or a
+ * schema without `type`. */
 bool constrain_schema_few(struct constrain_json *j, uint32_t json,
                           uint32_t value[CONSTRAIN_MAX_UNIQUE], uint32_t *n,
                           struct base_error *err);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Adds a formula to the conditions of the schema. */
-static bool demand(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
-                   uint32_t b, uint32_t json)
+static bool require(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
+                    uint32_t b, uint32_t json)
 {
     uint32_t lit;
     return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) &&
@@ -18,8 +18,8 @@ static bool demand(struct constrain_reader *r, enum constrain_formula_kind kind,
 
 /* Adds a negated formula, such as a maximum as a negated minimum. Like every keyword it also allows
  * other types, because a negated atom by itself would require the type. */
-static bool demand_not(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
-                       uint32_t b, uint32_t json, uint32_t type)
+static bool require_not(struct constrain_reader *r, enum constrain_formula_kind kind, uint32_t a,
+                        uint32_t b, uint32_t json, uint32_t type)
 {
     uint32_t either[2], lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, type, 0, 0, json, &either[0], r->err) ||
@@ -275,7 +275,7 @@ static bool read_bound(struct constrain_reader *r, uint32_t owner, uint32_t v)
                                             max ? "exclusiveMaximum" : "exclusiveMinimum", 16);
     open |= beside && constrain_reader_at(r, beside)->kind == CONSTRAIN_JSON_TRUE;
     return decimal_at(r, v, &decimal) &&
-           demand(r, max ? CONSTRAIN_F_MAX : CONSTRAIN_F_MIN, decimal, open, v);
+           require(r, max ? CONSTRAIN_F_MAX : CONSTRAIN_F_MIN, decimal, open, v);
 }
 
 static bool read_multiple(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -286,7 +286,7 @@ static bool read_multiple(struct constrain_reader *r, uint32_t owner, uint32_t v
     const struct constrain_decimal *d = &r->s->decimal[decimal];
     if (d->negative || d->n_digit == 0 || d->n_digit > 18)
         return constrain_schema_fail(r->s, v, r->err, "must be positive, with at most 18 digits");
-    return demand(r, CONSTRAIN_F_MULTIPLE, decimal, 0, v);
+    return require(r, CONSTRAIN_F_MULTIPLE, decimal, 0, v);
 }
 
 static bool read_length(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -295,8 +295,8 @@ static bool read_length(struct constrain_reader *r, uint32_t owner, uint32_t v)
     (void)owner;
     if (!count_at(r, v, CONSTRAIN_MAX_LENGTH, &count)) return false;
     if (constrain_reader_is(r, v, "maxLength"))
-        return demand_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
-    return count == 0 || demand(r, CONSTRAIN_F_LENGTH, count, 0, v);
+        return require_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
+    return count == 0 || require(r, CONSTRAIN_F_LENGTH, count, 0, v);
 }
 
 static bool read_pattern(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -313,7 +313,7 @@ static bool read_pattern(struct constrain_reader *r, uint32_t owner, uint32_t v)
         remark(r, "%s: strings under it are not generated", why.text))
         ok = true, text = CONSTRAIN_TEXT_UNKNOWN;
     if (!ok) *err = why;
-    return ok && demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    return ok && require(r, CONSTRAIN_F_TEXT, text, 0, v);
 }
 
 /* Returns in *text the automaton of a format, which is built once. */
@@ -349,7 +349,7 @@ static bool read_format(struct constrain_reader *r, uint32_t owner, uint32_t v)
         return true;
     const char *expression = constrain_schema_format(r->s->json.text.data + n->text, n->text_size);
     return !expression ||
-           (format_at(r, expression, v, &text) && demand(r, CONSTRAIN_F_TEXT, text, 0, v));
+           (format_at(r, expression, v, &text) && require(r, CONSTRAIN_F_TEXT, text, 0, v));
 }
 
 /* -- keywords of arrays -- */
@@ -363,7 +363,7 @@ static bool read_prefix(struct constrain_reader *r, uint32_t owner, uint32_t v)
         return constrain_schema_fail(r->s, v, r->err, "must be a list (of at most 10000)");
     for (uint32_t c = constrain_reader_at(r, v)->child; c;
          c = constrain_reader_at(r, c)->sibling, i++)
-        if (!constrain_reader_schema(r, c, &lit) || !demand(r, CONSTRAIN_F_ITEM, i, lit, v))
+        if (!constrain_reader_schema(r, c, &lit) || !require(r, CONSTRAIN_F_ITEM, i, lit, v))
             return false;
     return true;
 }
@@ -374,7 +374,8 @@ static bool read_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
     if (constrain_reader_at(r, v)->kind == CONSTRAIN_JSON_ARRAY) return read_prefix(r, owner, v);
     return constrain_reader_schema(r, v, &lit) &&
-           demand(r, CONSTRAIN_F_ITEMS, prefix ? constrain_reader_at(r, prefix)->count : 0, lit, v);
+           require(r, CONSTRAIN_F_ITEMS, prefix ? constrain_reader_at(r, prefix)->count : 0, lit,
+                   v);
 }
 
 static bool read_more_items(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -382,7 +383,7 @@ static bool read_more_items(struct constrain_reader *r, uint32_t owner, uint32_t
     uint32_t lit, items = constrain_json_member(&r->s->json, owner, "items", 5);
     if (!items || constrain_reader_at(r, items)->kind != CONSTRAIN_JSON_ARRAY) return true;
     return constrain_reader_schema(r, v, &lit) &&
-           demand(r, CONSTRAIN_F_ITEMS, constrain_reader_at(r, items)->count, lit, v);
+           require(r, CONSTRAIN_F_ITEMS, constrain_reader_at(r, items)->count, lit, v);
 }
 
 static bool read_count_of(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -394,8 +395,8 @@ static bool read_count_of(struct constrain_reader *r, uint32_t owner, uint32_t v
     if (!count_at(r, v, CONSTRAIN_MAX_ITEMS, &count)) return false;
     if (!max && count == 0) return true;
     enum constrain_formula_kind kind = items ? CONSTRAIN_F_MIN_ITEMS : CONSTRAIN_F_MIN_PROPS;
-    if (!max) return demand(r, kind, count, 0, v);
-    return demand_not(r, kind, count + 1, 0, v, items ? CONSTRAIN_IS_ARRAY : CONSTRAIN_IS_OBJECT);
+    if (!max) return require(r, kind, count, 0, v);
+    return require_not(r, kind, count + 1, 0, v, items ? CONSTRAIN_IS_ARRAY : CONSTRAIN_IS_OBJECT);
 }
 
 static bool read_contains(struct constrain_reader *r, uint32_t owner, uint32_t v)
@@ -405,10 +406,10 @@ static bool read_contains(struct constrain_reader *r, uint32_t owner, uint32_t v
     if ((j = constrain_json_member(&r->s->json, owner, "minContains", 11)) &&
         !count_at(r, j, 250, &min))
         return false;
-    if (min && !demand(r, CONSTRAIN_F_MIN_CONTAINS, min, lit, v)) return false;
+    if (min && !require(r, CONSTRAIN_F_MIN_CONTAINS, min, lit, v)) return false;
     if (!(j = constrain_json_member(&r->s->json, owner, "maxContains", 11))) return true;
     return count_at(r, j, 250, &max) &&
-           demand_not(r, CONSTRAIN_F_MIN_CONTAINS, max + 1, lit, v, CONSTRAIN_IS_ARRAY);
+           require_not(r, CONSTRAIN_F_MIN_CONTAINS, max + 1, lit, v, CONSTRAIN_IS_ARRAY);
 }
 
 /* Fails for a keyword that cannot be enforced. */
@@ -462,7 +463,7 @@ static bool read_properties(struct constrain_reader *r, uint32_t owner, uint32_t
         if (lit == CONSTRAIN_LIT_TRUE &&
             !constrain_schema_join(r->s, CONSTRAIN_F_AND, NULL, 0, c, &lit, r->err))
             return false;
-        if (!demand(r, CONSTRAIN_F_PROPERTY, key, lit, v)) return false;
+        if (!require(r, CONSTRAIN_F_PROPERTY, key, lit, v)) return false;
     }
     return true;
 }
@@ -474,7 +475,7 @@ static bool read_patterns(struct constrain_reader *r, uint32_t owner, uint32_t v
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = constrain_reader_at(r, v)->child; c; c = constrain_reader_at(r, c)->sibling)
         if (!regex_at(r, c, true, &text) || !constrain_reader_schema(r, c, &lit) ||
-            !demand(r, CONSTRAIN_F_PATTERN, text, lit, v))
+            !require(r, CONSTRAIN_F_PATTERN, text, lit, v))
             return false;
     return true;
 }
@@ -500,14 +501,14 @@ static bool read_additional(struct constrain_reader *r, uint32_t owner, uint32_t
     struct constrain_dfa *rest = constrain_dfa_product(part, n, 0, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
     return constrain_schema_keep_text(r->s, rest, &text, r->err) &&
-           demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
+           require(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
 
 static bool read_names(struct constrain_reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit;
     (void)owner;
-    return constrain_reader_schema(r, v, &lit) && demand(r, CONSTRAIN_F_NAMES, 0, lit, v);
+    return constrain_reader_schema(r, v, &lit) && require(r, CONSTRAIN_F_NAMES, 0, lit, v);
 }
 
 static bool required_lits(struct constrain_reader *r, uint32_t v, uint32_t *lit, uint32_t *n)

@@ -351,7 +351,7 @@ static bool suffices(const struct constrain_schema *schema, const struct constra
     return (missing & ~(uint64_t)marks[next]) == 0 && count + (closed ? 0 : names[next]) >= o->min;
 }
 
-/* Returns whether a value of a name of class c leaves an object that can end. */
+/* Returns whether an object can still end after a name of class c and a value. */
 static bool any_after(const struct constrain_schema *schema, const struct constrain_object *o,
                       const struct constrain_frame *f, uint32_t c)
 {
@@ -398,8 +398,8 @@ static bool may_reach(const struct constrain_schema *schema, const struct constr
     return false;
 }
 
-/* The same after the beginning of an escape: generation has only short escapes and those of control
- * characters. */
+/* Returns whether an escape that has begun can lead to an allowed class. Generation writes only
+ * short escapes and those of control characters. */
 static bool may_escape(const struct constrain_schema *schema, const struct constrain_object *o,
                        const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {

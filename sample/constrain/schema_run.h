@@ -20,7 +20,7 @@ struct constrain_frame constrain_number_frame(const struct constrain_schema *sch
 const char *constrain_literal(const struct constrain_schema *schema, uint32_t which,
                               uint32_t *size);
 
-/* The same two functions for numbers (schema_number.c). */
+/* constrain_schema_enter and constrain_schema_step of a number's frame (schema_number.c). */
 bool constrain_number_enter(struct constrain_state *s, uint32_t stack);
 void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 /* Returns the fewest bytes that end the number of a frame during generation (UINT32_MAX: unknown);

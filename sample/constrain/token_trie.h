@@ -38,11 +38,15 @@ struct constrain_token_trie {
     uint64_t *plain_mask; /* [CONSTRAIN_PLAIN + 1][words]: of at most that many code points */
 };
 
-/* Computes which plain strings each state of an automaton accepts. good[state] 0: must not be
- * reached; 1: may be reached; 2: may be reached if its own entries allow it. Every string of at
- * most min_depth[q] code points is accepted, and none of more than max_depth[q]. Both are at most
- * CONSTRAIN_PLAIN, which means any number. min_depth > max_depth: neither holds. `todo` has room
- * for 2 * n_state. */
+/* Computes, for each state q of an automaton, which plain strings it accepts by their number of
+ * code points n:
+ *
+ *     n <= min_depth[q]                   every string
+ *     n > max_depth[q]                    none
+ *     min_depth[q] > max_depth[q]         the number does not decide
+ *
+ * A depth of CONSTRAIN_PLAIN means any number. good[q] 0: must not be reached; 1: may be reached;
+ * 2: may be reached if its own entries allow it. `todo` has room for 2 * n_state. */
 void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
                             uint8_t *max_depth, uint32_t *todo);
 

@@ -223,6 +223,7 @@ __attribute__((target("avx512f"))) static float multiply_add_avx512(void)
 /* Fused multiply-adds per second of one thread, from registers; 0 for levels without a loop. */
 static double fma_peak(enum cpu_level level)
 {
+    (void)level; /* unused without vector loops */
     float (*multiply_add)(void) = NULL;
     double lanes = 0, best = 0;
 #if defined(__x86_64__)

@@ -38,7 +38,7 @@ usage 'base.gguf: the model has no chat template: give --template' -m "$base" -p
 usage 'base.gguf: the model has no chat template: give --template' -m "$base" -p Hi --system S
 shown '[user=Hi]' -m "$base" -p Hi --template "$work/ask.jinja"
 
-begin variables_choose_as_options_do
+begin variables_select_as_options_do
 for variable in INFER_RAW=1 INFER_CHAT=0; do
     export "${variable?}"
     shown Hi -m "$ask" -p Hi
@@ -90,7 +90,7 @@ valid run-event.schema.json
 infer -m "$base" -p Hi -n 3 --json
 out_like '"chat":false'
 
-begin lines_of_a_batch
+begin lines_of_a_batch_are_answered_through_the_template
 cat >"$work/lines" <<'END'
 {"prompt":"Hi"}
 {"prompt":"Hi","raw":true}
@@ -119,7 +119,7 @@ infer batch -m "$ask"
 status 1
 out '{"line":1,"status":2,"error":"--system: contradicts --raw; give one of them"}\n'
 
-begin answers_go_to_a_file
+begin answers_are_written_to_a_file
 printf 'one\ntwo\n' >"$work/lines"
 infer batch -m "$ask" --lines -n 2 "$work/lines"
 cp "$work/out" "$work/want_file"
@@ -137,7 +137,7 @@ infer batch -m "$ask" "$work/lines" -o "$work/none/answers"
 usage '-o: contradicts --resume|--resume: contradicts -o' batch -o a --resume b
 ls "$work" | grep -q 'answers\.' && bad 'a temporary file is left'
 
-begin a_first_message_may_stand_on_the_line
+begin chat_takes_a_first_message_from_the_command_line
 infer chat -m "$ask" -n 4 one
 status 0
 cp "$work/out" "$work/first_answer"
@@ -204,7 +204,7 @@ sys.exit(text != events[-1]["text"] or text != json.load(open(sys.argv[2]))["tex
         bad "--jsonl --reasoning $mode"
 done
 
-begin a_gap_is_filled
+begin suffix_fills_the_gap_before_it
 fim=$work/fim.gguf
 "$INFER" edit "$ask" -o "$fim" --set tokenizer.ggml.fim_pre_token_id=u32:262 --set tokenizer.ggml.fim_suf_token_id=u32:264 \
     --set tokenizer.ggml.fim_mid_token_id=u32:266 2>"$work/said"

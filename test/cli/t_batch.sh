@@ -6,7 +6,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 lines=$work/lines
 short=${quick:+5} # tokens of a text under sanitizers, where each takes a tenth of a second
-n_reply=${quick:+24} n_reply=${n_reply:-40}
+n_reply=${quick:+8} n_reply=${n_reply:-40} # tokens of an answer; a call needs 24
 batch() { # with $lines as its standard input
     input=$lines
     infer batch "$@"
@@ -35,7 +35,7 @@ printf '%s\n' 12345678901234567890 0.1 1e2 '{"a" : [-0, 1.50, "\u0041\"}"]}' 0.1
 sed 's/^{"line":[0-9]*,"id":\(.*\),"\(text\|status\)".*/\1/' "$work/out" >"$work/got"
 cmp -s "$work/got" "$work/ids" || bad "other ids: $(cat "$work/got")"
 
-begin a_remark_about_the_schema_comes_once
+begin a_note_about_the_schema_is_printed_once
 printf '%s\n' '{"prompt":"a"}' '{"prompt":"a","seed":1,"json_indent":1}' >"$lines"
 batch -n 20 --temp 0 --json-schema '{"type":"array","items":{"type":"integer","maximum":900},"uniqueItems":true,"minItems":1}'
 status 0
@@ -81,7 +81,7 @@ infer batch
 cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
 input=''
 
-begin guesses_change_no_byte # when a single text is generated
+begin drafts_change_no_byte # when a single text is generated
 cat >"$lines" <<'END'
 {"prompt":"one two three four one two three four one two","predict":40,"temp":0,"ignore_eos":true}
 {"prompt":"one two three","choices":["one two three four one","five"]}
@@ -104,7 +104,7 @@ batch --draft "$MODEL"
 status 2
 err_like 'auto.*ngram.*off'
 
-begin no_lines_no_answers
+begin an_empty_input_has_an_empty_output
 : >"$lines"
 batch
 status 0
@@ -190,7 +190,7 @@ out_like '"line":30,.*"--tools: is not a list of tools"'
 out_like '"line":31,.*"--tools: contradicts --raw; give one of them"'
 out_like '"line":32,"text":" Paris."'
 
-begin a_line_names_no_file # input lines must not read files
+begin a_line_cannot_name_a_file # input lines must not read files
 printf 'root ::= "yes"' >"$work/grammar"
 printf '{"prompt":"x","grammar":"%s","predict":2}\n{"prompt":"x","json_schema":"%s"}\n' "$work/grammar" "$work/grammar" >"$lines"
 for closed in '' --no-sandbox; do
@@ -268,7 +268,8 @@ text = json.dumps(open(work + "/talk.jinja").read())
 with open(pairs) as pairs, open(work + "/lines", "w") as lines:
     for pair in pairs:
         members = pair.rstrip("\n").split("\t")[1].replace(":T", ":" + text).replace(":N", ':[{"function":{"name":"f"}}]')
-        lines.write('{"prompt":"Hi","chat":true,"predict":' + predict + ',"temp":0,' + members + "}\n")
+        n = "24" if "tool-choice" in pair else predict
+        lines.write('{"prompt":"Hi","chat":true,"predict":' + n + ',"temp":0,' + members + "}\n")
 END
     batch -np 3 "$@"
     status 0
@@ -277,8 +278,9 @@ END
     while IFS='	' read -r options members; do
         n=$((n + 1))
         options=$(printf '%s' "$options" | sed "s|template T|template $work/talk.jinja|;s|tools N|tools $work/tools.json|")
+        case $options in *tool-choice*) predict=24 ;; *) predict=$n_reply ;; esac
         # shellcheck disable=SC2086
-        "$INFER" run --chat -p Hi -n "$n_reply" --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
+        "$INFER" run --chat -p Hi -n $predict --temp 0 --json $options </dev/null >"$work/out" 2>"$work/err"
         code=$? last=$options
         status 0
         member message >"$work/alone"
@@ -293,20 +295,20 @@ else
     skip 'no python3'
 fi
 
-begin a_line_that_is_cut_says_so
+begin a_line_whose_answer_is_cut_has_a_status
 printf '{"prompt":"x","regex":"[a-z]{30}","predict":2,"temp":0}\n' >"$lines"
 batch
 status 1
 out_like '"stop":"limit".*,"status":6,"error":"--predict ended the text after 2 tokens'
 
-begin a_prompt_that_is_too_long
+begin a_prompt_that_is_too_long_has_status_5
 printf '{"prompt":"%s"}\n{"prompt":"x","predict":0}\n' "$(yes word | head -n 60 | tr '\n' ' ')" >"$lines"
 batch -c 32
 status 1
 out_like '"line":1,"status":5,"error":"the text has [0-9]+ tokens and the context holds 32'
 out_like '"line":2,"text":"","stop":"limit"'
 
-begin lines_are_each_what_run_gives
+begin each_line_gives_what_run_gives
 if has_python; then
     # A name, a tab, the options of `run`, a tab, the members of the line.
     cat >"$work/pairs" <<'END'
@@ -360,7 +362,7 @@ else
     skip 'no python3'
 fi
 
-begin in_order_or_as_they_come
+begin answers_are_in_order_unless_unordered_is_given
 {
     printf '{"id":"long","prompt":"Once upon a time","predict":60,"ignore_eos":true}\n'
     for i in 1 2 3 4 5 6; do printf '{"id":%s,"prompt":"One","predict":1}\n' $i; done
@@ -391,7 +393,7 @@ code=$? last='batch, a pipe that stays open'
 exec 9<&-
 status 0
 
-begin plain_lines
+begin plain_lines_give_plain_answers
 printf 'France\r\nItaly\n' >"$lines"
 batch --each 'The capital of {} is' -n 2 --temp 0
 status 0
@@ -424,7 +426,7 @@ usage '--each: has no \{\}' batch --each 'text'
 usage '--unordered: plain answers do not say which line' batch --each '{}' --unordered
 usage '--logprobs: plain answers hold no probabilities' batch --each '{}' --logprobs 1
 
-begin resume_goes_on_where_it_ended
+begin resume_continues_where_the_output_ended
 for i in 1 2 3 4 5 6 7 8; do printf '{"id":%s,"prompt":"Number %s is","predict":3,"seed":%s}\n' $i $i $i; done >"$lines"
 batch
 cp "$work/out" "$work/whole"
@@ -525,7 +527,7 @@ same "$work/mine.input" 'a text of mine\n'
 usage 'standard output holds no answers' batch --resume -
 [ -e "$work/-" ] || [ -e ./- ] && bad 'a file named -'
 
-begin lines_in_the_form_of_openai
+begin lines_of_the_openai_batch_form_are_read_and_written
 cat >"$lines" <<'END'
 {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"any","messages":[{"role":"user","content":"What is 2+2?"}],"temperature":0,"seed":7}}
 {"custom_id": 2.0e0,"method":"POST","url":"/v1/completions","body":{"prompt":["The capital of Italy is"],"max_tokens":3,"temperature":0e0,"logit_bias":{"7":-1e2},"logprobs":1}}
@@ -640,7 +642,7 @@ batch --csv --each '{a} {c} {"d": 1}' --choices x
 status 0
 err 'infer: --each: {c} is no column of the table and stays as it is\n'
 
-begin resume_after_a_kill
+begin resume_continues_after_a_kill
 for i in 1 2 3 4 5 6 7 8 9; do
     printf '{"id":%s,"prompt":"Number %s is","predict":%s,"ignore_eos":true,"seed":%s}\n' $i $i "${short:-40}" $i
 done >"$lines"
@@ -660,7 +662,7 @@ batch -np 2 --resume "$work/part"
 status 0
 cmp -s "$work/part" "$work/whole" || bad "$(cat "$work/part")"
 
-begin parts_of_the_lines
+begin part_selects_a_share_of_the_lines
 for i in 1 2 3 4 5 6 7; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 batch
 cp "$work/out" "$work/whole"
@@ -692,7 +694,7 @@ code=$? last='a rank past the end'
 status 2
 err_line 'OMPI_COMM_WORLD_RANK: part 4 of 3 does not exist'
 
-begin launchers_share_out_the_lines
+begin launchers_divide_the_lines
 if mpirun --version >"$work/said" 2>&1; then
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe \
         sh -c '"$0" batch -t 1 -f "$1" -m "$3" >"$2.$OMPI_COMM_WORLD_RANK"' "$INFER" "$lines" "$work/rank" "$MODEL" \
@@ -717,7 +719,7 @@ else
     skip 'no GNU parallel here'
 fi
 
-begin ends_of_the_output
+begin a_closed_or_full_output_is_an_error
 for i in 1 2 3; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
 {
     "$INFER" batch -np 1 <"$lines" 2>"$work/err"
@@ -755,7 +757,7 @@ else
     skip 'env cannot restore SIGINT here'
 fi
 
-begin wrong_calls
+begin wrong_options_are_usage_errors
 usage 'none: cannot read' batch -f "$work/none"
 usage '--prompt: is an option of `infer run`' batch --prompt x
 usage '--regex: contradicts --choices' batch --regex a --choices a

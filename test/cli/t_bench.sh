@@ -81,7 +81,7 @@ as() {
         "$1" "$1,$1,$1,$1" >"$work/old.json"
 }
 
-begin ratios_to_earlier_results
+begin compare_shows_ratios_to_earlier_results
 as 0.001
 bench --compare "$work/old.json"
 status 0
@@ -119,7 +119,7 @@ cp "$work/out" "$work/old.csv"
 infer bench -m "$work/a,\"b\".gguf" -m "$work/b.gguf" -p 4 -n 0 -r 1 -t 1 --compare "$work/old.csv"
 [ "$(grep -c 'not there' "$work/out")" -eq 0 ] || bad "$(cat "$work/out")"
 
-begin charts_over_what_varies
+begin charts_are_drawn_over_what_varies
 infer bench -p 4 -n 2 -d 0,16 -r 1 -t 1,2 --plot --svg "$work/chart.svg"
 status 0
 out_like '^prompt 4 tokens: tokens/s over depth$'

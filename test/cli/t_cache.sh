@@ -61,14 +61,14 @@ entry
 infer run $m -p "$long" -n 1 -v --cache "$dir"
 err_like "^infer: prompt: 1 of $n tokens \\($((n - 1)) from the cache in [0-9.]+ ms\\), "
 
-begin a_longer_text_goes_on_from_there
+begin a_longer_text_continues_a_stored_one
 wanted $m -p "$long more"
 run $m -p "$long more"
 same_answer
 cached "$n"
 entry # for a few more tokens no new entry is written
 
-begin a_shorter_text_is_a_part_of_it
+begin a_shorter_text_uses_a_prefix_of_a_stored_one
 short=${long%?????????????????????????}
 wanted $m -p "$short"
 run $m -p "$short"
@@ -76,7 +76,7 @@ same_answer
 cached $(($(tokens "$short") - 1))
 entry
 
-begin another_text_is_another
+begin another_text_uses_only_the_common_prefix
 wanted $m -p "x$long"
 run $m -p "x$long"
 same_answer
@@ -108,7 +108,7 @@ cp "$work/m.gguf" "$work/copy.gguf"
 run -m "$work/copy.gguf" -p "$long"
 cached $((n - 1))
 
-begin all_kinds_of_states
+begin all_kinds_of_states_are_stored
 kind=-1
 for arch in llama gemma3 deepseek2 mamba2 lfm2 qwen3next llama4 falcon-h1; do
     "$make_model" "$work/kind.gguf" arch=$arch vocab=300 ctx=2048 embd=128 head_dim=32 || bad "no $arch"
@@ -181,7 +181,7 @@ cached 0
 run $m -p "$long"
 cached $((n - 1))
 
-begin what_others_may_have_written_is_not_read
+begin entries_that_others_can_write_to_are_not_read
 entry
 cp "$file" "$work/good"
 chmod 620 "$file"
@@ -211,7 +211,7 @@ cached 0
 err_line '^infer: the prefix cache is not used: .*cache: others can write to it, or it is theirs$'
 chmod 700 "$dir"
 
-begin a_cache_that_fails_fails_no_answer
+begin a_failing_cache_does_not_change_the_answer
 rm -rf "$dir"
 : >"$dir"
 run $m -p "$long"
@@ -242,7 +242,7 @@ code=$?
 status 0
 err_line 'there is no folder for it: set HOME, or name one$'
 
-begin a_folder_within_none_is_a_mistake
+begin a_cache_folder_in_a_missing_folder_is_a_usage_error
 for command in run batch chat; do
     usage "^infer: --cache: $work/typo: No such file or directory" $command $m --cache "$work/typo/dir"
     usage "^infer: --cache: typo: No such" $command $m --cache typo/dir/
@@ -256,7 +256,7 @@ status 0
 err ''
 [ -n "$(ls "$work/made")" ] || bad 'the folder itself was not made'
 
-begin the_users_folder
+begin the_default_folder_is_that_of_the_user
 XDG_CACHE_HOME=$work/xdg infer run $m -p "$long" -n 1 --cache auto
 status 0
 [ -n "$(ls "$work/xdg/infer/prefix")" ] || bad 'nothing in XDG_CACHE_HOME'
@@ -264,7 +264,7 @@ INFER_CACHE=auto infer run $m -p "$long" -n 1
 [ -n "$(ls "$work/.cache/infer/prefix")" ] || bad 'nothing in ~/.cache'
 unset INFER_CACHE
 
-begin the_oldest_goes
+begin the_oldest_entry_is_removed
 "$make_model" "$work/wide.gguf" vocab=512 ctx=2048 head_dim=256 layers=2 || bad 'no model'
 w="-m $work/wide.gguf"
 rm -rf "$dir"
@@ -285,7 +285,7 @@ status 0
 err_like 'tokens are more than --cache-size allows'
 [ "$(ls -A "$dir")" = '' ] || bad "$(ls -l "$dir")"
 
-begin too_many_files_go
+begin files_above_the_limit_are_removed
 for i in $(seq 1030); do
     cp "$work/good" "$dir/aaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-$(printf %016x "$i").prefix"
 done
@@ -293,7 +293,7 @@ infer run $w -n 1 --cache "$dir" --cache-size 100 -p "2 $long"
 status 0
 [ "$(ls "$dir" | wc -l)" -eq 1025 ] || bad "$(ls "$dir" | wc -l) files"
 
-begin many_processes_at_once
+begin processes_share_the_cache_at_once
 rm -rf "$dir"
 for text in 1 2 3; do "$INFER" run $w -n 4 --temp 0 -p "$text $long" >"$work/alone$text" 2>/dev/null; done
 for round in 1 2 3 4; do
@@ -310,7 +310,7 @@ for round in 1 2 3 4; do
 done
 ls "$dir" | grep -v '\.prefix$' && bad 'incomplete files are left'
 
-begin what_a_killed_process_leaves_is_removed
+begin files_of_a_killed_process_are_removed
 printf 'infer prefix 01\0' >"$dir/prefix.99999.part"
 run $m -p "$long"
 [ -e "$dir/prefix.99999.part" ] || bad 'a young one is gone'
@@ -318,7 +318,7 @@ touch -d 2020-01-01 "$dir/prefix.99999.part"
 run $m -p "$long"
 [ ! -e "$dir/prefix.99999.part" ] || bad 'an old one is there'
 
-begin what_others_have_written_is_kept
+begin files_of_other_programs_are_kept
 mine=0123456789abcdef-0123456789abcdef-0123456789abcdef.prefix # the name of an entry
 touch -d 2020-01-01 "$dir/mine.part" "$dir/$mine" "$dir/prefix.0123456789abcdef.part"
 infer cache --cache "$dir"
@@ -331,7 +331,7 @@ for name in mine.part $mine prefix.0123456789abcdef.part; do
     rm -f "$dir/$name"
 done
 
-begin names_in_the_folder_are_not_foreseen
+begin foreign_files_with_names_of_parts_are_neither_read_nor_written
 for name in new prefix new.1-0.part prefix.part; do
     mkfifo "$dir/$name"
     run $m -p "$long" # would wait for a reader
@@ -347,7 +347,7 @@ for name in new prefix new.1-0.part prefix.part; do
     rm -r "$dir/$name" "$work/target"
 done
 
-begin a_conversation
+begin each_turn_of_a_conversation_uses_the_cache
 printf 'hello you\n/undo\nhow are you\nand now\n/undo\nonce more\n' >"$work/lines"
 rm -rf "$dir"
 input=$work/lines
@@ -366,7 +366,7 @@ for arch in llama gemma3 lfm2; do
 done
 input=''
 
-begin a_batch
+begin lines_of_a_batch_use_the_cache
 for i in 1 2 3 4 5; do printf '{"prompt":"%s %d"}\n' "$long" $i; done >"$work/rows"
 rm -rf "$dir"
 input=$work/rows
@@ -385,7 +385,7 @@ input=''
 run $m -p "$long and what I ask" # an entry of another command
 cached some
 
-begin the_list_and_its_end
+begin entries_are_listed_and_removed
 rm -rf "$dir"
 infer cache --cache "$dir"
 status 0

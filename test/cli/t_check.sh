@@ -1,13 +1,13 @@
 # test/cli/t_check.sh: `infer check`: texts against grammars, schemas and expressions.
 . test/cli/lib.sh
 
-begin an_accepted_text_says_nothing
+begin an_accepted_text_prints_nothing
 infer check --json-schema '{"type":"object","required":["n"]}' -p '{"n":1}'
 status 0
 out ''
 err ''
 
-begin not_accepted_says_where
+begin a_refused_text_has_its_position
 infer check --regex 'a[a-z]+' -p 'a1'
 status 1
 out ''
@@ -18,7 +18,7 @@ infer check --json-object -p '{"a":1'
 status 1
 err_line 'not accepted: the text ends too early at line 1, column 7'
 
-begin from_standard_input_and_files
+begin texts_come_from_standard_input_and_files
 printf 'root ::= "yes" | "no"\n' >"$work/answer.gbnf"
 printf 'no' >"$work/text"
 input=$work/text
@@ -56,7 +56,7 @@ err_line "'uniqueItems' is not supported but for items of at most 64 plain value
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
 
-begin any_order_any_white_space_any_format
+begin check_accepts_any_order_white_space_and_format
 infer check --json-schema '{"properties":{"a":{"format":"date"},"b":{}},"required":["b"]}' -p '{ "b" :
 	1, "a":"x" }'
 status 0
@@ -66,13 +66,13 @@ err ''
 begin flags_are_refused_by_name
 usage 'column 3: flags and atomic groups, \(\?\.\.\.\), are not supported' check --regex 'x(?i)a' -p xa
 
-begin no_choice_is_empty
+begin an_empty_choice_is_refused
 usage '--choices: choice 1 is empty: give texts' check --choices '' -p ''
 usage '--choices: choice 2 is empty: there is a comma too many' check --choices 'a,,b' -p a
 usage '--choices: choice 3 is empty: there is a comma too many' check --choices 'a,b,' -p a
 usage '--choices: choice 1 is empty' -m "$work/none" -p x --choices ',a'
 
-begin the_longest_strings_that_a_schema_may_ask_for
+begin strings_of_the_largest_allowed_length_are_accepted
 awk 'BEGIN { printf "\""; for (i = 0; i < 65536; i++) printf "\303\251"; printf "\"" }' >"$work/long"
 infer check --json-schema '{"minLength":65536,"maxLength":65536}' -f "$work/long"
 status 0

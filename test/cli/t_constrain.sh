@@ -178,7 +178,7 @@ for kind in bpe spm; do
     cmp -s "$work/out" "$work/once" || bad 'two runs differ'
 done
 
-begin a_real_model_keeps_to_its_constraint
+begin a_real_model_satisfies_its_constraint
 if [ -n "$MODEL" ]; then
     infer -m "$MODEL" -p 'The capital of France is' --temp 0 --choices ' London, Paris, Rome'
     status 0

@@ -21,7 +21,7 @@ same() {
     done
 }
 
-begin guesses_change_no_byte
+begin drafts_change_no_byte
 for seed in 1 2 3; do
     same run -m "$tiny" -p "$text" -n 60 -s $seed --temp 0.3 --ignore-eos
     same run -m "$tiny" -p "$text" -n 60 -s $seed --temp 0.3 --top-k 5 --repeat-penalty 1.1
@@ -39,7 +39,7 @@ for way in off auto ngram "$tiny" "$other"; do
 done
 input=
 
-begin a_layer_of_the_file_changes_no_byte
+begin drafts_of_the_mtp_layer_change_no_byte
 set -- -m "$layer" -p "$text" -n 40 -s 1 --temp 0.3 --ignore-eos
 infer run "$@" --draft off
 cp "$work/out" "$work/plain"
@@ -80,18 +80,18 @@ for pair in "$tiny $vocab" "$vocab $tiny"; do
     done
 done
 
-begin remarks_name_the_draft
+begin notes_name_the_draft
 make "$work/short.gguf" arch=llama tokens=bpe ctx=16
 infer run -m "$tiny" -p x -n 1 -c 64 --draft "$work/short.gguf"
 status 0
 err_like '^infer: the context of 64 tokens is longer than the 16 that the draft model .*/short.gguf was trained with'
 
-begin guesses_are_counted
+begin drafted_tokens_are_counted
 infer run -m "$tiny" -p "$text" -n 60 --temp 0 --ignore-eos --draft "$tiny" -v
 status 0
 err_like '^infer: guesses: [1-9][0-9]* of [1-9][0-9]* were right, in [1-9][0-9]* batches$'
 
-begin what_cannot_guess_is_refused
+begin a_model_that_cannot_draft_is_refused
 infer run -m "$tiny" -p x -n 1 --draft mtp
 status 2
 err_like '^infer: --draft: .*tiny.gguf has no MTP layer, or none that is supported$'

@@ -40,7 +40,7 @@ infer edit "$work/e.gguf" --set "general.name=str:$("$INFER" inspect "$m" --meta
 status 0
 shows "$work/e.gguf" '^  llama.rope.freq_base +f32 20000$'
 
-begin new_keys
+begin new_keys_get_a_type
 infer edit "$m" -o "$work/e.gguf" --set a=int:7 --set b=int:-7 --set c=int:5000000000 --set d=float:0.5 \
     --set e=bool:true --set f=str:a:b=c --set g=u8:255 --set h=i16:-32768 --set i=u64:18446744073709551615 \
     --set j=f64:1e300 --set k=str: --set 'l=int[]:[1,-2]' --set 'm=str[]:["a","","\u00e9"]' \
@@ -88,7 +88,7 @@ usage "'lots' is not a whole number" edit "$m" -o "$work/x.gguf" --set llama.con
 usage 'the file has no such key' edit "$m" -o "$work/x.gguf" --set general.nam=Another
 untouched
 
-begin edits_that_collide
+begin edits_that_collide_are_refused
 infer edit "$m" -o "$work/c.gguf" --set x.a=int:1 --set x.b=int:2
 c=$work/c.gguf
 printf '{{ messages }}' >"$work/t.jinja"
@@ -111,7 +111,7 @@ infer edit "$c" --delete x.b --rename x.a=x.b
 status 0
 shows "$c" '^  x.b +u32 1$'
 
-begin delete_and_rename
+begin keys_are_deleted_and_renamed
 usage 'could not be opened afterwards: ' edit "$work/e.gguf" --rename token_embd.weight=other.weight -o "$work/f.gguf"
 infer edit "$work/e.gguf" --delete a --delete k --rename b=bb --delete c --set c=str:now
 status 0
@@ -126,7 +126,7 @@ status 0
 infer inspect "$work/v.gguf" --tensors
 out_like '^  v.blk.1.attn_q.weight '
 
-begin a_template_from_a_file
+begin a_template_is_read_from_a_file
 printf '{%% for m in messages %%}<{{ m.content }}>{%% endfor %%}' >"$work/t.jinja"
 infer edit "$m" -o "$work/e.gguf" --template "$work/t.jinja"
 status 0
@@ -139,7 +139,7 @@ usage 't.jinja: is empty' edit "$m" -o "$work/x.gguf" --template "$work/t.jinja"
 usage 'none.jinja' edit "$m" -o "$work/x.gguf" --template "$work/none.jinja"
 untouched
 
-begin values_that_are_none
+begin wrong_values_are_refused
 for value in 'a' 'a=' '=int:1' 'a=int' 'a=long:1' 'a=int[:1' 'a=[]:1'; do
     usage '^infer: --set: ' edit "$m" -o "$work/x.gguf" --set "$value"
 done
@@ -180,7 +180,7 @@ status 0
 infer inspect "$work/e.gguf" --json
 out_like '"alignment":4096'
 
-begin an_edit_is_whole_or_not_there
+begin an_edit_is_complete_or_changes_nothing
 infer edit "$m" -o "$work/e.gguf" --set a=int:1
 for out in "$m" "$work/./m.gguf"; do
     usage 'is the input too' edit "$m" --set a=int:1 -o "$out"

@@ -29,7 +29,7 @@ mkdir "$work/folder.gguf"
 printf 'secret' >"$work/locked.gguf"
 chmod 000 "$work/locked.gguf"
 
-begin every_command_says_which_file
+begin every_command_names_the_file_that_it_cannot_read
 for file in none page empty folder; do
     f=$work/$file.gguf
     for command in "run -p x" "tokenize -p x" "logits --ids 1" "perplexity -f /dev/null" "bench" \
@@ -118,12 +118,12 @@ else
     skip 'no /dev/full here'
 fi
 
-begin quantize_into_no_folder
+begin quantize_into_a_missing_folder_is_an_error
 infer quantize "$work/empty_model.gguf" "$work/no/such/folder.gguf" Q8_0
 status 1
 err_line 'folder\.gguf'
 
-begin a_missing_file_is_a_wrong_call # whichever option names it
+begin a_missing_input_is_a_usage_error # whichever option names it
 plain="-m $work/none.gguf --chat -p x"
 for file in none.txt .; do
     usage 'cannot read: ' -f "$work/$file" -m "$work/none.gguf"
@@ -144,7 +144,7 @@ status 2
 err_line 'standard input: cannot read: '
 
 # The file itself is named, not a key that it lacks.
-begin files_that_are_no_language_models
+begin files_that_are_not_language_models_are_named
 if [ -x "$make_model" ]; then
     "$make_model" "$work/a.gguf" vocab=320 >/dev/null
     printf '1 2 3 4 5 6 7 8' >"$work/ids"

@@ -5,7 +5,7 @@ INFER_MODEL=$MODEL
 export INFER_MODEL
 text='The capital of France is Paris, and that of Italy is Rome.'
 
-begin marks_are_the_probabilities_of_score
+begin marks_have_the_probabilities_of_score
 infer score --heat -p "$text"
 status 0
 err ''
@@ -82,7 +82,7 @@ out_like 'Paris'
 infer run --raw -p 'Once upon a time' -n 4 --heat --svg -
 [ "$(head -c 4 "$work/out")" = '<svg' ] || bad 'not only the picture'
 
-begin usage_of_heat
+begin wrong_options_are_usage_errors
 usage '--json: contradicts --heat' score --heat -p x --json
 usage '--svg: needs --heat' score -p x --continuation y --svg "$work/x.svg"
 usage 'has 1 tokens: there is nothing' score --heat -p a

@@ -38,7 +38,7 @@ yes '1 2 3 4 5 6 7 8 9 10 11' | head -c "$([ -n "$quick" ] && echo 60000000 || e
 
 printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
 
-begin interrupt_evaluation
+begin an_interrupt_ends_evaluation
 # shellcheck disable=SC2086
 {
     stopped run $m -t 2 -f "$work/page" -n 1
@@ -54,11 +54,11 @@ begin interrupt_evaluation
     stopped bench $m -p 0 -n 512 -r 1000
 }
 
-begin interrupt_tokenizing
+begin an_interrupt_ends_tokenizing
 stopped tokenize -m "$work/m.gguf" -f "$work/text" --lines
 stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
 
-begin interrupt_quantizing
+begin an_interrupt_ends_quantizing
 "$make_model" "$work/large.gguf" layers=4 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
 output=/dev/null stopped quantize "$work/large.gguf" - IQ3_S -t 1
 stopped quantize "$work/large.gguf" "$work/q.gguf" IQ3_S -t 1
@@ -67,7 +67,7 @@ for left in "$work"/q.gguf*; do
 done
 
 # Bytes past the tensors belong to the file and are hashed; this hole takes no disk space.
-begin interrupt_hashing
+begin an_interrupt_ends_hashing
 cp "$work/m.gguf" "$work/tail.gguf"
 if truncate -s 100G "$work/tail.gguf" 2>"$work/said"; then
     stopped run -m "$work/tail.gguf" -p x -n 1 --json --hash -t 1
@@ -78,7 +78,7 @@ fi
 rm -f "$work/tail.gguf"
 
 # A folder of many models, each with ten million names.
-begin interrupt_reading_headers
+begin an_interrupt_ends_reading_of_headers
 mkdir "$work/folder"
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/folder/0.gguf"
 printf '\001\000\000\000\000\000\000\000x\011\000\000\000\010\000\000\000' >>"$work/folder/0.gguf"
@@ -95,7 +95,7 @@ done
 stopped models "$work/folder"
 
 # Blocked programs: a pipe without a writer, and one without a reader.
-begin interrupt_waiting
+begin an_interrupt_ends_waiting_for_pipes
 mkfifo "$work/silent" "$work/full"
 infer split "$work/m.gguf" "$work/p" --max-tensors 100 --no-tensor-first-split
 stopped tokenize -m "$work/m.gguf" -f "$work/silent"
@@ -110,7 +110,7 @@ output=$work/full stopped merge "$work/p-00001-of-00002.gguf" -
 kill $reader
 
 # For process 1 of a container the kernel ignores the default action of a signal.
-begin a_first_process_ends_by_signals
+begin process_1_of_a_container_ends_by_signals
 first() { # NUMBER ARGS..: runs the program as process 1 and sends it the signal
     number=$1 n=0
     shift

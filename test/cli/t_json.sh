@@ -24,7 +24,7 @@ err_line 'none.gguf'
 INFER_MODEL=$MODEL XDG_CACHE_HOME=$work/cache
 export INFER_MODEL XDG_CACHE_HOME
 france='The capital of France is'
-begin schemas_can_refuse
+begin the_schemas_refuse_wrong_objects
 printf '{"model":"x"}' >"$work/out"
 "$INFER" check --json-schema docs/run.schema.json <"$work/out" >/dev/null 2>&1 && bad 'accepted'
 printf '{"event":"token","index":0,"id":1}' >"$work/out"
@@ -73,7 +73,7 @@ tail -n 1 "$work/out" | grep -q '^{"event":"end",.*"stop":"limit"' || bad 'no en
 pieces=$(sed -n 's/^{"event":"t[a-z]*",.*"text":"\([^"]*\)","logprob.*/\1/p' "$work/out" | tr -d '\n')
 tail -n 1 "$work/out" | grep -qF "\"text\":\"$pieces\"" || bad "pieces '$pieces' are not the text"
 
-begin ends_are_told
+begin the_reason_of_the_end_is_named
 infer -p "$france" -n 20 --temp 0 --jsonl --stop $(printf 'ris.')
 valid run-event.schema.json
 tail -n 1 "$work/out" | grep -q '"text":" Pa","stop":"stop","stop_text":"ris\."' || bad 'stop'
@@ -96,7 +96,7 @@ out_like '"id":'"$byte"',"text":"","logprob":[-0-9.]*,"bytes":\[195\],"top":\[\{
 infer -p x -n 2 --temp 0 --jsonl --ignore-eos --logprobs 1000
 valid run-event.schema.json
 
-begin chat_has_a_message
+begin chat_has_a_message_member
 infer --chat -p Hi -n 3 --temp 0 --json --logprobs 1
 valid run.schema.json
 out_like '"message":\{"role":"assistant",'
@@ -133,7 +133,7 @@ infer -p x -n 1 --json
 out_like '"model_sha256":null'
 INFER_MODEL=$MODEL
 
-begin interrupted_is_an_end
+begin an_interrupt_is_a_reason_of_the_end
 # The shell makes background jobs ignore Ctrl-C; python restores the default.
 if command -v python3 >/dev/null; then
     python3 -c 'import signal, subprocess, sys

@@ -65,7 +65,7 @@ is_json '.model.path == null and (.model.error | test("neither HOME"))'
 HOME=$home
 export HOME
 
-begin models_of_a_folder
+begin models_lists_a_folder
 infer models
 status 0
 out ''
@@ -151,7 +151,7 @@ else
     skip 'no jq or tool_make_model'
 fi
 
-begin a_context_that_is_too_long_is_remarked # but not one that the file extends by scaling
+begin a_context_above_that_of_training_is_a_note # but not one that the file extends by scaling
 if "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe ctx=64 2>"$work/said"; then
     long='the context of 65 tokens is longer than the 64 that the model was trained with'
     for command in "run -p x -n 1 -c 65" "run -p x -c 65 --plan" "run -p x -n 1 -c 65 --json" \
@@ -189,7 +189,7 @@ else
     skip 'no tool_make_model'
 fi
 
-begin a_model_by_its_name
+begin a_model_is_found_by_its_name
 models=$work/.local/share/infer/models
 mkdir -p "$models"
 for name in alpha.Q8_0 alpha beta-1b beta-2b-00001-of-00002 beta-2b-00002-of-00002; do
@@ -231,7 +231,7 @@ unset INFER_MODEL
 err_line '^infer: alpha: not a GGUF file'
 rm "$models"/alpha* "$models"/beta*
 
-begin doctor_looks_at_the_machine
+begin doctor_describes_the_machine
 infer doctor -m "$work/none.gguf" -t 1
 out_like '^sandbox +(no )?seccomp.*Landlock'
 status 0
@@ -255,7 +255,7 @@ elsewhere() {
     INFER=$INFER work=$work unshare -m sh -c "$1" >"$work/out" 2>"$work/err"
     code=$? last="in a namespace: $1"
 }
-begin what_the_system_does_not_tell_is_not_known
+begin what_the_system_does_not_report_is_unknown
 "$make_model" "$work/m.gguf" vocab=512 ctx=65536 heads=8 kv_heads=8 >/dev/null
 if [ ! -r "${INFER%/*}/test/fail_alloc.so" ]; then
     skip 'a sanitizer reads /proc'

@@ -40,7 +40,7 @@ failing() {
 
 # Checks the result after a failure. exact: whether the output is the same in every run (yes, no), or
 # each line is independent (lines).
-judge() {
+check_result() {
     case $code in
     4)
         tail -n 1 "$work/err" | grep -q '^infer: .' || bad "infer $last: status 4 without a line"
@@ -76,7 +76,7 @@ sample() {
     at=1
     while [ $at -le "$count" ] && [ -z "$test_bad" ]; do
         failing "FAIL_ALLOC_AT=$at" "$@"
-        judge
+        check_result
         if [ $at -lt $first ]; then at=$((at + 1)); else at=$((at + step)); fi
     done
 }
@@ -175,7 +175,7 @@ begin doctor_ends_in_order_without_memory
 exact=no
 for at in 1 3 7 20 $([ -n "$quick" ] || echo 2 4 5 6 8 12 40); do
     failing "FAIL_ALLOC_AT=$at" doctor -m "$work/m.gguf" -t 1
-    judge
+    check_result
 done
 
 begin fewer_threads_where_one_cannot_start

@@ -17,7 +17,7 @@ logits() {
 equal() { cmp -s "$work/$1.f32" "$work/$2.f32" || bad "$1 and $2 differ"; }
 differ() { cmp -s "$work/$1.f32" "$work/$2.f32" && bad "$1 and $2 are equal"; }
 
-begin an_override_is_a_key
+begin an_override_replaces_a_key
 if ! "$make_model" "$work/plain.gguf" arch=llama ctx=64 keys=$plain 2>"$work/said"; then
     skip 'no tool_make_model'
     finish
@@ -44,7 +44,7 @@ usage "override-kv: 'tokenizer.ggml.add_boss_token'" run -m "$work/plain.gguf" -
 logits given plain --override-kv general.name=str:x
 equal given plain
 
-begin an_override_that_is_none
+begin a_wrong_override_is_refused
 usage "^infer: --override-kv: 'x' is not KEY=TYPE:VALUE$" run -m "$work/plain.gguf" -p x --override-kv x
 usage "^infer: --override-kv: '=int:1' is not KEY=TYPE:VALUE$" run -m "$work/plain.gguf" -p x --override-kv =int:1
 usage "^infer: --override-kv: 'x=1': the type is none of int, float, bool and str$" \
@@ -66,13 +66,13 @@ usage 'llama.context_length: 0 is not between 1 and ' \
     run -m "$work/plain.gguf" -p x --override-kv llama.context_length=int:0
 usage '^infer: --override-kv: is empty$' run -m "$work/plain.gguf" -p x --override-kv ''
 
-begin an_override_for_the_tokenizer
+begin an_override_acts_on_the_tokenizer
 infer tokenize -m "$work/plain.gguf" -p ab --override-kv tokenizer.ggml.add_bos_token=bool:false
 without=$(cat "$work/out")
 infer tokenize -m "$work/plain.gguf" -p ab --override-kv tokenizer.ggml.add_bos_token=bool:true
 [ "$(cat "$work/out")" != "$without" ] || bad "'$without' with and without"
 
-begin positions_are_stretched
+begin rope_options_scale_positions
 logits linear linear
 logits given plain --rope-scale 4
 equal given linear
@@ -99,7 +99,7 @@ usage '^infer: --rope-scale: contradicts --rope-freq-scale' run -m "$work/plain.
 usage "^infer: --rope-scaling: 'ntk' is none of none.linear.yarn$" run -m "$work/plain.gguf" -p x \
     --rope-scaling ntk
 
-begin windows_keep_their_base # as in llama.cpp, where they may have one of their own
+begin layers_with_a_window_are_not_scaled # as in llama.cpp, where they may have one of their own
 "$make_model" "$work/window.gguf" arch=gemma2
 "$make_model" "$work/other.gguf" arch=gemma2 \
     keys='rope.freq_base=20000.0 rope.freq_base_swa=500000.0 attn_logit_softcapping=5.0'
@@ -107,7 +107,7 @@ logits given window --rope-freq-base 20000
 logits other other
 equal given other
 
-begin a_stretched_context_is_no_remark
+begin a_scaled_context_needs_no_note
 long='the context of 65 tokens is longer than the 64 that the model was trained with'
 for option in '--rope-scale 2' '--rope-freq-scale 0.5' '--rope-freq-base 1e6' \
     '--override-kv llama.context_length=int:65' '--override-kv llama.rope.scaling.factor=float:2'; do
@@ -122,7 +122,7 @@ infer run -p x -n 1 -c 65 -m "$work/linear.gguf" --rope-scaling none
 status 0
 err_line "^infer: $long; "
 
-begin what_is_beside_the_text_model
+begin tensors_beside_the_text_model_are_noted
 "$make_model" "$work/beside.gguf" arch=llama ctx=64 keys="$plain nextn_predict_layers=1 block_count=3" \
     beside='v.blk.0.attn_q.weight v.patch_embd.weight mm.0.weight a.conv1d.1.weight mm.a.fc.weight blk.2.attn_norm.weight mtp.fc.weight cls.weight blk.0.attn_q.input_scale'
 logits beside beside
@@ -137,7 +137,7 @@ infer run -p x -m "$work/strange.gguf"
 status 3
 err_line 'blk.0.strange.weight: architecture llama has no such tensor here: the model is not supported'
 
-begin an_unknown_architecture
+begin an_unknown_architecture_is_named
 infer run -p x -m "$work/plain.gguf" --override-kv general.architecture=str:gemma99
 status 3
 out ''

@@ -81,14 +81,14 @@ infer -p x
 status 3
 err_line '/SmolLM2-135M-Instruct.Q4_1.gguf: no model: give -m FILE or set INFER_MODEL, or fetch'
 
-begin a_file_of_the_name_wins
+begin a_file_of_that_name_comes_first
 printf 'no model' >"$work/beta"
 infer inspect beta
 status 3
 err_line '^infer: beta: not a GGUF file'
 rm "$work/beta"
 
-begin the_exact_name_wins_over_one_in_other_letters
+begin the_exact_name_comes_before_another_case
 fill Gamma.gguf gamma.gguf
 infer -p x -m gamma.gguf
 err_line '/gamma.gguf: '
@@ -96,7 +96,7 @@ infer inspect gamma
 status 3
 err_line 'gamma: begins the names of 2 models'
 
-begin quantize_takes_names_too
+begin quantize_finds_models_by_name
 fill alpha.gguf alto.gguf
 infer quantize al "$work/q.gguf" Q8_0
 status 3
@@ -105,7 +105,7 @@ infer quantize alph "$work/q.gguf" Q8_0
 grep -q 'no such file' "$work/err" && bad "infer $last: $(cat "$work/err")"
 cd "$OLDPWD" || exit 1
 
-begin remove_takes_a_name_and_all_parts
+begin remove_deletes_all_parts_of_a_model
 fill alpha.gguf beta.gguf s-00001-of-00003.gguf s-00002-of-00003.gguf s-00003-of-00003.gguf s2.gguf
 infer models --remove bet
 status 0
@@ -120,7 +120,7 @@ infer models --remove ALPHA.GGUF
 status 0
 holds s2.gguf
 
-begin remove_takes_what_a_pull_has_left
+begin remove_deletes_the_files_of_an_unfinished_pull
 left() { # NAME..: a pull has left a part of it
     for name; do
         cp "$work/empty" "$models/$name.part"
@@ -156,7 +156,7 @@ infer models --remove oth # a prefix is not enough
 status 3
 holds other.gguf.part
 
-begin remove_refuses_what_is_not_clear
+begin remove_refuses_an_ambiguous_name
 fill alpha.gguf alto.gguf
 infer models --remove al
 status 3

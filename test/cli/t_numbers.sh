@@ -12,7 +12,7 @@ last_weight() {
     printf "$1" | dd of="$work/m.gguf" bs=1 seek=$(($(wc -c <"$work/m.gguf") - 4)) conv=notrunc 2>"$work/said"
 }
 
-begin quantize_refuses_weights_that_are_no_numbers
+begin quantize_refuses_weights_that_are_not_finite
 infer quantize "$work/sound.gguf" "$work/q.gguf" Q8_0
 status 0
 rm "$work/q.gguf"
@@ -34,7 +34,7 @@ err_line 'weight: has weights that are not finite, or none as F16'
 infer quantize "$work/m.gguf" "$work/q.gguf" BF16
 status 0
 
-begin logits_that_are_no_numbers_are_no_result
+begin logits_that_are_not_finite_are_an_error
 last_weight '\000\000\300\177'
 infer logits -m "$work/m.gguf" --ids '1 2 3' -o "$work/l.bin"
 status 1

@@ -50,7 +50,7 @@ status 2
 err_line 'standard output: is the input too'
 untouched
 
-begin outputs_are_tried_before_the_work
+begin an_output_that_cannot_be_written_fails_before_the_work
 mkdir "$work/folder"
 "$make_model" "$work/split.gguf" layers=2 vocab=320 >/dev/null
 mkdir "$work/taken-00003-of-00003.gguf"
@@ -81,7 +81,7 @@ wait $!
 infer imatrix -m "$work/m.gguf" -f "$work/text" --chunk 8 -o "$work/i.gguf"
 cmp -s "$work/piped" "$work/i.gguf" || bad 'other bytes through a pipe'
 
-begin what_was_read_whole_may_be_saved_again
+begin a_file_that_was_read_completely_may_be_replaced
 printf '[{"role":"user","content":"hi"}]' >"$work/talk.json"
 printf '/save %s\n' "$work/talk.json" >"$work/lines"
 input=$work/lines

@@ -25,7 +25,7 @@ two=$(number nll)
 infer perplexity -f "$work/text" --chunk 64 --json --chunks -1
 [ "$(number chunks)" -eq "$all" ] || bad "$(cat "$work/out")"
 
-begin strides_score_the_ends_of_chunks
+begin a_stride_scores_the_ends_of_chunks
 infer perplexity -f "$work/text" --chunk 64 --stride 32 --json
 status 0
 out_like ',"positions":[0-9]+,"chunk":64,"chunks":[0-9]+,"unused_ids":[0-9]+,"stride":32\}$'
@@ -45,7 +45,7 @@ usage '--stride: 64 is not below --chunk 64' perplexity -f "$work/text" --chunk 
 usage 'with --stride it needs more than --chunk 512' perplexity -f "$work/text" --stride 8
 usage '--stride: contradicts --kl|--kl: contradicts --stride' perplexity --stride 8 --kl x
 
-begin both_forms_of_saved_logits
+begin both_forms_of_saved_logits_are_read
 infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/f32"
 infer perplexity -f "$work/text" --chunk 64 --chunks 2 --save-logits "$work/u16" --logits-format u16
 status 0
@@ -106,7 +106,7 @@ puts a small tree into the hole.
 drives the hole to work.
 writes a letter to the hole, which answers.
 END
-begin tasks_of_six_lines
+begin tasks_of_six_lines_have_the_reference_accuracy
 infer perplexity --hellaswag -f "$work/lines" -ctk f32 -ctv f32
 status 0
 err ''
@@ -127,7 +127,7 @@ usage 'contradicts' perplexity --hellaswag --winogrande -f "$work/lines"
 
 # The seven tasks of a file in the order in which N of them are drawn, by GNU C++'s random numbers
 # with seed 1.
-begin the_selection_is_the_references
+begin tasks_are_selected_as_by_the_reference
 if [ -z "$quick" ]; then # the second half draws in the same way
     i=1
     while [ $i -le 7 ]; do
@@ -151,7 +151,7 @@ infer perplexity --winogrande -f "$work/seven" -v --tasks 5
 grep 'task [0-9]' "$work/err" | sed 's/.*(\(.*\)),.*/\1/' >"$work/drawn"
 for i in 3 6 4 5 1; do sed -n ${i}p "$work/scores"; done | cmp -s - "$work/drawn" || bad "$(cat "$work/drawn")"
 
-begin tasks_as_csv
+begin tasks_in_csv_have_the_reference_accuracy
 cat >"$work/csv" <<'END'
 0,Sarah was a much better surgeon than Maria so _ always got the easier cases.,Sarah,Maria,2
 1,The trophy does not fit into the brown suitcase because the _ is too large for it.,trophy,suitcase,1
@@ -173,7 +173,7 @@ for want in -4.839 -1.628 -2.855 -3.222; do # (reference): its own roundings of 
     i=$((i + 1))
 done
 
-begin tasks_as_bytes
+begin tasks_in_a_binary_file_are_read
 python3 - "$work/bytes" <<'END' || skip 'no python3'
 import struct, sys
 tasks = [("Question: What is the capital of France? Answer:", ["Paris", "London", "Berlin"], [1, 0, 0]),

@@ -43,7 +43,7 @@ infer --plan -c 64 --draft off --json
 # 2 + 3 + 5 + 9 + 17 rows of logits at least
 [ "$(number activations)" -le $((guessed - 36 * 49152 * 4)) ] || bad "$guessed bytes with guesses, $(number activations) without"
 
-begin plan_from_a_header_alone # the first megabytes of a download
+begin plan_reads_only_the_header # the first megabytes of a download
 infer --plan -c 64 --json
 whole=$(sed 's/"program".*//; s/.*"prompt_tokens"/"prompt_tokens"/' "$work/out")
 head -c 3000000 "$MODEL" >"$work/begun.gguf"
@@ -63,13 +63,13 @@ status 3
 out ''
 err_line 'begun.gguf'
 
-begin plan_takes_no_memory # a cache of 460 GB, on any machine
+begin plan_allocates_no_memory # a cache of 460 GB, on any machine
 infer --plan -c 10000000 -ctk f32 -ctv f32 -p x
 status 0
 out_like '^cache +460800\.0 MB'
 out_like '^total .*(does not fit|: fits)$'
 
-begin plan_is_what_a_run_takes # its peak, within 15 % and 8 MB
+begin plan_is_the_memory_that_a_run_uses # its peak, within 15 % and 8 MB
 if command -v python3 >/dev/null; then
     for case in "-c 64 -n 58" "-c 1024 -n 8 -b 256"; do
         # shellcheck disable=SC2086

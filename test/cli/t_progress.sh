@@ -29,7 +29,7 @@ sys.exit(not (end[-1].strip() in (b"", b"^C") and end[-2].strip() == b""))
 PYTHON
 }
 
-begin evaluating_shows_amount_rate_and_remaining_time
+begin evaluation_shows_amount_rate_and_remaining_time
 watched 'evaluating: ' perplexity -f "$work/text" -t 1
 python3 - "$work/screen" <<'PYTHON' || bad "$(cat "$work/said")"
 import re
@@ -44,7 +44,7 @@ if [ -z "$quick" ]; then
     watched 'of 4000 tasks' perplexity --hellaswag -f "$work/tasks" --tasks 4000 -t 1
 fi
 
-begin lines_have_their_total
+begin lines_are_shown_with_their_total
 watched 'of 4000 lines' batch -f "$work/batch" -t 1
 [ -n "$quick" ] || watched 'of 4000 lines' score -f "$work/score" -t 1
 begin files_are_shown_in_megabytes

@@ -4,7 +4,7 @@
 
 infer pull u/r --hub http://127.0.0.1:1 --retries 0
 if grep -q 'without libcurl\|libcurl cannot be loaded' "$work/err"; then
-    begin pull_says_what_it_lacks
+    begin pull_without_libcurl_is_an_error
     status 1
     out ''
     err_line 'libcurl'
@@ -67,7 +67,7 @@ asked '^main GET /u/plain/resolve/main/m-Q4_K_M.gguf range=bytes=0-0 '
 infer inspect m-q4_k_m # all commands find it by name
 status 0
 
-begin one_that_is_there_needs_no_network
+begin a_model_that_is_present_needs_no_network
 there() { # FILE ARGS..: its path is printed, and no server asked
     : >"$work/hub/log"
     file=$1
@@ -178,7 +178,7 @@ refused 2 'for a model of the hub write x/model.bin$'
 pull "$other/x/"
 refused 2 'for a model of the hub write USER/REPO\[@REVISION\]\[:QUANT\]$'
 
-begin what_breaks_off_goes_on_where_it_was
+begin a_broken_transfer_is_resumed
 pull u/break
 got m-Q4_K_M.gguf model
 asked 'range=bytes=1200000-'
@@ -201,7 +201,7 @@ for fault in cut early; do # what is not kept is no progress
     [ "$(grep -c "resolve/main/m-Q4_K_M.gguf range=None" "$work/hub/log")" -eq $tries ] || bad "not $tries tries: $(cat "$work/hub/log")"
 done
 
-begin an_interrupted_pull_goes_on_in_the_next_call
+begin the_next_call_resumes_an_interrupted_pull
 for signal in INT KILL $([ -n "$quick" ] || echo TERM); do
     rm -rf "$models"
     # `env` leaves no shell in between, which would ignore SIGINT in the background
@@ -227,7 +227,7 @@ sys.exit(p.wait() % 256)' $signal "$models" "$INFER" pull u/slow --connections 1
     asked 'range=bytes=[45][0-9]{6}-5243007 if-range='
 done
 
-begin process_1_of_a_container_ends
+begin process_1_of_a_container_ends_by_signals
 rm -rf "$models"
 if unshare --user --pid --fork true 2>/dev/null; then
     unshare --user --pid --fork --kill-child "$INFER" pull u/slow --connections 1 >"$work/out" 2>"$work/err" &
@@ -241,7 +241,7 @@ else
     skip 'no namespace of processes here'
 fi
 
-begin another_version_begins_anew
+begin another_version_is_fetched_from_its_beginning
 pull u/short --retries 0 --connections 1
 refused 1 'transfer closed' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
 : >"$work/hub/change"
@@ -263,13 +263,13 @@ refused 3 'm-Q4_K_M.gguf.part: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}: it 
 infer pull u/plain
 got m-Q4_K_M.gguf model
 
-begin servers_without_ranges_lengths_or_tags_do
+begin servers_without_ranges_lengths_or_tags_are_enough
 for fault in norange nolength chunked noetag weak relative; do
     pull u/$fault
     got m-Q4_K_M.gguf model
 done
 
-begin lies_are_refused
+begin wrong_sizes_ranges_and_sums_are_refused
 pull u/lies
 refused 1 'it says that the file has 5243008 bytes, and the list 5242880'
 pull u/longer --connections 1
@@ -317,7 +317,7 @@ refused 1 '127.0.0.1: its list of files goes on elsewhere'
 pull u/endless:s
 refused 1 "the hub's list of files has more than 100 pages"
 
-begin redirects_are_followed_with_care
+begin redirects_are_followed_only_to_safe_addresses
 pull u/cdn
 got m-Q4_K_M.gguf model
 asked '^other GET /cdn/plain/m-Q4_K_M.gguf\?secret=1 '
@@ -348,7 +348,7 @@ else
     skip 'no openssl to make a certificate'
 fi
 
-begin the_token_goes_to_the_hub_alone
+begin the_token_is_sent_only_to_the_hub
 HF_TOKEN=hf_secret
 export HF_TOKEN
 pull u/private
@@ -402,7 +402,7 @@ export INFER_HUB
 pull u/private
 refused 3 '127.0.0.1: no access \(status 401\): it does not exist, or needs a token \(HF_TOKEN\)'
 
-begin answers_have_statuses
+begin each_kind_of_failure_has_its_status
 pull u/missing
 refused 3 'u/missing: 127.0.0.1: not found \(status 404\)'
 pull u/gone
@@ -425,7 +425,7 @@ infer pull u/plain --hub http://127.0.0.1:1 --retries 0
 status 1
 err_line '127.0.0.1: .*connect'
 
-begin a_transfer_that_stalls_ends
+begin a_stalled_transfer_is_an_error
 for fault in trickle $([ -n "$quick" ] || echo stuck); do
     pull u/$fault --timeout 1 --retries 0 --connections 1
     refused 1 'too slow|timed out' m-Q4_K_M.gguf.part m-Q4_K_M.gguf.part.state
@@ -449,7 +449,7 @@ got c-F16.gguf small
 pull u/none
 refused 3 'u/none: the repository has no GGUF file'
 
-begin a_split_model_comes_whole
+begin all_parts_of_a_split_model_are_fetched
 pull u/split:q8
 status 0
 out "$models/s-00001-of-00003.gguf\n"
@@ -492,7 +492,7 @@ for name in u u/ /r ../r u/.. u/r/x u/r: 'u/r:../x' 'u/r?x' 'u r/x' u/r@ u/r@../
     refused 2 'is neither USER/REPO\[@REVISION\]\[:QUANT\] nor an address'
 done
 
-begin addresses_are_fetched_with_a_sum
+begin addresses_are_fetched_and_compared_with_a_sum
 sum=$(sha256sum "$work/hub/model.gguf" | cut -d ' ' -f 1)
 pull "$here/cdn/plain/file.gguf?key=secret" --sha256 "$sum"
 got file.gguf model
@@ -538,7 +538,7 @@ wait $first
 infer pull u/plain
 got m-Q4_K_M.gguf model
 
-begin what_others_have_prepared_is_not_continued
+begin partial_files_of_others_are_not_continued
 pull u/short --retries 0 --connections 1
 for change in 'chmod 666' 'chmod 620' "ln $models/link" 'mv'; do
     part=$models/m-Q4_K_M.gguf.part
@@ -568,7 +568,7 @@ rm -rf "$models"
 code=$? last='pull (umask 002)'
 got m-Q4_K_M.gguf model
 
-begin a_full_disk_leaves_what_was_fetched
+begin a_full_disk_keeps_what_was_fetched
 pull "$here/cdn/huge/x.gguf"
 refused 1 'models: [0-9.]+ MB more are needed, and the disk has [0-9.]+ MB'
 rm -rf "$models"
@@ -583,7 +583,7 @@ infer pull u/plain
 status 1
 err_line 'm-Q4_K_M.gguf.part: cannot write: Is a directory'
 
-begin memory_that_runs_out_is_an_error_of_its_own
+begin exhausted_memory_is_an_error
 library=${INFER%/*}/test/fail_alloc.so
 if [ -r "$library" ]; then
     rm -rf "$models"

@@ -19,7 +19,7 @@ is() {
     [ "$1" = "$2" ] || bad "infer $last: '$1', not '$2'"
 }
 
-begin mixes_give_types_by_layer
+begin mixes_choose_types_by_layer
 is "$(types Q4_K_M)" '0:Q6_K 1:Q4_K 2:Q4_K 3:Q6_K 4:Q4_K 5:Q4_K 6:Q6_K 7:Q6_K '
 is "$(types Q4_K)" '0:Q6_K 1:Q4_K 2:Q4_K 3:Q6_K 4:Q4_K 5:Q4_K 6:Q6_K 7:Q6_K '
 is "$(types Q4_K_S)" '0:Q5_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
@@ -86,7 +86,7 @@ else
     skip 'no Python'
 fi
 
-begin stacks_that_are_no_experts # llama-quantize leaves them out in one architecture
+begin matrices_of_three_dimensions_need_not_be_experts # llama-quantize leaves them out in one architecture
 if command -v python3 >/dev/null 2>&1; then
     for architecture in bailingmoe3 deepseek2; do
         bare $architecture blk.0.attn_k_b.weight blk.0.ffn_up_exps.weight
@@ -99,7 +99,7 @@ else
 fi
 m=$m0
 
-begin pure_is_one_type
+begin pure_uses_one_type
 is "$(types Q4_K_M --pure)" '0:Q4_K 1:Q4_K 2:Q4_K 3:Q4_K 4:Q4_K 5:Q4_K 6:Q4_K 7:Q4_K '
 is "$(type_of output.weight)" Q4_K
 is "$(type_of blk.0.attn_v.weight)" Q4_K
@@ -118,7 +118,7 @@ usage "tensor-type: '=Q8_0' is not PATTERN=TYPE" quantize "$m" Q8_0 --dry-run --
 usage "tensor-type: '\(' is not a pattern: missing closing parenthesis" quantize "$m" Q8_0 --dry-run --tensor-type '(=Q8_0'
 usage "tensor-type: 'Q9_9' is not a type" quantize "$m" Q8_0 --dry-run --tensor-type x=Q9_9
 
-begin dry_run_says_what_the_file_would_be
+begin dry_run_describes_the_file
 infer quantize "$m" Q8_0 --dry-run
 status 0
 out_like '^blk\.0\.ffn_down\.weight +F16 +-> Q8_0 +139264$'
@@ -161,7 +161,7 @@ usage "'4' is a number: of threads -t 4" quantize "$m" Q8_0 4
 usage "'9999' is not a type" quantize "$m" 9999
 usage "'Q99' is not a type" quantize "$work/names/m.gguf" "$work/names/x" Q99
 
-begin patterns_that_match_nothing
+begin patterns_that_match_nothing_are_errors
 usage "tensor-type: 'blk.0.ffn_dwn=Q8_0' matches no tensor" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type 'blk.0.ffn_dwn=Q8_0'
 usage "tensor-type: 'attn_norm=Q8_0' matches no tensor that is converted" quantize "$m" "$work/x.gguf" Q4_0 --tensor-type attn_norm=Q8_0
 usage "'blk.9=Q8_0' matches no" quantize "$m" Q4_0 --dry-run --tensor-type ffn_down=Q8_0 --tensor-type blk.9=Q8_0
@@ -409,7 +409,7 @@ else
     skip 'no Python'
 fi
 
-begin quantize_goes_by_an_importance_matrix
+begin quantize_uses_an_importance_matrix
 infer quantize "$m" "$work/plain.gguf" Q4_K_M
 infer quantize "$m" "$work/by.gguf" Q4_K_M --imatrix "$work/i.gguf"
 status 0
@@ -454,7 +454,7 @@ else
     skip 'no Python'
 fi
 
-begin an_output_is_named_like_its_input
+begin the_output_has_the_name_of_its_input
 cp "$m" "$work/s.gguf" 2>/dev/null || "$make_model" "$work/s.gguf" vocab=300 || bad 'no model'
 infer quantize "$work/s.gguf" Q8_0
 status 0

@@ -16,7 +16,7 @@ each_source() { # REGEX FILE
     usage "$1" run $m --chat -p x --template chatml --tools "$2"
 }
 
-begin what_is_no_text_is_named
+begin input_that_is_not_text_is_named
 each_source '/dev/zero: contains a NUL byte' /dev/zero
 for order in '\377\376r\000o\000o\000t\000' '\376\377\000r\000o\000o\000t'; do
     # shellcheck disable=SC2059
@@ -33,7 +33,7 @@ code=$? last='tokenize -f /dev/zero'
 status 5
 err_line '/dev/zero: a text is longer than'
 
-begin a_byte_order_mark_is_no_text
+begin a_byte_order_mark_is_removed
 mark='\357\273\277'
 # shellcheck disable=SC2059
 printf "$mark"'root ::= "a"' >"$work/g"
@@ -79,11 +79,11 @@ PYTHON
     out ']}\n'
 fi
 
-begin two_texts_are_a_mistake
+begin two_texts_are_a_usage_error
 usage '^infer: -f: given twice' -m "$work/m.gguf" -f "$work/g" -f "$work/s"
 usage '^infer: -p: given twice' -m "$work/m.gguf" -p a -p b
 
-begin a_pipe_in_the_cache_is_no_entry
+begin a_pipe_in_the_cache_is_not_read
 mkdir -p "$work/cache"
 touch -d '1 hour ago' "$work/m.gguf"
 sleep 3 # a file that changed recently may change again, and is not remembered
@@ -100,7 +100,7 @@ code=$? last='a pipe as an entry'
 status 0
 out_like '"model_sha256":null'
 
-begin a_change_is_seen_whatever_the_date_says
+begin a_change_is_detected_with_any_date
 rm -r "$work/cache/infer"
 infer run -m "$work/m.gguf" -p x -n 1 --json --hash
 infer run -m "$work/m.gguf" -p x -n 1 --json
@@ -110,7 +110,7 @@ touch -d '1 hour ago' "$work/m.gguf"
 infer run -m "$work/m.gguf" -p x -n 1 --json
 out_like '"model_sha256":null'
 
-begin a_whole_file_may_have_the_name_of_a_part
+begin a_complete_file_may_have_the_name_of_a_part
 cp "$work/m.gguf" "$work/m-00002-of-00003.gguf"
 infer run -m "$work/m-00002-of-00003.gguf" -p x -n 1
 status 0

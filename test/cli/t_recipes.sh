@@ -26,7 +26,7 @@ in_folder() { # FILE FORMAT
     printf "$2" >"$work/folder/$1"
 }
 
-begin a_line_for_each_file
+begin recipe_of_a_line_for_each_file
 in_folder a.txt 'What is the capital of France?'
 in_folder b.txt 'One, two, three,'
 recipe 'one line per file'
@@ -36,7 +36,7 @@ out_like 'Paris'
 err ''
 rm "$work/folder/a.txt" "$work/folder/b.txt"
 
-begin results_are_judged_by_their_status
+begin recipe_of_results_sorted_by_status
 prompt='Once upon a time'
 recipe 'was it cut?'
 status 1 # jq -e: it was
@@ -51,7 +51,7 @@ recipe 'one of a few answers'
 status 0
 out_like '^(agreed|refused)$'
 
-begin a_label_for_each_record
+begin recipe_of_a_label_for_each_record
 in_folder reviews.csv 'id,review\n1,"Wonderful, I\nlove it"\n2,"No, never again"\n'
 recipe 'a label for each record'
 status 0
@@ -60,7 +60,7 @@ err ''
 sed 's/,positive$/,L/;s/,negative$/,L/' "$work/folder/labelled.csv" >"$work/labelled"
 same "$work/labelled" 'id,review,answer\n1,"Wonderful, I\nlove it",L\n2,"No, never again",L\n'
 
-begin many_prompts
+begin recipe_of_many_prompts
 in_folder countries.txt 'France\nItaly\nJapan\n'
 for again in 1 2; do # the second time all answers exist
     recipe 'a hundred prompts'
@@ -75,27 +75,27 @@ status 0
 [ "$(jq -c '[.line, .id]' "$work/folder/all.jsonl" | tr '\n' ' ')" = '[1,1] [2,2] [3,3] ' ] ||
     bad "parts: $(cat "$work/folder/all.jsonl")"
 
-begin a_call_for_each_line
+begin recipe_of_a_call_for_each_line
 in_folder lines.txt 'One\nTwo\n'
 recipe 'one call for each line'
 status 0
 [ "$(wc -l <"$work/out")" -ge 2 ] || bad "$(cat "$work/out")"
 
-begin fields_of_a_text
+begin recipe_of_fields_of_a_text
 in_folder letter.txt 'Berlin, 3 May 1923. Dear friend, the weather is fine. Yours, Karl'
 recipe 'fields of a text'
 status 0
 err ''
 out_like '^"[^"]*",(19|20|21)[0-9][0-9]$'
 
-begin what_a_change_does
+begin recipe_of_the_effect_of_a_change
 (cd "$work/folder" && git init -q . && echo one >f && git add f && echo two >f) 2>"$work/said"
 recipe 'what a change does'
 status 0
 err ''
 [ "$(wc -c <"$work/out")" -gt 10 ] || bad "$(cat "$work/out")"
 
-begin a_long_text_is_read_once
+begin recipe_of_a_long_text_that_is_read_once
 yes 'The office opens at nine and closes at five; the dog of the house is called Rex.' | head -n 10 >"$work/folder/handbook.txt"
 in_folder questions.txt 'When does the office open?\nWhat is the dog called?\nWhen does it close?\n'
 recipe 'many questions on one long text'
@@ -104,21 +104,21 @@ err ''
 [ "$(grep -c ' tokens read: ' "$work/out")" -eq 3 ] || bad "$(cat "$work/out")"
 [ "$(sed -n '2,$s/^\([0-9]*\) of .*/\1/p' "$work/out" | sort -n | tail -n 1)" -lt 40 ] || bad "it was read again: $(cat "$work/out")"
 
-begin a_long_prefix_is_read_once
+begin recipe_of_a_long_prefix_that_is_read_once
 recipe 'long prefix'
 status 0
 err "infer: $work/.cache/infer/prefix: 0 entries, 0.0 MB removed\n"
 [ "$(sed -n 1p "$work/out")" = 0 ] || bad "$(cat "$work/out")"
 [ "$(sed -n 2p "$work/out")" -gt 100 ] || bad "$(cat "$work/out")"
 
-begin a_model_that_waits
+begin recipe_of_a_model_that_waits_for_lines
 recipe 'a model that waits'
 status 0
 err ''
 out_like 'Paris'
 [ "$(wc -l <"$work/out")" -ge 2 ] || bad "$(cat "$work/out")"
 
-begin the_most_probable_label
+begin recipe_of_the_most_probable_label
 in_folder reviews.jsonl '{"id":"a","text":"Wonderful, I love it"}\n{"id":"b","text":"Terrible, a waste of money"}\n'
 recipe 'which label does the model find most probable?'
 status 0
@@ -127,7 +127,7 @@ err ''
 out_like '^a	(true|false)$'
 out_like '^b	(true|false)$'
 
-begin tokens_and_divergence
+begin recipe_of_tokens_and_divergence
 in_folder prompt.txt 'how many tokens is this?'
 recipe 'how many tokens?'
 out '6\n'

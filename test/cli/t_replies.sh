@@ -134,7 +134,7 @@ while IFS='#' read -r prompt comment end reply kinds control; do
     message "$want"
 done <"$work/more"
 
-begin letters_of_a_mark_that_is_a_token_are_text
+begin the_letters_of_a_marker_token_are_text
 for reply in '‹<think>›so ¦</think> on‹</think>›Yes.' '«<think>»so ¦</think> on«</think>»Yes.' \
     '‹<think>›so ¦<¦/¦think¦> on‹</think>›Yes.'; do
     model m '{{ messages[0].content }}' "$reply"

@@ -16,7 +16,7 @@ infer run -p "$france" -n 8 --temp 0
 status 0
 out ' Paris.\n\nThe answer is:'
 
-begin one_completion_whatever_the_template_says
+begin raw_ignores_the_template
 # The model file has a chat template; -p is still the whole text, and the program ends by itself.
 infer logits -p 'Hello' --top 1
 out_like '"ids":1,'
@@ -31,7 +31,7 @@ status 0
 out ' Paris.\n\nThe answer is:'
 err ''
 
-begin text_from_a_file
+begin text_is_read_from_a_file
 infer -f "$work/prompt" -n 2 --temp 0
 out ' Paris.'
 input=$work/prompt
@@ -69,7 +69,7 @@ printf '' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err" # 
 out 'of France is'
 usage 'none: cannot read: ' -f "$work/none"
 
-begin newline_ends_the_text_where_it_is_asked_for
+begin newline_adds_a_line_end_to_the_text
 infer -p "$france" -n 2 --temp 0 --newline
 out ' Paris.\n'
 infer run --chat -p 'What is 2+2?' --temp 0 --newline
@@ -80,7 +80,7 @@ code=$? last='xargs infer'
 status 0
 out 'a\nb\n'
 
-begin bytes_of_the_text_are_kept
+begin all_bytes_of_the_text_are_kept
 infer -p "$france" -n 2 --temp 0 --echo
 out 'The capital of France is Paris.'
 infer tokenize -p 'a\nb'
@@ -96,13 +96,13 @@ begin no_escape_codes_or_spinners
 "$INFER" -p "$france" -n 8 --temp 0 >"$work/out" 2>&1 </dev/null
 if grep -q "$(printf '\033\|\r')" "$work/out"; then bad 'escape codes or carriage returns'; fi
 
-begin any_bytes_are_a_text # if each byte has a token: 0xff has none
+begin a_text_may_have_any_bytes # if each byte has a token: 0xff has none
 printf '\200\000\001 \303' >"$work/binary"
 infer -f "$work/binary" -n 2
 status 0
 err ''
 
-begin bytes_without_a_token
+begin bytes_without_a_token_are_named
 printf 'a\377 b\377' >"$work/binary"
 usage 'byte 0xFF; --lossy .*\(at byte 1\)' -f "$work/binary" -n 2
 usage 'byte 0xFF; --lossy .*\(at byte 1\)' tokenize -f "$work/binary"
@@ -116,18 +116,18 @@ status 0
 printf '\377' >"$work/binary"
 usage 'byte 0xFF; .*\(at byte 0\)' -f "$work/binary"
 
-begin empty_text # this model adds no beginning-of-text token
+begin an_empty_text_is_completed # this model adds no beginning-of-text token
 usage 'the text is empty' -p ''
 input=/dev/null
 usage 'the text is empty'
 
-begin nothing_to_generate
+begin a_limit_of_0_generates_nothing
 infer -p "$france" -n 0
 status 0
 out ''
 err ''
 
-begin stop_texts_across_tokens
+begin stop_texts_are_found_across_tokens
 infer -p "$france" -n 20 --temp 0 --stop 'e ans'
 status 0
 out ' Paris.\n\nTh'
@@ -160,7 +160,7 @@ infer -p "$france" -n 100 -c 8 --temp 0 --json
 status 0
 out_like '"tokens":4,.*"stop":"context"'
 
-begin every_setting_is_an_option
+begin settings_of_generation_are_options
 infer -p "$france" -n 3 -s 5 --temp 0.7 --top-k 20 --top-p 0.9 --min-p 0.01 --repeat-penalty 1.1 \
     --frequency-penalty 0.1 --presence-penalty 0.1 --repeat-last-n 32 --ignore-eos -c 64 -b 4 -t 1 \
     -ctk q8_0 -ctv q8_0 --isa avx2 --no-bos --no-special --special --pin

@@ -42,7 +42,7 @@ closed() {
 }
 
 m="-m $work/m.gguf -t 2"
-begin commands_are_closed_in_all_threads
+begin the_sandbox_is_on_in_all_threads
 # shellcheck disable=SC2086
 {
     closed run $m -p x -n 100000 -c 100000 --ignore-eos
@@ -83,7 +83,7 @@ done
 kill -KILL $pid 2>"$work/said" || bad "ended: $(cat "$work/err")"
 wait $pid 2>"$work/said"
 
-begin no_sandbox_keeps_all_rights
+begin no_sandbox_switches_it_off
 # shellcheck disable=SC2086
 modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox
 [ "$seen" = "$before" ] || bad "infer $last: seccomp mode '$seen', not '$before'"

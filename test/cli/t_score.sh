@@ -11,7 +11,7 @@ score() { # with $lines as its standard input
 }
 france='The capital of France is'
 
-begin a_table_of_one_prompt
+begin one_prompt_has_a_table
 infer score -p "$france" --continuation ' Paris.' --continuation ' London, of course'
 status 0
 err ''
@@ -67,7 +67,7 @@ infer score -p "$france" --continuation ' Paris.' --continuation ' London.' --js
 [ "$(sed 's/.*"prompt_tokens"//' "$work/out")" = "$(sed -n '1s/.*"prompt_tokens"//p' "$work/first")" ] ||
     bad 'the same prompt on the command line has another answer'
 
-begin neighbours_share_their_beginning
+begin consecutive_lines_share_their_beginning
 {
     i=0
     while [ $i -lt 9 ]; do
@@ -82,7 +82,7 @@ sed -n 's/^infer: 9 lines; \([0-9]*\) tokens evaluated of \([0-9]*\) .*/\1 \2/p'
 read -r done of <"$work/counts"
 [ $((done * 4)) -lt "$of" ] || bad "$done of $of tokens were evaluated"
 
-begin wrong_lines_are_answered_and_the_rest_goes_on
+begin a_wrong_line_does_not_stop_the_others
 cat >"$lines" <<'END'
 nothing
 [1]
@@ -115,7 +115,7 @@ score -c 30
 status 1
 out_like '^\{"line":1,"status":5,"error":"the prompt and continuation 1 have [0-9]+ tokens and the context holds 30'
 
-begin plain_lines
+begin plain_lines_are_scored
 printf 'France\nItaly\r\n\n' >"$lines"
 score --each 'The capital of {} is' --continuation ' Paris.' --continuation ' Rome.'
 status 0
@@ -146,7 +146,7 @@ status 2
 err_line 'continuation 1 adds no token'
 usage '--joined: contradicts --chat' score -p x --continuation y --joined --chat
 
-begin usage_of_score
+begin wrong_options_are_usage_errors
 usage '-p: needs --continuation|--prompt: needs --continuation' score -p x
 usage 'no/such: cannot read' score -f "$work/no/such"
 usage '--continuation: is empty' score -p x --continuation ''
@@ -154,7 +154,7 @@ infer score </dev/null
 status 0
 out ''
 
-begin chat_on_the_command_line
+begin messages_are_scored_through_the_template
 infer score --chat -p 'Is water wet?' --continuation Yes --continuation No --json
 status 0
 printf '%s\n' '{"messages":[{"role":"user","content":"Is water wet?"}],"continuations":["Yes","No"]}' >"$lines"

@@ -53,7 +53,7 @@ infer logits -m "$last_part" --ids '1 2 3' -o "$work/parts"
 cmp -s "$work/one" "$work/parts" || bad 'other logits'
 nothing_left
 
-begin parts_say_what_they_are # with the types that llama.cpp reads
+begin parts_have_their_numbers # with the types that llama.cpp reads
 if command -v python3 >/dev/null 2>&1; then
     has "$last_part" split.no "2 $((count - 1))"
     has "$last_part" split.count "2 $count"
@@ -62,7 +62,7 @@ else
     skip 'no Python'
 fi
 
-begin split_by_size
+begin parts_have_at_most_the_given_size
 infer split "$m" "$work/s.gguf" --split-max-size 1M --dry-run
 status 0
 out_like "^part 1: $n tensors, [0-9]* bytes$"
@@ -91,7 +91,7 @@ usage 'split: missing argument' split "$m"
 usage "^infer: '$work/': parts need the beginning of a name, as in $work/part\$" split "$m" "$work/"
 usage "^infer: '': parts need the beginning of a name, as in part\$" split "$m" ''
 
-begin more_parts_than_a_model_can_have
+begin too_many_parts_are_refused
 if command -v python3 >/dev/null 2>&1; then
     python3 - "$work/many.gguf" <<'PYTHON'
 import struct, sys
@@ -136,7 +136,7 @@ infer merge "$last_part" "$work/x.gguf" --dry-run
 head -n $((count - 1)) "$work/out" | cmp -s - "$work/plan" || bad 'other parts than split plans'
 [ ! -e "$work/x.gguf" ] || bad 'a file was written'
 
-begin metadata_alone_in_the_first_part
+begin the_first_part_may_have_only_metadata
 infer split "$m" "$work/f" --max-tensors 100 --no-tensor-first-split
 status 0
 parts "$work/f" 2
@@ -145,7 +145,7 @@ infer merge "$work/f-00001-of-00002.gguf" "$work/b.gguf"
 status 0
 cmp -s "$m" "$work/b.gguf" || bad 'other bytes'
 
-begin parts_are_split_anew
+begin parts_can_be_split_again
 infer split "$work/f-00001-of-00002.gguf" "$work/g" --max-tensors 20
 status 0
 infer split "$m" "$work/h" --max-tensors 20
@@ -168,7 +168,7 @@ infer quantize "$m" "$work/one.gguf" Q8_0 --keep-split
 status 0
 parts "$work/one" 1
 
-begin no_part_is_written_onto
+begin a_part_that_is_read_is_not_overwritten
 sum=$(cat "$work"/f-0* | cksum)
 usage 'f-00002-of-00002.gguf: is the input too' merge "$work/f-00001-of-00002.gguf" "$work/f-00002-of-00002.gguf"
 usage 'f-00001-of-00002.gguf: is the input too' split "$work/f-00002-of-00002.gguf" "$work/f" --max-tensors 100 --no-tensor-first-split
@@ -179,7 +179,7 @@ usage 'z-00002-of-00002.gguf: is the input too' split "$m" "$work/z" --max-tenso
 [ ! -e "$work/z-00001-of-00002.gguf" ] || bad 'a part was written'
 nothing_left
 
-begin parts_of_different_models
+begin parts_of_different_models_are_refused
 "$make_model" "$work/other.gguf" type=F16 layers=4 embd=64 heads=4 kv_heads=2 head_dim=16 ff=128 vocab=320 tied=0 seed=7 >/dev/null
 infer split "$work/other.gguf" "$work/o" --max-tensors 7
 rm "$work/o-00002-of-$(printf %05d $count).gguf"
@@ -252,7 +252,7 @@ else
     skip 'the library is not built'
 fi
 
-begin parts_without_an_id_open # those of other programs
+begin parts_without_an_id_are_opened # those of other programs
 rm -rf "$work/set"
 mkdir "$work/set"
 "$INFER" split "$work/other.gguf" "$work/set/p" --max-tensors $(((n + 2) / 3)) </dev/null

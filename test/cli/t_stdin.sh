@@ -10,7 +10,7 @@ printf 'given' >"$work/given"
 prompt() { "$INFER" run "$@" --show-prompt 2>"$work/err" | sed '$d'; } # the text that is read
 is() { [ "$1" = "$2" ] || bad "'$1', not '$2': $(cat "$work/err")"; }
 
-begin a_pipe_and_a_file_come_first
+begin input_of_a_pipe_or_a_file_comes_before_the_text
 is "$(printf 'piped' | prompt -p text)" "$(printf 'piped\ntext')"
 is "$(printf 'piped' | prompt -f "$work/given")" "$(printf 'piped\ngiven')"
 is "$(prompt -p text <"$work/list")" "$(printf 'first\nsecond\nthird\ntext')"
@@ -22,7 +22,7 @@ is "$(prompt -f - words <"$work/list")" "$(printf 'first\nsecond\nthird\nwords')
 is "$("$INFER" tokenize -f "$work/given" words)" "$(printf 'given\nwords' | "$INFER" tokenize)"
 is "$(prompt -p text <&-)" text
 
-begin the_input_of_a_loop_is_left_to_it
+begin the_input_of_a_shell_loop_is_not_read
 for form in run 'run --raw' tokenize 'logits --top 1' 'check --choices x,given'; do
     for option in "-p x" "-f $work/given"; do
         # shellcheck disable=SC2086
@@ -60,7 +60,7 @@ for command in batch score 'batch --lines' perplexity 'run -f' 'score --heat -f'
     usage '^infer: \.: cannot read: Is a directory' $command .
 done
 
-begin a_terminal_is_told_what_was_read
+begin a_terminal_shows_what_was_read
 terminals || skip 'no pseudo-terminal'
 if terminals; then
     said() { # WAY ARGS..: what a terminal's stderr has

@@ -55,7 +55,7 @@ begin closed_streams_are_no_crash
 code=$? last='with all streams closed'
 status 3
 
-begin failures_have_their_own_status
+begin each_kind_of_failure_has_its_status
 infer -m "$work/none.gguf" -p x
 status 3
 infer --no-such-option
@@ -67,13 +67,13 @@ begin no_escape_codes_in_errors
 infer -m "$work/none.gguf" -p x
 if grep -q "$(printf '\033\|\r')" "$work/err"; then bad 'escape codes or carriage returns'; fi
 
-begin names_cannot_act_on_the_terminal
+begin names_are_printed_without_control_characters
 infer -m "$work/$(printf 'a\033[31mb\n')" -p x
 status 3
 if grep -q "$(printf '\033')" "$work/err"; then bad 'an escape code from a name'; fi
 err_line '.'
 
-begin bytes_of_names_are_told_apart # wherever an error names a file
+begin escaped_names_stay_different # wherever an error names a file
 for byte in ff fe; do
     name=$(printf "a\\x$byte")
     for call in "-p x -m" "inspect" "tokenize -f" "score -f" "models" "-p x --json-schema" "-p x --grammar" "verify" \

@@ -75,7 +75,7 @@ err_like '^/undo '
 infer run --chat --messages "$work/saved.json" --show-prompt # the same form
 status 0
 
-begin mistakes_end_a_script
+begin an_error_ends_a_script
 talk '/foo\nmore\n'
 status 2
 out ''
@@ -99,7 +99,7 @@ talk 'refuse\n'
 status 2
 err_line 'line 2: .*refused'
 
-begin a_prompt_without_a_token # a letter is missing in the vocabulary, and no special token is added
+begin a_prompt_without_a_token_is_an_error # a letter is missing in the vocabulary, and no special token is added
 LC_ALL=C sed 's/\(\x01\x00\x00\x00\x00\x00\x00\x00\)x/\1\x02/' "$tiny" >"$work/hole.gguf"
 printf 'x{{ messages[-1].content }}' >"$work/x.jinja"
 talk 'x\n' -m "$work/hole.gguf" --template "$work/x.jinja"
@@ -123,7 +123,7 @@ for text in "/save $work/kept" '/exit' '//x' 'exit'; do
     [ ! -e "$work/kept" ] || bad "$text was obeyed"
 done
 
-begin what_stands_between_fences_is_no_command
+begin text_between_fences_is_not_a_command
 printf '"""\n/save %s\n"""\n"""/exit"""\n' "$work/fenced.json" >"$work/lines"
 input=$work/lines
 infer chat --commands -n 1 --json
@@ -138,7 +138,7 @@ grep -qF '"content":"a\n\"\"\"\nb"' "$work/saved.json" || bad "$(cat "$work/save
 talk '""""f"""g""""\n/save '"$work/saved.json\n" -n 1
 grep -qF '"content":"f\"\"\"g"' "$work/saved.json" || bad "$(cat "$work/saved.json")"
 
-begin line_ends_of_other_systems
+begin line_ends_of_other_systems_are_read
 talk '"""\r\na\r\nb\r\n"""\r\nc\r\n/save '"$work/saved.json\r\n/bye\r\nd\r\n" -n 1
 status 0
 err_like '^infer: 4 messages written to '
@@ -146,7 +146,7 @@ for text in 'a\\nb' c; do
     grep -qF "\"user\",\"content\":\"$(printf '%b' "$text")\"" "$work/saved.json" || bad "no $text in $(cat "$work/saved.json")"
 done
 
-begin marks_that_the_file_calls_ordinary
+begin markers_that_are_ordinary_tokens_are_noted
 LC_ALL=C sed 's/\(\x03\x00\x00\x00\)\{3\}/\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00/' "$tiny" >"$work/normal.gguf"
 talk 'one\n' -n 1 -m "$work/normal.gguf"
 status 0
@@ -172,7 +172,7 @@ cp "$work/out" "$work/first"
 talk 'one\ntwo\n/regen\n' -n 6 -s 3 -t 1 -b 2
 cmp -s "$work/out" "$work/first" || bad 'other bytes'
 
-begin a_full_context
+begin a_full_context_drops_the_oldest_messages_or_ends
 three='one\ntwo\nthree\n'
 talk_json "$three" -n 2 -c 24
 status 5
@@ -200,7 +200,7 @@ status 5
 answers 1
 
 if command -v python3 >/dev/null 2>&1; then
-    begin an_input_that_does_not_wait
+    begin a_nonblocking_input_is_waited_for
     printf 'import os, subprocess, sys, time
 r, w = os.pipe()
 os.set_blocking(r, False)
@@ -254,7 +254,7 @@ if terminals; then
     grep -q '"user","content":"bones"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
     screen_like '^.\[[?]2004h.\[1;32m>.\[0m '
 
-    begin terminal_words_of_other_programs
+    begin terminal_commands_of_other_programs_are_known
     person 'wait:random; /help lists commands' 'wait:>' 'send:?\r' 'wait:/undo' 'wait:>' 'send:quit\r' --
     status 0
 
@@ -311,7 +311,7 @@ if terminals; then
     unset INFER_REGEX
     chat_options='-n 3 --no-history'
 
-    begin terminal_words_of_ollama
+    begin terminal_commands_of_ollama_are_known
     person 'wait:>' 'send:/?\r' 'wait:/undo' 'wait:>' 'send:/set parameter temperature 0\r' 'wait:>' 'send:/set parameter num_predict 2\r' 'wait:>' \
         'send:/show parameters\r' 'wait:temperature     0' 'wait:predict         2' 'wait:>' 'send:x\r' 'wait:\n' 'wait:>' 'send:/retry\r' 'wait:\n' 'wait:>' \
         'send:/set parameter num_ctx 5\r' 'wait:cannot change in a conversation' 'wait:>' 'send:/set parameter foo 5\r' 'wait:is not an option' 'wait:>' \
@@ -325,12 +325,12 @@ if terminals; then
     status 0
     grep -q '"user","content":"a\\tb"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
 
-    begin terminal_other_letters_and_history
+    begin terminal_other_scripts_and_history_are_edited
     person 'wait:>' 'send:Zürx\x7fich\r' 'wait:\n' 'wait:>' 'send:\x10\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
     [ "$(grep -c '"user","content":"Zürich"' "$work/typed.json")" -eq 2 ] || bad "typed: $(cat "$work/typed.json")"
 
-    begin terminal_mistakes_are_notes
+    begin terminal_errors_do_not_end_the_chat
     person 'wait:>' 'send:/foo\r' 'wait:unknown command' 'wait:>' 'send:refuse\r' 'wait:refused' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 0 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
 
@@ -345,7 +345,7 @@ if terminals; then
     status 0
     chat_options='-n 3'
 
-    begin terminal_history_file
+    begin terminal_history_is_kept_in_a_file
     person 'wait:>' 'send:first words\r' 'wait:\n' 'wait:>' 'send:/help\r' 'wait:Ctrl-C' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
     printf 'first words\n' >"$work/want"
@@ -354,12 +354,12 @@ if terminals; then
     person 'wait:>' 'send:\x10' 'wait:first words' 'send:\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
 
-    begin terminal_pauses_and_sizes
+    begin terminal_editing_continues_after_a_stop_and_a_resize
     person 'wait:>' 'send:a' 'wait:a' 'size:40' 'stop' 'sleep:0.3' 'send:b\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 2 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
     grep -q '"user","content":"ab"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
 
-    begin terminal_stdout_elsewhere # prompts must not be written to the file
+    begin terminal_prompts_do_not_go_to_stdout_in_a_file # prompts must not be written to the file
     TERMINAL_STDOUT=$work/answers
     export TERMINAL_STDOUT
     person 'wait:>' 'send:one\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
@@ -380,7 +380,7 @@ else
 fi
 
 if [ -n "$MODEL" ]; then
-    begin a_real_model_keeps_its_answers_in_the_cache
+    begin a_real_model_reuses_its_answers_from_the_cache
     unset INFER_TEMPLATE
     INFER_MODEL=$MODEL
     talk 'What is 2+2?\nThank you.\n' --temp 0 -n 20 -v

@@ -107,7 +107,7 @@ python3 test/cli/terminal.py "$work/screen" 'wait:> ' 'send:/system\r' 'wait:s\\
 code=$? last='chat, /system'
 status 0
 
-begin a_long_prompt_shows_how_far_it_is
+begin reading_of_a_long_prompt_shows_progress
 if [ -n "$MODEL" ]; then
     awk 'BEGIN { for (i = 0; i < 7800; i++) printf "word " }' >"$work/long.txt"
     long="-m $MODEL -f $work/long.txt -c 8000 -n 1 -t 1"

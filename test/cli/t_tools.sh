@@ -44,7 +44,7 @@ cp "$work/out" "$work/ids"
 infer tokenize --decode -f "$work/ids"
 cmp -s "$work/out" "$work/text" || bad 'the text did not come back'
 
-begin logits_as_bytes
+begin logits_are_written_as_bytes
 infer logits --ids "$ids" -o "$work/logits"
 status 0
 out ''
@@ -59,7 +59,7 @@ cmp -s "$work/logits" "$work/out" || bad 'other bytes on standard output'
 infer logits -p "$france" -o "$work/other"
 cmp -s "$work/logits" "$work/other" || bad 'other bytes from the text'
 
-begin best_logits_as_json
+begin top_logits_are_written_as_json
 infer logits --ids "$ids" --top 2
 status 0
 err ''
@@ -76,7 +76,7 @@ infer logits --ids "$ids" -c 4
 status 5
 err_line '5 tokens do not fit the context of 4'
 
-begin logits_to_a_full_disk
+begin logits_to_a_full_disk_are_an_error
 if full_disk; then
     infer logits --ids "$ids" -o /dev/full
     status 1
@@ -85,7 +85,7 @@ else
     skip 'no /dev/full here'
 fi
 
-begin logits_into_no_folder
+begin logits_into_a_missing_folder_are_an_error
 infer logits --ids "$ids" -o "$work/no/folder"
 status 1
 err_line 'no/folder: cannot write: '
@@ -151,7 +151,7 @@ infer quantize "$MODEL" "$work/one_thread.gguf" Q8_0 -t 1
 cmp -s "$work/q8.gguf" "$work/one_thread.gguf" || bad 'other bytes with one thread'
 rm -f "$work/one_thread.gguf"
 
-begin quantize_types_by_role
+begin types_are_chosen_by_the_role_of_a_tensor
 if [ -n "$quick" ]; then
     skip 'quick run; t_quantize.sh does it with a small model'
 else
@@ -254,7 +254,7 @@ infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg" # fails before
 status 1
 out ''
 
-begin no_command_talks_into_its_result
+begin no_command_writes_notes_to_stdout
 for command in "tokenize -p a" "logits --ids 1 -o -" "inspect --json"; do
     # shellcheck disable=SC2086
     infer $command

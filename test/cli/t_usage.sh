@@ -12,7 +12,7 @@ for form in version --version; do
     err ''
 done
 
-begin version_among_other_options # whose values are not checked
+begin version_is_printed_among_other_options # whose values are not checked
 infer -p x --version
 status 0
 out 'infer 0.1.0\n'
@@ -26,7 +26,7 @@ status 0
 out ''
 unset INFER_VERSION
 
-begin short_help_is_a_screen # of 24 lines, including the shell prompt; --help has the rest
+begin short_help_fits_a_screen # of 24 lines, including the shell prompt; --help has the rest
 for command in '' $commands; do
     # shellcheck disable=SC2086
     infer $command -h
@@ -58,7 +58,7 @@ for form in help --help -h; do
     err ''
 done
 
-begin help_of_every_command
+begin every_command_has_help
 for command in $commands; do
     infer $command --help
     status 0
@@ -77,24 +77,24 @@ out_like '^ +--top-k N .* \[40\]$'
 out_like '^  -n, --predict N '
 [ "$(grep -c -- '--top-p' "$work/out")" -eq 1 ] || bad 'top-p is not listed once'
 
-begin help_needs_nothing_else # llama.cpp 17973: a completion script asked for a model
+begin help_needs_no_other_argument # llama.cpp 17973: a completion script asked for a model
 INFER_TOP_K=nonsense
 export INFER_TOP_K
 infer run --top-p 0.5 --help
 status 0
 unset INFER_TOP_K
 
-begin unknown_option_suggests
+begin an_unknown_option_has_a_suggestion
 usage '--tmep: unknown option; did you mean --temp\?' --tmep 0
 usage '--qqqqqqqq: unknown option; see infer run --help' --qqqqqqqq
 
-begin no_option_is_a_silent_no_op
+begin no_option_is_accepted_without_effect
 usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --temp 0 -p x
 usage '--special: goes with --decode' tokenize --special -p x
 usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
-begin spellings_of_other_programs_are_named # each with its name here, or why it does not exist
+begin options_of_other_programs_are_named # each with its name here, or why it does not exist
 usage '^infer: -hf: unknown option; here it is infer pull USER/REPO' -hf u/r -p x
 usage '^infer: --lora: unknown option; not here: the weights' --lora=x -p x
 usage '^infer: -r: unknown option; here it is --stop TEXT' tokenize -r x # which has no --stop
@@ -171,7 +171,7 @@ usage '-f: given twice|unexpected argument' batch -f "$work/file" "$work/file"
 infer bench "$work/none.gguf"
 status 3
 
-begin unknown_variables_are_a_remark
+begin unknown_variables_are_noted
 INFER_TMEP=0 INFER_TEST_X=1 INFER_FOO=2
 export INFER_TMEP INFER_TEST_X INFER_FOO
 infer models "$work"
@@ -185,7 +185,7 @@ infer $none -p x -v
 err_like '^infer: options: .*--temp 0 \(INFER_TEMP\)'
 unset INFER_TEMP
 
-begin short_names_are_not_guessed # each is similar to another
+begin unknown_short_options_have_no_suggestion # each is similar to another
 for word in -xy -ct --xyz -qz; do
     usage "^infer: $word: unknown option; see infer run --help$" $word
 done
@@ -200,7 +200,7 @@ usage '--schema-lenient: needs --json-schema' -p x --regex a --schema-lenient no
 infer -m "$work/none" -p x --json-object
 status 3
 
-begin unknown_command_suggests
+begin an_unknown_command_has_a_suggestion
 usage 'tokenise: unknown command; did you mean tokenize\?' tokenise
 usage 'nothing: unknown command' help nothing
 usage 'tokenize: unexpected argument; a command comes first' -m x tokenize
@@ -215,7 +215,7 @@ usage '^infer: -p: needs a value: TEXT' -p
 usage '^infer: -t: needs a value: N' -p x -t
 usage '^infer: --batch: needs a value: N' -p x --batch
 
-begin numbers_are_strict
+begin wrong_numbers_are_refused
 for bad_number in '' x 3x ' 3' 3.5 1e3 0x10 99999999999999999999 -2; do
     usage "^infer: -n: '$bad_number' is not a whole number from -1 to 2147483647" -p x -n "$bad_number"
 done
@@ -268,7 +268,7 @@ begin a_bench_of_nothing_is_refused
 usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 
-begin no_text_at_a_terminal # an unexpected prompt would block
+begin a_missing_text_at_a_terminal_is_an_error # an unexpected prompt would block
 if terminals && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     script -qec "'$INFER' -m x; echo status \$?" /dev/null </dev/null >"$work/out" 2>&1
     last='-m x (on a terminal)'
@@ -278,7 +278,7 @@ else
     skip 'no pseudo-terminal, python3 or script here'
 fi
 
-begin environment_gives_defaults
+begin variables_give_defaults
 INFER_TEMP=hot
 export INFER_TEMP
 usage "^infer: INFER_TEMP: 'hot' is not a number from 0 to 1000" -p x
@@ -309,7 +309,7 @@ infer -p x -m "$work/none.gguf" # an empty variable counts as unset
 status 3
 unset INFER_TOP_K
 
-begin environment_is_named_where_it_is_wrong # also if the error occurs after parsing
+begin a_wrong_variable_is_named # also if the error occurs after parsing
 with() { # VARIABLE VALUE REGEX ARGS...
     export "$1=$2"
     name=$1
@@ -324,7 +324,7 @@ with INFER_SAMPLERS nonsense '^infer: INFER_SAMPLERS: ' -p x
 with INFER_PLOT 1 '^infer: INFER_PLOT: goes with --format md' bench --format json
 with INFER_GRAMMAR 'root ::= "a"' '^infer: --choices: choice 1 is empty' -p x --choices ,
 
-begin a_variable_without_what_it_needs_says_nothing # variables are defaults, not part of this call
+begin a_variable_that_does_not_apply_is_ignored # variables are defaults, not part of this call
 INFER_LOGPROBS=3 INFER_SYSTEM=x INFER_SCHEMA_LENIENT=format
 export INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
 infer -p x -m "$work/none.gguf"

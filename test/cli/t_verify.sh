@@ -12,7 +12,7 @@ poke() { # FILE OFFSET BYTES: a printf format
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$work/said"
 }
 
-begin a_file_that_is_fine
+begin a_sound_file_has_no_problems
 infer verify "$m"
 status 0
 out_like '^1 file, [0-9]* keys, [0-9]* tensors, [0-9]* bytes: 0 problems$'
@@ -26,7 +26,7 @@ infer edit "$m" -o "$work/v.gguf" --delete general.quantization_version
 infer verify "$work/v.gguf"
 status 0
 
-begin values_of_each_type
+begin values_that_are_not_finite_are_found_in_each_type
 poison=$(yes '\377' | head -n 216 | tr -d '\n')
 for type in F32 F16 BF16 Q1_0 Q2_0 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ1_S IQ1_M IQ2_XXS \
     IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4; do # every scale of NVFP4 is finite
@@ -44,7 +44,7 @@ for type in F32 F16 BF16 Q1_0 Q2_0 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K 
     err_line 'q.gguf: 1 problem was found'
 done
 
-begin counts_and_places
+begin each_problem_has_its_count_and_position
 cp "$m" "$work/q.gguf"
 place=$(at "$m" blk.0.ffn_up.weight)
 poke "$work/q.gguf" $((place + 4 * (256 * 3 + 5))) '\000\000\300\177'

@@ -160,18 +160,18 @@ static void add_role(const struct text_reply *r, struct marks *m, enum text_repl
             add_mark(m, &r->formats.active[i].open, &r->formats.active[i]);
 }
 
-/* Returns the offset from `at` where one of the marks may begin, or the number of bytes. *hit is
+/* Returns the offset from `at` where one of the marks may begin, or the number of bytes. *found is
  * the index of the mark if it is complete, otherwise m->n. */
-static size_t find_mark(const struct text_reply *r, const struct marks *m, size_t *hit)
+static size_t find_mark(const struct text_reply *r, const struct marks *m, size_t *found)
 {
-    *hit = m->n;
+    *found = m->n;
     for (size_t i = r->seen; i < r->in.size; i++) {
         bool open = false;
         for (size_t k = 0; k < m->n; k++) {
             const size_t got = match_mark(r, i, m->mark[k]);
             open |= got > 0 && !r->over;
             if (got < m->mark[k]->size) continue;
-            *hit = k;
+            *found = k;
             return i - r->at;
         }
         if (open) return i - r->at;
@@ -312,15 +312,15 @@ static bool step_call(struct text_reply *r)
 {
     const struct text_reply_format *f = r->format;
     struct marks marks = {0};
-    size_t hit;
+    size_t found;
     if (!f->row->close) return step_json_call(r);
     add_mark(&marks, &f->close, NULL);
     for (size_t i = 0; i < 3; i++) add_mark(&marks, &f->stop[i], NULL);
     add_mark(&marks, &f->open, f); /* the next call, after one without a closing mark */
-    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
-    if (hit < marks.n) {
-        const size_t close = marks.format[hit] ? 0 : marks.mark[hit]->size;
-        r->seen = r->at + i + marks.mark[hit]->size;
+    const size_t i = find_mark(r, &marks, &found), n = r->in.size - r->at;
+    if (found < marks.n) {
+        const size_t close = marks.format[found] ? 0 : marks.mark[found]->size;
+        r->seen = r->at + i + marks.mark[found]->size;
         if (!try_call(r, i + close, close) && ++r->tries == MAX_TRIES) reject_call(r);
         return true;
     }
@@ -379,10 +379,10 @@ static void to_content(struct text_reply *r)
 static bool step_header(struct text_reply *r)
 {
     struct marks marks = {0};
-    size_t hit;
+    size_t found;
     add_mark(&marks, &r->format->close, NULL);
-    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
-    if (hit == 0 && i + r->header.size <= TEXT_REPLY_MAX_HEADER) {
+    const size_t i = find_mark(r, &marks, &found), n = r->in.size - r->at;
+    if (found == 0 && i + r->header.size <= TEXT_REPLY_MAX_HEADER) {
         base_buffer_add(&r->header, r->in.data + r->at, i);
         add_part(r, TEXT_REPLY_MARK, i + r->format->close.size);
         to_content(r);
@@ -422,10 +422,10 @@ static void add_named_call(struct text_reply *r, size_t size)
 static bool step_reasoning(struct text_reply *r, struct marks *marks)
 {
     enum { MAX_SPACE = 64 };
-    size_t hit;
+    size_t found;
     if (!r->has_call && r->n_rejected < MAX_TRIES) add_role(r, marks, TEXT_REPLY_TOOL);
-    const size_t i = find_mark(r, marks, &hit), n = r->in.size - r->at;
-    const struct text_reply_format *format = hit < marks->n ? marks->format[hit] : NULL;
+    const size_t i = find_mark(r, marks, &found), n = r->in.size - r->at;
+    const struct text_reply_format *format = found < marks->n ? marks->format[found] : NULL;
     const bool is_call = format && format->row->role == TEXT_REPLY_TOOL;
     size_t text = text_reply_text_size(r->in.data + r->at, i);
     if (i - text > MAX_SPACE) text = i;
@@ -433,10 +433,10 @@ static bool step_reasoning(struct text_reply *r, struct marks *marks)
     if (is_call) { /* held back, because the closing mark may follow */
         add_part(r, TEXT_REPLY_REASONING, text);
         r->has_call = true;
-        r->seen += marks->mark[hit]->size;
+        r->seen += marks->mark[found]->size;
         return true;
     }
-    if (r->has_call && hit == marks->n) {
+    if (r->has_call && found == marks->n) {
         if (!r->over && n <= r->max_call) return false;
         const struct text_reply_format *thought = r->format;
         const size_t space = text_reply_space_size(r->in.data + r->at, n);
@@ -444,20 +444,20 @@ static bool step_reasoning(struct text_reply *r, struct marks *marks)
         r->has_call = false;
         r->seen = r->at + space;
         add_role(r, &calls, TEXT_REPLY_TOOL);
-        find_mark(r, &calls, &hit);
-        if (!r->over || hit == calls.n) {
+        find_mark(r, &calls, &found);
+        if (!r->over || found == calls.n) {
             r->n_rejected = MAX_TRIES;
             return true;
         }
-        begin_call(r, calls.format[hit], space + calls.mark[hit]->size);
+        begin_call(r, calls.format[found], space + calls.mark[found]->size);
         r->space = space;
         r->thought = thought;
         return true;
     }
     add_part(r, TEXT_REPLY_REASONING, text);
     r->after_part &= !text;
-    if (hit < marks->n) {
-        add_part(r, TEXT_REPLY_MARK, i - text + (format ? 0 : marks->mark[hit]->size));
+    if (found < marks->n) {
+        add_part(r, TEXT_REPLY_MARK, i - text + (format ? 0 : marks->mark[found]->size));
         r->after_part = true;
         to_answer(r);
         return true;
@@ -483,14 +483,14 @@ static bool step_thinking(struct text_reply *r)
 static bool step_content(struct text_reply *r)
 {
     struct marks marks = {0};
-    size_t hit;
+    size_t found;
     for (size_t i = 0; i < 3; i++) add_mark(&marks, &r->format->stop[i], NULL);
     add_role(r, &marks, TEXT_REPLY_HEAD); /* a header may follow without a stop mark */
     if (r->what == TEXT_REPLY_REASONING) return step_reasoning(r, &marks);
     if (r->what == TEXT_REPLY_TEXT) add_role(r, &marks, TEXT_REPLY_TOOL);
-    const size_t i = find_mark(r, &marks, &hit), n = r->in.size - r->at;
+    const size_t i = find_mark(r, &marks, &found), n = r->in.size - r->at;
     r->seen = r->at + i;
-    const bool ended = hit < marks.n || (r->over && n);
+    const bool ended = found < marks.n || (r->over && n);
     if (r->what == TEXT_REPLY_CALL && !ended && n > r->max_call) r->what = TEXT_REPLY_TEXT;
     if (r->what == TEXT_REPLY_CALL) {
         if (!ended) return false;
@@ -499,9 +499,10 @@ static bool step_content(struct text_reply *r)
         r->answered |= r->what == TEXT_REPLY_TEXT && i;
         add_part(r, r->what, i);
     }
-    if (hit < marks.n && !marks.format[hit]) add_part(r, TEXT_REPLY_MARK, marks.mark[hit]->size);
+    if (found < marks.n && !marks.format[found])
+        add_part(r, TEXT_REPLY_MARK, marks.mark[found]->size);
     if (ended) to_answer(r);
-    if (hit < marks.n && marks.format[hit]) open_format(r, marks.format[hit]);
+    if (found < marks.n && marks.format[found]) open_format(r, marks.format[found]);
     return ended;
 }
 
@@ -527,28 +528,28 @@ static enum text_reply_verdict open_here(struct text_reply *r, size_t space)
 {
     enum { MAX_SPACE = 256 };
     const size_t n = r->in.size - r->at, at = r->at + space;
-    const struct text_reply_format *hit = NULL;
+    const struct text_reply_format *found = NULL;
     enum text_reply_verdict maybe = TEXT_REPLY_NO;
     if (space == n) return !r->over && space < MAX_SPACE ? TEXT_REPLY_MAYBE : TEXT_REPLY_NO;
-    for (size_t i = 0; i < r->formats.n && !hit; i++) {
+    for (size_t i = 0; i < r->formats.n && !found; i++) {
         const struct text_reply_format *f = &r->formats.active[i];
         if (!may_open(r, f) || f->row->role == TEXT_REPLY_BARE) continue;
         const size_t got = match_mark(r, at, &f->open);
-        if (got == f->open.size) hit = f;
+        if (got == f->open.size) found = f;
         if (got && !r->over) maybe = TEXT_REPLY_MAYBE;
     }
-    for (size_t i = 0; i < r->formats.n && !hit && maybe == TEXT_REPLY_NO; i++) {
+    for (size_t i = 0; i < r->formats.n && !found && maybe == TEXT_REPLY_NO; i++) {
         const struct text_reply_format *f = &r->formats.active[i];
         const char open = f->row->open[0];
         if (f->row->role != TEXT_REPLY_BARE || !may_open(r, f) || r->in.data[at] != open) continue;
         const enum text_reply_verdict bare =
             text_reply_bare_begins(open, r->in.data + at, n - space);
-        if (bare == TEXT_REPLY_YES) hit = f;
+        if (bare == TEXT_REPLY_YES) found = f;
         if (bare == TEXT_REPLY_MAYBE && !r->over) maybe = TEXT_REPLY_MAYBE;
     }
-    if (!hit) return maybe;
+    if (!found) return maybe;
     add_part(r, TEXT_REPLY_MARK, space);
-    open_format(r, hit);
+    open_format(r, found);
     return TEXT_REPLY_YES;
 }
 
@@ -556,7 +557,7 @@ static bool step_answer(struct text_reply *r)
 {
     struct marks marks = {0};
     const size_t n = r->in.size - r->at;
-    size_t hit;
+    size_t found;
     if (!n) return false;
     const char *s = r->in.data + r->at;
     const size_t space = text_reply_space_size(s, n);
@@ -578,10 +579,10 @@ static bool step_answer(struct text_reply *r)
     for (size_t i = 0; i < r->formats.n; i++)
         if (may_open(r, &r->formats.active[i]) && r->formats.active[i].row->role != TEXT_REPLY_BARE)
             add_mark(&marks, &r->formats.active[i].open, &r->formats.active[i]);
-    const size_t i = find_mark(r, &marks, &hit);
+    const size_t i = find_mark(r, &marks, &found);
     add_part(r, TEXT_REPLY_TEXT, i);
-    if (hit < marks.n) open_format(r, marks.format[hit]);
-    return hit < marks.n;
+    if (found < marks.n) open_format(r, marks.format[found]);
+    return found < marks.n;
 }
 
 /* ---- The stream ---- */

@@ -12,10 +12,10 @@ enum { MASK = 0x7f };
 /* Masks the letters s[0..n) in the copy, where they are no token. */
 static void mask_all(struct base_buffer *copy, const char *token, const char *s, size_t n)
 {
-    char *end = copy->data + copy->size, *hit = copy->data;
-    while ((hit = memmem(hit, (size_t)(end - hit), s, n)) != NULL) {
-        if (!token[hit - copy->data]) *hit = MASK;
-        hit++;
+    char *end = copy->data + copy->size, *found = copy->data;
+    while ((found = memmem(found, (size_t)(end - found), s, n)) != NULL) {
+        if (!token[found - copy->data]) *found = MASK;
+        found++;
     }
 }
 

@@ -70,9 +70,9 @@ static bool read_escape(struct reader *x, struct base_buffer *out)
     static const char names[] = "nrtbf/\\'\"", values[] = "\n\r\t\b\f/\\'\"";
     if (x->at == x->n) return false;
     const char c = x->s[x->at++];
-    const char *hit = memchr(names, c, sizeof names - 1);
-    if (hit) {
-        base_buffer_add(out, &values[hit - names], 1);
+    const char *found = memchr(names, c, sizeof names - 1);
+    if (found) {
+        base_buffer_add(out, &values[found - names], 1);
         return true;
     }
     if (c != 'u') {

@@ -345,8 +345,8 @@ static const struct jinja_func rows[] = {
 
 const struct jinja_func *jinja_find_filter(struct jinja_str name)
 {
-    const struct jinja_func *hit = jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
-    return hit ? hit : jinja_find_row(jinja_sequence_filters, jinja_n_sequence_filters, name);
+    const struct jinja_func *found = jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
+    return found ? found : jinja_find_row(jinja_sequence_filters, jinja_n_sequence_filters, name);
 }
 
 bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,

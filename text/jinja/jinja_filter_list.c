@@ -116,18 +116,18 @@ static bool fold_unless(struct jinja_run *r, const struct jinja_call *c, int i, 
 
 /* ---- Sorting ---- */
 
-struct entry {
+struct sort_item {
     struct jinja_value key, item;
 };
 
 /* A stable merge sort: a comparison can fail, which the library's sort does not support. */
-static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spare, size_t n,
-                         bool reverse)
+static bool sort_items(struct jinja_run *r, struct sort_item *e, struct sort_item *spare, size_t n,
+                       bool reverse)
 {
     if (n < 2) return true;
     const size_t half = n / 2;
-    if (!sort_entries(r, e, spare, half, reverse) ||
-        !sort_entries(r, e + half, spare, n - half, reverse))
+    if (!sort_items(r, e, spare, half, reverse) ||
+        !sort_items(r, e + half, spare, n - half, reverse))
         return false;
     memcpy(spare, e, half * sizeof *e);
     for (size_t i = 0, j = half, k = 0; i < half; k++) {
@@ -139,22 +139,22 @@ static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spa
 }
 
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
-                   bool reverse, struct entry **out)
+                   bool reverse, struct sort_item **out)
 {
-    struct entry *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
+    struct sort_item *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
     if (!e) return false;
     for (size_t i = 0; i < items->n; i++) {
         e[i].item = e[i].key = items->item[i];
         if (!get(r, g, &e[i].key)) return false;
     }
     *out = e;
-    return sort_entries(r, e, e + items->n, items->n, reverse);
+    return sort_items(r, e, e + items->n, items->n, reverse);
 }
 
 static bool sort_into(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                       bool reverse, struct jinja_value *out)
 {
-    struct entry *e;
+    struct sort_item *e;
     if (!sorted(r, items, g, reverse, &e) || !jinja_new(r, JINJA_LIST, out)) return false;
     for (size_t i = 0; i < items->n; i++)
         if (!jinja_push(r, out->seq, e[i].item)) return false;
@@ -255,9 +255,9 @@ static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_val
         return false;
     for (size_t i = 0; i < items->n; i++) {
         struct jinja_value key = items->item[i];
-        struct jinja_value *hit;
-        if (!get(r, &g, &key) || !jinja_dict_find(r, seen, &key, &hit)) return false;
-        if (hit) continue;
+        struct jinja_value *found;
+        if (!get(r, &g, &key) || !jinja_dict_find(r, seen, &key, &found)) return false;
+        if (found) continue;
         if (!jinja_dict_set(r, seen, key, jinja_none()) || !jinja_push(r, kept, items->item[i]))
             return false;
     }

@@ -252,13 +252,13 @@ static bool read_code(const char *s, size_t n, size_t count, int base, int32_t *
 static bool decode_escape(const char *s, size_t n, char *out, size_t *n_out, size_t *used)
 {
     static const char names[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
-    const char *hit = memchr(names, s[0], sizeof names - 1);
+    const char *found = memchr(names, s[0], sizeof names - 1);
     int32_t code;
     *used = 1;
     *n_out = 0;
     if (s[0] == '\n') return true; /* a continued line */
-    if (hit) {
-        out[(*n_out)++] = values[hit - names];
+    if (found) {
+        out[(*n_out)++] = values[found - names];
         return true;
     }
     const size_t count = s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;

@@ -5,9 +5,9 @@
 
 static bool dict_get(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct jinja_value *hit;
-    if (!jinja_dict_find(r, c->self->dict, &c->arg[0], &hit)) return false;
-    *out = hit ? *hit : jinja_given(&c->arg[1]) ? c->arg[1] : jinja_none();
+    struct jinja_value *found;
+    if (!jinja_dict_find(r, c->self->dict, &c->arg[0], &found)) return false;
+    *out = found ? *found : jinja_given(&c->arg[1]) ? c->arg[1] : jinja_none();
     return true;
 }
 

@@ -303,8 +303,8 @@ static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct ji
     *out = (struct jinja_value){.kind = JINJA_MISSING};
     if (v->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, v);
     if (v->kind == JINJA_NAMESPACE) {
-        const struct jinja_value *hit = jinja_dict_word(v->dict, name);
-        if (hit) *out = *hit;
+        const struct jinja_value *found = jinja_dict_word(v->dict, name);
+        if (found) *out = *found;
         return true;
     }
     if (is_mutator(v->kind, name)) {
@@ -339,9 +339,9 @@ bool jinja_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_s
     if (v->kind != JINJA_UNDEFINED && is_internal(name)) return no_attr(v, name, out);
     if (!own_attr(r, v, name, out)) return false;
     if (out->kind != JINJA_MISSING) return true;
-    const struct jinja_value *hit = v->kind == JINJA_DICT ? jinja_dict_word(v->dict, name) : NULL;
-    if (!hit) return no_attr(v, name, out);
-    *out = *hit;
+    const struct jinja_value *found = v->kind == JINJA_DICT ? jinja_dict_word(v->dict, name) : NULL;
+    if (!found) return no_attr(v, name, out);
+    *out = *found;
     return true;
 }
 
@@ -354,10 +354,10 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
     size_t n;
     if (v->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, v);
     if (v->kind == JINJA_DICT) {
-        struct jinja_value *hit = NULL;
-        if (jinja_is_key(key) && !jinja_dict_find(r, v->dict, key, &hit)) return false;
-        if (hit) {
-            *out = *hit;
+        struct jinja_value *found = NULL;
+        if (jinja_is_key(key) && !jinja_dict_find(r, v->dict, key, &found)) return false;
+        if (found) {
+            *out = *found;
             return true;
         }
     } else if ((v->kind == JINJA_STR || v->kind == JINJA_LIST || v->kind == JINJA_TUPLE ||

@@ -79,7 +79,7 @@ static bool parse_block(struct jinja_parser *p, struct jinja_node *owner, struct
     return ok;
 }
 
-/* The same with one possible end, whose name is skipped. */
+/* Parses a block with one possible end, and skips the end's name. */
 static bool parse_whole_block(struct jinja_parser *p, struct jinja_node *owner,
                               struct jinja_list *list, const char *end)
 {

@@ -190,10 +190,10 @@ static bool put_json_string(struct jinja_run *r, struct jinja_text *out, struct 
     for (size_t at = 0; at < s.n;) {
         int32_t code;
         const size_t used = base_utf8_decode(s.s + at, s.n - at, &code);
-        const char *hit = code > 0 && code < 0x80 ? strchr(from, code) : NULL;
+        const char *found = code > 0 && code < 0x80 ? strchr(from, code) : NULL;
         text[0] = '\0';
-        if (hit)
-            snprintf(text, sizeof text, "\\%c", to[hit - from]);
+        if (found)
+            snprintf(text, sizeof text, "\\%c", to[found - from]);
         else if (code < 0x20 || (ascii && code >= 0x7f && code < 0x10000))
             snprintf(text, sizeof text, "\\u%04x", (unsigned)code);
         else if (ascii && code >= 0x10000)

@@ -53,9 +53,9 @@ bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old
     size_t at = 0;
     if (!jinja_step(r, (s.n + old.n) / JINJA_MOVED)) return false;
     while (count != 0 && at <= s.n) {
-        const char *hit = old.n ? memmem(s.s + at, s.n - at, old.s, old.n) : s.s + at;
-        if (!hit) break;
-        const size_t to = (size_t)(hit - s.s);
+        const char *found = old.n ? memmem(s.s + at, s.n - at, old.s, old.n) : s.s + at;
+        if (!found) break;
+        const size_t to = (size_t)(found - s.s);
         if (!jinja_add(r, &text, s.s + at, to - at) || !jinja_add(r, &text, by.s, by.n) ||
             !jinja_step(r, 1))
             return false;
@@ -224,11 +224,11 @@ static bool split_at(struct jinja_run *r, const struct jinja_call *c, struct jin
 {
     struct jinja_str rest = self_of(c);
     while (max_splits-- != 0) {
-        const char *hit = memmem(rest.s, rest.n, sep.s, sep.n);
-        if (!hit) break;
-        const size_t before = (size_t)(hit - rest.s);
+        const char *found = memmem(rest.s, rest.n, sep.s, sep.n);
+        if (!found) break;
+        const size_t before = (size_t)(found - rest.s);
         if (!push_part(r, seq, rest.s, before)) return false;
-        rest = (struct jinja_str){hit + sep.n, rest.n - before - sep.n};
+        rest = (struct jinja_str){found + sep.n, rest.n - before - sep.n};
     }
     return push_part(r, seq, rest.s, rest.n);
 }

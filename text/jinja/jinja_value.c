@@ -566,14 +566,14 @@ bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_valu
 }
 
 bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
-                     struct jinja_value **hit)
+                     struct jinja_value **found)
 {
     uint64_t hash, probes = key_work(key);
-    *hit = NULL;
+    *found = NULL;
     if (!hash_of(key, &hash)) return jinja_fail(r, "unhashable type: '%s'", jinja_type(key));
     if (!d->n) return true;
     const uint32_t i = d->slot[find_slot(d, key, hash, &probes)];
-    if (i) *hit = &d->value[i - 1];
+    if (i) *found = &d->value[i - 1];
     return jinja_step(r, probes);
 }
 
@@ -721,7 +721,7 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out)
 {
     struct jinja_seq *items;
-    struct jinja_value *hit;
+    struct jinja_value *found;
     *out = false;
     switch (whole->kind) {
     case JINJA_STR:
@@ -731,8 +731,8 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
         *out = !part->s.n || memmem(whole->s.s, whole->s.n, part->s.s, part->s.n) != NULL;
         return true;
     case JINJA_DICT:
-        if (!jinja_dict_find(r, whole->dict, part, &hit)) return false;
-        *out = hit != NULL;
+        if (!jinja_dict_find(r, whole->dict, part, &found)) return false;
+        *out = found != NULL;
         return true;
     case JINJA_ITER: /* reads as far as the item */
         for (struct jinja_iter *it = whole->iter; !*out && it->at < it->seq->n; it->at++)

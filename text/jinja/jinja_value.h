@@ -230,10 +230,12 @@ struct jinja_dict *jinja_dict(struct jinja_run *r);
 bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                     struct jinja_value value);
 bool jinja_is_key(const struct jinja_value *v); /* it has a hash */
-/* Finds a key; *hit is NULL if it is absent. false if it has no hash, or at the limit of steps. */
+/* Finds a key; *found is NULL if it is absent. false if it has no hash, or at the limit of steps.
+ */
 bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
-                     struct jinja_value **hit);
-/* The same for names in the template and of parameters, which are at most as long as the source. */
+                     struct jinja_value **found);
+/* Finds a name of the template or of a parameter, NULL if it is absent. Takes no steps, because
+ * such a name is at most as long as the source. */
 struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key);
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out);

@@ -284,15 +284,15 @@ static bool add_characters(struct text_work *w, const char *text, size_t size)
 }
 
 /* A part of a text that is encoded; `place` is its offset in the fragment. */
-struct piece {
+struct bpe_text {
     const char *text;
     size_t size, place;
 };
 
 /* Appends the ids of the symbol of w->word at `start`, which is not a token: those of its letters
  * or bytes. */
-static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const struct piece *p,
-                       const struct text_symbol *s)
+static bool emit_parts(const struct text_tokenizer *t, struct text_work *w,
+                       const struct bpe_text *p, const struct text_symbol *s)
 {
     const bool raw = t->pre->flags & TEXT_PRE_RAW;
     for (size_t i = s->start, n; i < s->start + s->size; i += n) {
@@ -319,7 +319,8 @@ static bool is_whole(const struct text_tokenizer *t, const char *piece, size_t s
     return true;
 }
 
-static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, const struct piece *p)
+static bool encode_piece(const struct text_tokenizer *t, struct text_work *w,
+                         const struct bpe_text *p)
 {
     struct text_merger *m = &w->merger;
     m->count = 0;
@@ -364,7 +365,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
         !text_piece_cache_begin(&w->pieces, all_size, w->err))
         return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
-        const struct piece p = {all + start, w->cuts.end[k] - start, start};
+        const struct bpe_text p = {all + start, w->cuts.end[k] - start, start};
         const size_t n_before = w->out->count;
         struct text_cached_piece *place;
         bool found;

@@ -69,24 +69,24 @@ static bool clean(struct text_work *w, const char *text, size_t size)
 
 /* The cheapest tokens from here to the text's end: the cost, and the first token, or -1: the first
  * character as byte tokens. */
-struct best {
+struct plamo2_path {
     int64_t cost;
     int32_t id;
     uint32_t size; /* bytes of the first token */
 };
 
-static bool find_best(const struct text_tokenizer *t, const char *text, size_t size,
-                      struct best *best, struct base_error *err)
+static bool find_paths(const struct text_tokenizer *t, const char *text, size_t size,
+                       struct plamo2_path *path, struct base_error *err)
 {
     const struct plamo2 *p = t->state;
-    best[size] = (struct best){0};
+    path[size] = (struct plamo2_path){0};
     for (size_t at = size; at-- > 0;) {
         if (((unsigned char)text[at] & 0xc0) == 0x80) {
-            best[at].cost = INT64_MAX / 2; /* inside a character */
+            path[at].cost = INT64_MAX / 2; /* inside a character */
             continue;
         }
         const size_t n = text_lead_size((unsigned char)text[at]);
-        best[at] = (struct best){best[at + n].cost + UNKNOWN, -1, (uint32_t)n};
+        path[at] = (struct plamo2_path){path[at + n].cost + UNKNOWN, -1, (uint32_t)n};
         uint32_t node = 0;
         if (!base_goes_on(err)) return false;
         for (size_t end = at; end < size; end++) {
@@ -94,20 +94,22 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
             if (!node) break;
             const int32_t id = p->tokens.node[node].value;
             if (id < 0) continue;
-            const int64_t cost = best[end + 1].cost + p->cost[id];
-            if (cost <= best[at].cost) best[at] = (struct best){cost, id, (uint32_t)(end + 1 - at)};
+            const int64_t cost = path[end + 1].cost + p->cost[id];
+            if (cost <= path[at].cost)
+                path[at] = (struct plamo2_path){cost, id, (uint32_t)(end + 1 - at)};
         }
     }
     return true;
 }
 
-static bool emit(const struct text_tokenizer *t, struct text_work *w, const struct best *best)
+static bool emit(const struct text_tokenizer *t, struct text_work *w,
+                 const struct plamo2_path *path)
 {
-    for (size_t at = 0; at < w->text.size; at += best[at].size) {
-        const size_t n = best[at].id < 0 ? best[at].size : 1;
+    for (size_t at = 0; at < w->text.size; at += path[at].size) {
+        const size_t n = path[at].id < 0 ? path[at].size : 1;
         for (size_t i = 0; i < n; i++) {
             const unsigned char byte = (unsigned char)w->text.data[at + i];
-            const int32_t id = best[at].id < 0 ? t->byte_token[byte] : best[at].id;
+            const int32_t id = path[at].id < 0 ? t->byte_token[byte] : path[at].id;
             if (!text_ids_add(w->out, id, w->err)) return false;
         }
     }
@@ -120,10 +122,10 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     (void)first;
     if (!clean(w, text, size)) return false;
     if (w->text.size == 0) return true;
-    struct best *best = malloc((w->text.size + 1) * sizeof *best);
-    if (!best) return base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes of text", size);
-    const bool ok = find_best(t, w->text.data, w->text.size, best, w->err) && emit(t, w, best);
-    free(best);
+    struct plamo2_path *path = malloc((w->text.size + 1) * sizeof *path);
+    if (!path) return base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes of text", size);
+    const bool ok = find_paths(t, w->text.data, w->text.size, path, w->err) && emit(t, w, path);
+    free(path);
     return ok;
 }
 

@@ -47,12 +47,12 @@ enum text_encode_flags {
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 
-/* The same for a text that is partly data: own[size] is 0 for bytes of data and 1 for bytes of the
- * frame around it (struct jinja_template_options); NULL: all is frame. Data never forms a special
- * token, with or without TEXT_PARSE_SPECIAL: a token that contains a byte of data is not recognized
- * if the file marks it as a control token, or if the frame has the same token somewhere in this
- * text, because fine-tuned models often mark their tokens of the frame as user-defined. Other
- * user-defined tokens (runs of spaces, "<table>") are recognized in data, as in any text. */
+/* text_encode for a text that is partly data: own[size] is 0 for bytes of data and 1 for those of
+ * the frame around it (struct jinja_template_options); NULL: all is frame. Data never forms a
+ * special token, with or without TEXT_PARSE_SPECIAL: a token that contains a byte of data is not
+ * recognized if the file marks it as a control token, or if the frame has the same token somewhere
+ * in this text, because fine-tuned models often mark their tokens of the frame as user-defined.
+ * Other user-defined tokens (runs of spaces, "<table>") are recognized in data, as in any text. */
 bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const char *own,
                         size_t size, unsigned flags, struct text_ids *out, struct base_error *err);
 

@@ -179,7 +179,7 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
 /* ---- Viterbi ---- */
 
 /* The best division of the part up to here: its last token and the offset of that token. */
-struct best {
+struct unigram_path {
     double score;
     int32_t id;
     uint32_t start;
@@ -187,38 +187,40 @@ struct best {
 
 /* A text is encoded in parts; no token crosses their borders. Scores are summed over all parts, so
  * rounding may decide between divisions whose sums are close. The ids of a part without close sums
- * are reused: its 128 additions, each with an error of at most 2^-22 below MAX_SUM + 128 MAX_SCORE,
- * do not change the order of sums that differ by 1 / MARGIN. */
+ * are reused, because another sum before the part gives the same order of its divisions:
+ *
+ *     |sum| < MAX_SUM + 128 MAX_SCORE < 2^31, so an addition of a double rounds by less than 2^-22
+ *     128 additions of each of two sums round by less than 2 * 128 * 2^-22 = 2^-14 < 1 / MARGIN */
 struct lattice {
-    struct best *best; /* [room] */
+    struct unigram_path *path; /* [room] */
     size_t room;
     double sum; /* the sum before the part */
     bool close; /* two sums of the part were close */
 };
 
-static void offer(struct lattice *l, size_t end, double score, int32_t id, size_t start)
+static void extend_path(struct lattice *l, size_t end, double score, int32_t id, size_t start)
 {
-    struct best *b = &l->best[end];
+    struct unigram_path *b = &l->path[end];
     l->close |= fabs(score - b->score) < 1.0 / MARGIN;
-    if (score > b->score) *b = (struct best){score, id, (uint32_t)start};
+    if (score > b->score) *b = (struct unigram_path){score, id, (uint32_t)start};
 }
 
-static bool find_best(const struct text_tokenizer *t, const char *text, size_t size,
-                      struct lattice *l, struct base_error *err)
+static bool find_paths(const struct text_tokenizer *t, const char *text, size_t size,
+                       struct lattice *l, struct base_error *err)
 {
     const struct unigram *u = t->state;
     if (size >= l->room) {
         const size_t room = 2 * size + 64;
-        struct best *grown = realloc(l->best, room * sizeof *grown);
+        struct unigram_path *grown = realloc(l->path, room * sizeof *grown);
         if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu bytes of text", size);
-        l->best = grown;
+        l->path = grown;
         l->room = room;
     }
     l->close = false;
-    for (size_t i = 0; i <= size; i++) l->best[i] = (struct best){-DBL_MAX, t->unk, 0};
-    l->best[0].score = l->sum;
+    for (size_t i = 0; i <= size; i++) l->path[i] = (struct unigram_path){-DBL_MAX, t->unk, 0};
+    l->path[0].score = l->sum;
     for (size_t start = 0, n; start < size; start += n) {
-        const double sum = l->best[start].score;
+        const double sum = l->path[start].score;
         bool has_token = false; /* the character at `start` is a token */
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
@@ -230,11 +232,11 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
             const int32_t id = u->tokens.node[node].value;
             if (id < 0) continue;
             has_token |= end + 1 - start == n;
-            offer(l, end + 1, sum + u->score[id], id, start);
+            extend_path(l, end + 1, sum + u->score[id], id, start);
         }
-        if (!has_token) offer(l, start + n, sum + u->unknown_score, t->unk, start);
+        if (!has_token) extend_path(l, start + n, sum + u->unknown_score, t->unk, start);
     }
-    l->sum = l->best[size].score;
+    l->sum = l->path[size].score;
     return true;
 }
 
@@ -246,12 +248,12 @@ static bool emit(const struct text_tokenizer *t, const struct lattice *l, size_t
     const size_t first = out->count;
     *unknown = false;
     for (size_t end = size, start; end > 0; end = start) {
-        const int32_t id = l->best[end].id;
-        start = l->best[end].start;
+        const int32_t id = l->path[end].id;
+        start = l->path[end].start;
         if (id < 0)
             return base_fail(err, BASE_MODEL, "the vocabulary has no token for unknown text");
         *unknown |= id == t->unk;
-        const bool before_unknown = start ? l->best[start].id == t->unk : after_unknown;
+        const bool before_unknown = start ? l->path[start].id == t->unk : after_unknown;
         if (id == t->unk && before_unknown) continue; /* only the first of a run remains */
         if (!text_ids_add(out, id, err)) return false;
     }
@@ -295,12 +297,12 @@ static bool encode_parts(const struct text_tokenizer *t, struct text_work *w, co
             continue;
         }
         const bool after_unknown = unknown;
-        if (!find_best(t, text + start, end - start, l, w->err) ||
+        if (!find_paths(t, text + start, end - start, l, w->err) ||
             !emit(t, l, end - start, after_unknown, w->out, &unknown, w->err))
             return false;
         if (!l->close && !unknown)
             text_piece_cache_add(w, place, text + start, end - start, n_before);
-        unknown = l->best[end - start].id == t->unk;
+        unknown = l->path[end - start].id == t->unk;
     }
     return true;
 }
@@ -313,7 +315,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     if (!normalize(t, w, text, size) || !text_piece_cache_begin(&w->pieces, w->text.size, w->err))
         return false;
     const bool ok = encode_parts(t, w, w->text.data, w->text.size, &l);
-    free(l.best);
+    free(l.path);
     return ok;
 }
 

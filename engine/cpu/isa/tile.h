@@ -67,8 +67,12 @@ struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
 
-/* Weights that are read after a call, in four streams; stream s begins at
- * at + s % 2 * near + s / 2 * far. The AVX-512 and AMX kernels prefetch from each stream
+/* Weights that are read after a call, in four streams of rows at these offsets from `at`:
+ *
+ *     stream    0    1       2      3
+ *     offset    0    near    far    near + far
+ *
+ * The AVX-512 and AMX kernels prefetch from each stream
  * ENGINE_TILE_AHEAD_32 bytes per block of 32 and ENGINE_TILE_AHEAD_256 per super-block, so that
  * memory is also read while they multiply. If `at` is NULL nothing is prefetched. */
 struct engine_tile_ahead {

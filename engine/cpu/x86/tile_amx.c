@@ -123,26 +123,26 @@ static void columns256(const struct engine_tile *tile, int64_t first, int64_t n_
 /* ---- Float sums ---- */
 
 /* A call on one row panel: nc columns (a constant after inlining), the panel's sums and rows. */
-struct part {
+struct panel_part {
     const struct engine_tile_to *to;
     float (*sums)[ROWS];
     int nc, first_row;
 };
 
 /* Part j of a call: sums are [row panel][column][row]. */
-INLINE struct part part_at(const struct engine_tile_to *to, int nc, int j)
+INLINE struct panel_part part_at(const struct engine_tile_to *to, int nc, int j)
 {
-    return (struct part){to, (float(*)[ROWS])to->sums + j * COLS, nc, j * ROWS};
+    return (struct panel_part){to, (float(*)[ROWS])to->sums + j * COLS, nc, j * ROWS};
 }
 
-TARGET INLINE void load_sums(struct part p, __m512 acc[COLS])
+TARGET INLINE void load_sums(struct panel_part p, __m512 acc[COLS])
 {
     EACH (c, p.nc) acc[c] = p.to->first ? _mm512_setzero_ps() : _mm512_load_ps(p.sums[c]);
 }
 
 /* After the last K-block: stores the results of the rows and columns that exist. Otherwise: stores
  * all sums. */
-TARGET INLINE void store_sums(struct part p, const __m512 acc[COLS])
+TARGET INLINE void store_sums(struct panel_part p, const __m512 acc[COLS])
 {
     const int left = p.to->n_rows - p.first_row;
     const __mmask16 rows = (__mmask16)((1u << (left < ROWS ? left : ROWS)) - 1);
@@ -168,7 +168,7 @@ TARGET INLINE void multiply32(const struct quant_panel32 *w, const struct cols32
     _tile_stored(SUM, sums->of, 64);
 }
 
-TARGET INLINE void add_block(struct part p, bool has_min, __m128i offset_shift,
+TARGET INLINE void add_block(struct panel_part p, bool has_min, __m128i offset_shift,
                              const struct quant_panel32 *w, const struct cols32 *x,
                              const struct dots *sums, __m512 acc[COLS])
 {
@@ -188,8 +188,8 @@ TARGET INLINE void add_block(struct part p, bool has_min, __m128i offset_shift,
     }
 }
 
-TARGET INLINE void panel32_part(struct part p, const struct quant_panel_form *form, bool has_min,
-                                int64_t n_blocks, const struct quant_panel32 *w,
+TARGET INLINE void panel32_part(struct panel_part p, const struct quant_panel_form *form,
+                                bool has_min, int64_t n_blocks, const struct quant_panel32 *w,
                                 const struct cols32 *x)
 {
     const __m128i offset_shift = _mm_cvtsi32_si128(__builtin_ctz(form->offset | 256));
@@ -321,7 +321,7 @@ struct form256 {
 };
 
 /* Adds the values of a super-block. `offset` of its codes, without minima. */
-TARGET INLINE void add_block256(struct part p, struct form256 f, int offset,
+TARGET INLINE void add_block256(struct panel_part p, struct form256 f, int offset,
                                 const struct folded256 *w, const struct cols256 *x,
                                 const struct dots sums[2], __m512 acc[COLS])
 {
@@ -346,8 +346,9 @@ TARGET INLINE void add_block256(struct part p, struct form256 f, int offset,
     }
 }
 
-TARGET INLINE void panel256_part(struct part p, struct form256 f, int offset, int64_t n_blocks,
-                                 const struct folded256 *w, const struct cols256 *x)
+TARGET INLINE void panel256_part(struct panel_part p, struct form256 f, int offset,
+                                 int64_t n_blocks, const struct folded256 *w,
+                                 const struct cols256 *x)
 {
     struct dots sums[2];
     __m512 acc[COLS];
@@ -363,7 +364,7 @@ TARGET INLINE void panel256_part(struct part p, struct form256 f, int offset, in
     store_sums(p, acc);
 }
 
-TARGET INLINE void panel256_form(struct part p, const struct quant_panel_form *form,
+TARGET INLINE void panel256_form(struct panel_part p, const struct quant_panel_form *form,
                                  int64_t n_blocks, const struct folded256 *w,
                                  const struct cols256 *x)
 {

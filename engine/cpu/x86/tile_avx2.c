@@ -76,7 +76,7 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* The same for few groups: their codes are in registers, and columns are processed one by one, so
+/* add_groups for few groups: their codes are in registers, and columns are processed one by one, so
  * that the sums of a column are in registers, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
@@ -95,7 +95,7 @@ TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const in
     }
 }
 
-/* The same for one group, with code - 128 instead of the code. */
+/* add_groups for one group, with code - 128 instead of the code. */
 TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
                                     const __m256i factor[2], __m256i sum[2][NC])
 {

@@ -1,5 +1,5 @@
-/* generate/judge.c: statistics of predictions. See generate/judge.h. */
-#include "generate/judge.h"
+/* generate/statistics.c: statistics of predictions. See generate/statistics.h. */
+#include "generate/statistics.h"
 #include "base/size.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,38 +100,39 @@ struct generate_row_score generate_row_compare(const float *logits, struct gener
 
 /* ---- All positions ---- */
 
-bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err)
+bool generate_statistics_begin(struct generate_statistics *s, uint64_t positions,
+                               struct base_error *err)
 {
     uint64_t bytes;
-    *j = (struct generate_judge){.room = positions};
-    if (base_mul(positions, sizeof *j->kl_value, &bytes)) {
-        j->kl_value = malloc(bytes + 1);
-        j->shift_value = malloc(bytes + 1);
+    *s = (struct generate_statistics){.room = positions};
+    if (base_mul(positions, sizeof *s->kl_value, &bytes)) {
+        s->kl_value = malloc(bytes + 1);
+        s->shift_value = malloc(bytes + 1);
     }
-    return (j->kl_value && j->shift_value) ||
+    return (s->kl_value && s->shift_value) ||
            base_fail(err, BASE_NO_MEMORY, "not enough memory to compare %llu positions",
                      (unsigned long long)positions);
 }
 
-void generate_judge_free(struct generate_judge *j)
+void generate_statistics_free(struct generate_statistics *s)
 {
-    free(j->kl_value);
-    free(j->shift_value);
-    *j = (struct generate_judge){0};
+    free(s->kl_value);
+    free(s->shift_value);
+    *s = (struct generate_statistics){0};
 }
 
-void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score)
+void generate_statistics_add(struct generate_statistics *s, const struct generate_row_score *score)
 {
-    const uint64_t i = j->nll.count;
-    j->kl_value[i] = score->kl;
-    j->shift_value[i] = score->shift;
-    generate_moments_add(&j->nll, score->nll);
-    generate_moments_add(&j->base_nll, score->base_nll);
-    generate_moments_add(&j->kl, score->kl);
-    generate_moments_add(&j->shift, score->shift);
-    generate_moments_add(&j->shift_square, score->shift * score->shift);
-    j->nll_product += score->nll * score->base_nll;
-    j->n_same += score->same_top;
+    const uint64_t i = s->nll.count;
+    s->kl_value[i] = score->kl;
+    s->shift_value[i] = score->shift;
+    generate_moments_add(&s->nll, score->nll);
+    generate_moments_add(&s->base_nll, score->base_nll);
+    generate_moments_add(&s->kl, score->kl);
+    generate_moments_add(&s->shift, score->shift);
+    generate_moments_add(&s->shift_square, score->shift * score->shift);
+    s->nll_product += score->nll * score->base_nll;
+    s->n_same += score->same_top;
 }
 
 static int by_value(const void *a, const void *b)
@@ -140,10 +141,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void generate_judge_end(struct generate_judge *j)
+void generate_statistics_end(struct generate_statistics *s)
 {
-    qsort(j->kl_value, j->nll.count, sizeof *j->kl_value, by_value);
-    qsort(j->shift_value, j->nll.count, sizeof *j->shift_value, by_value);
+    qsort(s->kl_value, s->nll.count, sizeof *s->kl_value, by_value);
+    qsort(s->shift_value, s->nll.count, sizeof *s->shift_value, by_value);
 }
 
 static struct generate_estimate perplexity_of(const struct generate_moments *nll)
@@ -152,22 +153,22 @@ static struct generate_estimate perplexity_of(const struct generate_moments *nll
     return (struct generate_estimate){ppl, ppl * generate_moments_error(nll)};
 }
 
-struct generate_estimate generate_judge_perplexity(const struct generate_judge *j)
+struct generate_estimate generate_statistics_perplexity(const struct generate_statistics *s)
 {
-    return perplexity_of(&j->nll);
+    return perplexity_of(&s->nll);
 }
 
-struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j)
+struct generate_estimate generate_statistics_base_perplexity(const struct generate_statistics *s)
 {
-    return perplexity_of(&j->base_nll);
+    return perplexity_of(&s->base_nll);
 }
 
 /* Returns the covariance of the means of both nll. */
-static double covariance(const struct generate_judge *j)
+static double covariance(const struct generate_statistics *s)
 {
-    const double n = (double)j->nll.count;
-    if (j->nll.count < 2) return 0;
-    return (j->nll_product / n - (j->nll.sum / n) * (j->base_nll.sum / n)) / (n - 1);
+    const double n = (double)s->nll.count;
+    if (s->nll.count < 2) return 0;
+    return (s->nll_product / n - (s->nll.sum / n) * (s->base_nll.sum / n)) / (n - 1);
 }
 
 /* Returns the standard error of the difference of two values with the standard errors a and b. */
@@ -177,36 +178,36 @@ static double difference_error(double a, double b, double covariance)
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j)
+struct generate_estimate generate_statistics_log_ratio(const struct generate_statistics *s)
 {
     return (struct generate_estimate){
-        generate_moments_mean(&j->nll) - generate_moments_mean(&j->base_nll),
-        difference_error(generate_moments_error(&j->nll), generate_moments_error(&j->base_nll),
-                         covariance(j))};
+        generate_moments_mean(&s->nll) - generate_moments_mean(&s->base_nll),
+        difference_error(generate_moments_error(&s->nll), generate_moments_error(&s->base_nll),
+                         covariance(s))};
 }
 
-struct generate_estimate generate_judge_difference(const struct generate_judge *j)
+struct generate_estimate generate_statistics_difference(const struct generate_statistics *s)
 {
-    const struct generate_estimate a = generate_judge_perplexity(j);
-    const struct generate_estimate b = generate_judge_base_perplexity(j);
+    const struct generate_estimate a = generate_statistics_perplexity(s);
+    const struct generate_estimate b = generate_statistics_base_perplexity(s);
     return (struct generate_estimate){
-        a.value - b.value, difference_error(a.error, b.error, a.value * b.value * covariance(j))};
+        a.value - b.value, difference_error(a.error, b.error, a.value * b.value * covariance(s))};
 }
 
-double generate_judge_correlation(const struct generate_judge *j)
+double generate_statistics_correlation(const struct generate_statistics *s)
 {
-    return covariance(j) / (generate_moments_error(&j->nll) * generate_moments_error(&j->base_nll));
+    return covariance(s) / (generate_moments_error(&s->nll) * generate_moments_error(&s->base_nll));
 }
 
-struct generate_estimate generate_judge_rms_shift(const struct generate_judge *j)
+struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *s)
 {
-    const double rms = sqrt(generate_moments_mean(&j->shift_square));
+    const double rms = sqrt(generate_moments_mean(&s->shift_square));
     return (struct generate_estimate){
-        rms, rms > 0 ? generate_moments_error(&j->shift_square) / (2 * rms) : 0};
+        rms, rms > 0 ? generate_moments_error(&s->shift_square) / (2 * rms) : 0};
 }
 
-struct generate_estimate generate_judge_same_top(const struct generate_judge *j)
+struct generate_estimate generate_statistics_same_top(const struct generate_statistics *s)
 {
-    const double share = (double)j->n_same / (double)j->nll.count;
-    return (struct generate_estimate){share, generate_share_error(share, j->nll.count)};
+    const double share = (double)s->n_same / (double)s->nll.count;
+    return (struct generate_estimate){share, generate_share_error(share, s->nll.count)};
 }

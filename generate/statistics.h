@@ -1,11 +1,11 @@
-/* generate/judge.h: statistics of a model's predictions: how well they fit a text, their distance
- * from those of another model, the share of tasks that they solve.
+/* generate/statistics.h: statistics of a model's predictions: how well they fit a text, their
+ * distance from those of another model, the share of tasks that they solve.
  *
  * Contains the probability of a token from a row of logits, the divergence of two rows, means with
  * their standard errors, and quantiles; no evaluation, files or printing. All sums are in double
  * precision and in the order of the calls, so that results do not depend on threads. */
-#ifndef GENERATE_JUDGE_H
-#define GENERATE_JUDGE_H
+#ifndef GENERATE_STATISTICS_H
+#define GENERATE_STATISTICS_H
 
 #include "base/error.h"
 
@@ -20,7 +20,8 @@ double generate_moments_mean(const struct generate_moments *m); /* NaN if there 
 /* Returns the standard error of the mean, from the sample variance; 0 for fewer than two values. */
 double generate_moments_error(const struct generate_moments *m);
 
-/* The same for n values of which a share `share` are 1 and the others 0. */
+/* Returns the standard error of the mean of n values, of which a share `share` are 1 and the others
+ * 0. */
 double generate_share_error(double share, uint64_t n);
 /* Computes Wilson's 95 % confidence interval of a share; n > 0. */
 void generate_share_interval(double share, uint64_t n, double *low, double *high);
@@ -54,33 +55,38 @@ struct generate_row_score generate_row_compare(const float *logits, struct gener
 
 /* ---- All positions ---- */
 
-struct generate_judge {
+struct generate_statistics {
     struct generate_moments nll, base_nll, kl, shift, shift_square;
     double nll_product; /* sum of nll x base_nll */
     uint64_t n_same;
-    double *kl_value, *shift_value; /* [room]: of each position; sorted by generate_judge_end */
+    double *kl_value,
+        *shift_value; /* [room]: of each position; sorted by generate_statistics_end */
     uint64_t room;
 };
 
 /* Allocates room for `positions` comparisons. Fails with BASE_NO_MEMORY. The caller frees it, after
  * a failure too. */
-bool generate_judge_begin(struct generate_judge *j, uint64_t positions, struct base_error *err);
-void generate_judge_free(struct generate_judge *j); /* may be all zeros */
+bool generate_statistics_begin(struct generate_statistics *s, uint64_t positions,
+                               struct base_error *err);
+void generate_statistics_free(struct generate_statistics *s); /* may be all zeros */
 /* Adds a position; at most `positions` calls. */
-void generate_judge_add(struct generate_judge *j, const struct generate_row_score *score);
-void generate_judge_end(struct generate_judge *j); /* sorts, so that quantiles can be read */
+void generate_statistics_add(struct generate_statistics *s, const struct generate_row_score *score);
+void generate_statistics_end(
+    struct generate_statistics *s); /* sorts, so that quantiles can be read */
 
 struct generate_estimate {
     double value, error; /* error: its standard error */
 };
-struct generate_estimate generate_judge_perplexity(const struct generate_judge *j);
-struct generate_estimate generate_judge_base_perplexity(const struct generate_judge *j);
+struct generate_estimate generate_statistics_perplexity(const struct generate_statistics *s);
+struct generate_estimate generate_statistics_base_perplexity(const struct generate_statistics *s);
 /* Return the logarithm of the ratio of the two perplexities, and their difference; the errors take
  * into account that both are correlated. */
-struct generate_estimate generate_judge_log_ratio(const struct generate_judge *j);
-struct generate_estimate generate_judge_difference(const struct generate_judge *j);
-double generate_judge_correlation(const struct generate_judge *j); /* of both nll; NaN: undefined */
-struct generate_estimate generate_judge_rms_shift(const struct generate_judge *j);
-struct generate_estimate generate_judge_same_top(const struct generate_judge *j); /* a share */
+struct generate_estimate generate_statistics_log_ratio(const struct generate_statistics *s);
+struct generate_estimate generate_statistics_difference(const struct generate_statistics *s);
+double generate_statistics_correlation(
+    const struct generate_statistics *s); /* of both nll; NaN: undefined */
+struct generate_estimate generate_statistics_rms_shift(const struct generate_statistics *s);
+struct generate_estimate
+generate_statistics_same_top(const struct generate_statistics *s); /* a share */
 
 #endif
