@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-enum { BLOCK = QUANT_COLUMNS_BLOCK, AHEAD = 2, F16_ROWS = 256 };
+enum { BLOCK = QUANT_COLUMNS_BLOCK, AHEAD = 4, F16_ROWS = 256 };
 
 /* The columns of a block with a code, as a mask. */
 CPU_TARGET_AVX2 QUANT_INLINE uint32_t codes_avx2(const int8_t *q)

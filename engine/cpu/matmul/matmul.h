@@ -98,8 +98,8 @@ static inline int engine_matmul_sides(const struct engine_matmul *p)
     return p->up ? 2 : 1;
 }
 
-/* The rows without gaps that route active copies before it multiplies them. */
-enum { ENGINE_MATMUL_ACTIVE_ROWS = 8 };
+/* The most rows that route active copies together before it multiplies them. */
+enum { ENGINE_MATMUL_ACTIVE_ROWS = 16 };
 
 /* The number of column panels of n columns. */
 static inline int64_t engine_matmul_col_panels(const struct engine_matmul *p, int64_t n)

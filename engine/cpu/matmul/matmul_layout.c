@@ -64,7 +64,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     const int sides = engine_matmul_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->gemv_only)
-        max_rows = engine_min(max_rows, STREAM_BUDGET / row);
+        max_rows = p->active ? max_rows /* few of its rows are read */
+                             : engine_min(max_rows, STREAM_BUDGET / row);
     else if (!by_k_blocks(p, w->type->act))
         max_rows =
             engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);

@@ -30,21 +30,26 @@ void engine_route_active_clear(const struct engine_matmul_run *run,
     }
 }
 
-static bool is_active(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
-                      int64_t row)
+/* The active numbers of the block's columns; with one column twice the same. */
+struct gates {
+    const float *a, *b;
+};
+
+static bool is_active(const struct gates *g, int64_t row)
 {
-    for (int64_t i = 0; i < b->n; i++)
-        if (*active_at(run, b, i, row) != 0.0f) return true;
-    return false;
+    return (g->a[row] != 0.0f) | (g->b[row] != 0.0f);
 }
 
-/* Writes the next active rows from *row on to at[]; returns their number. */
-static int next_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
-                     int64_t *row, int64_t *at)
+/* Writes the next active rows from *row on, at most `most`, to at[]; returns their number. */
+static int next_rows(const struct gates *g, int64_t n_rows, int most, int64_t *row, int64_t *at)
 {
     int n = 0;
-    for (; *row < b->n_rows && n < ENGINE_MATMUL_ACTIVE_ROWS; ++*row)
-        if (is_active(run, b, *row)) at[n++] = *row;
+    int64_t r = *row;
+    for (; r < n_rows && n < most; r++) {
+        at[n] = r;
+        n += is_active(g, r);
+    }
+    *row = r;
     return n;
 }
 
@@ -68,7 +73,8 @@ void engine_route_active_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
     int64_t at[2][ENGINE_MATMUL_ACTIVE_ROWS], row = 0, n_active = 0;
-    for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(run, b, r);
+    const struct gates gates = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
+    for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(&gates, r);
     if (2 * n_active > b->n_rows) {
         engine_route_gemv_run(run, b);
         return;
@@ -76,9 +82,11 @@ void engine_route_active_run(const struct engine_matmul_run *run,
     struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
     for (int64_t i = 0; i < b->n; i++)
         a[i] = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
-    int n = next_rows(run, b, &row, at[0]);
+    /* whole steps of gemv, whose other rows take as long as a step each */
+    const int step = b->kernel->rows_per_step, most = ENGINE_MATMUL_ACTIVE_ROWS / step * step;
+    int n = next_rows(&gates, b->n_rows, most, &row, at[0]);
     for (int turn = 0; n > 0; turn ^= 1) {
-        const int n_next = next_rows(run, b, &row, at[turn ^ 1]);
+        const int n_next = next_rows(&gates, b->n_rows, most, &row, at[turn ^ 1]);
         for (int j = 0; j < n_next; j++)
             quant_prefetch(b->w + at[turn ^ 1][j] * b->row_bytes, (size_t)b->row_bytes);
         multiply_rows(run, b, a, at[turn], n);

@@ -6,7 +6,7 @@
  * of elements that are not zero on (Q4_0; Q8_0 from a fourth, F16 from half). */
 #include "engine/cpu/matmul/route_block.h"
 
-enum { MAX_PERCENT = 30, MIN_ROWS = 128, PIECES_PER_WORKER = 4, UNIT = 64 };
+enum { MAX_PERCENT = 30, MIN_ROWS = 128, PIECES_PER_WORKER = 2, UNIT = 64 };
 
 static struct quant_act column_of(const struct engine_matmul_run *run, int64_t i)
 {
