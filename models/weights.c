@@ -255,7 +255,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     tensor_name(b, prefix, row->name, "columns", name);
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     const void *data = t ? t->data : NULL;
-    if (t && (!has_form || t->type->id != QUANT_I8 || t->size != bytes ||
+    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != bytes ||
               !quant_columns_check(w->type, w->ne[0], w->ne[1], w->data, w->nb[1], data)))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "not the copy by columns of %s: infer quantize makes a new one",

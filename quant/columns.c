@@ -2,9 +2,7 @@
  * quant/columns.h. */
 #include "quant/columns.h"
 #include "base/size.h"
-#include "quant/block32/q4_0.h"
-#include "quant/block32/q8_0.h"
-#include "quant/half.h"
+#include "quant/types.h"
 #include <math.h>
 
 static bool has_form(enum quant_id id)

@@ -36,7 +36,7 @@ static struct sums sum_up(const struct gguf_file *file)
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         s.count[t->type->id]++;
         s.bytes += t->size;
-        if (t->type->id != QUANT_I8) /* a copy by columns */
+        if (t->type->act) /* copies by columns are no weights */
             s.elements += (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
     }
     return s;

@@ -100,7 +100,7 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x);
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x);
-/* The same in a feed-forward network, with a product that is zero where `active` [n][outputs] is
+/* Builds a linear of a feed-forward network whose product is zero where `active` [n][outputs] is
  * zero. */
 struct engine_tensor *model_linear_active(const struct model_builder *b,
                                           const struct model_linear *l, struct engine_tensor *x,

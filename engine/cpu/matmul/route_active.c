@@ -8,7 +8,9 @@
  * bits do not depend on the number of columns, and skipped rows may contain any weights.
  *
  * Rows are copied together because gemv multiplies several at once, which must be evenly spaced;
- * the rows of the next copy are prefetched meanwhile. */
+ * the rows of the next copy are prefetched meanwhile. A row costs 2.4 times as much as in
+ * the product of all rows (measured, Q4_0 and Q8_0), so a block of which more than a third is
+ * active is computed whole. */
 #include "engine/cpu/matmul/route_block.h"
 #include <string.h>
 
@@ -75,7 +77,7 @@ void engine_route_active_run(const struct engine_matmul_run *run,
     int64_t at[2][ENGINE_MATMUL_ACTIVE_ROWS], row = 0, n_active = 0;
     const struct gates gates = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
     for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(&gates, r);
-    if (2 * n_active > b->n_rows) {
+    if (3 * n_active > b->n_rows) {
         engine_route_gemv_run(run, b);
         return;
     }
