@@ -102,8 +102,23 @@ static void columns_have_the_bits_of_rows_at_any_share_of_zeros(void **state)
     for_all(check_shares);
 }
 
-/* A block with NaN or infinity, numbers of very different size, and results that are sums of
- * underflows: zeros of either sign. */
+/* One negative number for each of the 16 lanes, so small that its products with positive weights
+ * are -0, then zeros: a lane of -0 stays so only if the zeros are skipped. */
+static void sums_of_underflows_have_the_sign_of_rows(void **state)
+{
+    (void)state;
+    static struct sparse s;
+    static float x[K];
+    struct engine *e = product_engine(cpu_level_best(), 1);
+    make(&s, QUANT_F16, 0.5f);
+    for (int i = 0; i < N * K; i++) s.w[2 * i + 1] &= 0x7f;
+    assert_true(quant_columns_make(s.type, K, N, s.w, s.row_bytes, 0, N, s.columns));
+    for (int i = 0; i < 16; i++) x[i] = -1e-45f;
+    check(&s, e, x, 1);
+    engine_free(e);
+}
+
+/* A block with NaN or infinity, numbers of very different size, and underflows. */
 static void check_extremes(enum quant_id id, struct engine *e)
 {
     static struct sparse s;
@@ -154,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_the_bits_of_rows_at_any_share_of_zeros),
         cmocka_unit_test(columns_have_the_bits_of_rows_with_extreme_numbers),
+        cmocka_unit_test(sums_of_underflows_have_the_sign_of_rows),
         cmocka_unit_test(weights_that_are_not_finite_have_no_columns),
         cmocka_unit_test(shapes_without_a_form_by_columns_are_refused),
     };
