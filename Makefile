@@ -26,7 +26,7 @@ LDFLAGS  += -pthread -Wl,--build-id $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
-ROOMS := base quant gguf engine models text sample generate
+ROOMS := base quant gguf engine models text sample generate chat
 # The .c files of rooms and their floors.
 sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c $(room)/*/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))

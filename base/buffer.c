@@ -89,11 +89,17 @@ void base_buffer_add_json(struct base_buffer *b, const char *text, size_t size)
 
 void base_buffer_add_member(struct base_buffer *b, const char *name, const char *text, size_t size)
 {
-    base_buffer_add_format(b, "\"%s\":", name);
+    const bool first = !b->size || strchr("{[,\n", b->data[b->size - 1]);
+    base_buffer_add_format(b, "%s\"%s\":", first ? "" : ",", name);
     if (text)
         base_buffer_add_json(b, text, size);
     else
         base_buffer_add_text(b, "null");
+}
+
+void base_buffer_add_string(struct base_buffer *b, const char *name, const char *text)
+{
+    base_buffer_add_member(b, name, text && *text ? text : NULL, text ? strlen(text) : 0);
 }
 
 void base_buffer_clear(struct base_buffer *b)

@@ -25,8 +25,11 @@ void base_buffer_add_format(struct base_buffer *b, const char *format, ...)
 /* Appends text as a JSON string with quotes: control characters escaped, invalid UTF-8 replaced by
  * U+FFFD. */
 void base_buffer_add_json(struct base_buffer *b, const char *text, size_t size);
-/* Appends "name": and the text as above, or null where text is NULL. */
+/* Appends "name": and the text as above, or null where text is NULL; after a value a comma first.
+ */
 void base_buffer_add_member(struct base_buffer *b, const char *name, const char *text, size_t size);
+/* Appends "name": and a C string in that way; null if it is NULL or empty. */
+void base_buffer_add_string(struct base_buffer *b, const char *name, const char *text);
 void base_buffer_clear(struct base_buffer *b); /* keeps the memory */
 void base_buffer_free(struct base_buffer *b);
 

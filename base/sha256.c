@@ -102,3 +102,9 @@ void base_sha256_hex(struct base_sha256 *h, char out[BASE_SHA256_HEX])
     }
     out[BASE_SHA256_HEX - 1] = '\0';
 }
+
+bool base_sha256_is_hex(const char *text)
+{
+    return strspn(text, "0123456789abcdefABCDEF") == BASE_SHA256_HEX - 1 &&
+           text[BASE_SHA256_HEX - 1] == '\0';
+}

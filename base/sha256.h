@@ -5,6 +5,7 @@
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,7 @@ void base_sha256_init(struct base_sha256 *h);
 void base_sha256_add(struct base_sha256 *h, const void *bytes, size_t size);
 /* The digest as lower-case hexadecimal digits; the state cannot be used afterwards. */
 void base_sha256_hex(struct base_sha256 *h, char out[BASE_SHA256_HEX]);
+/* Returns whether the text is a digest in hexadecimal digits of either case. */
+bool base_sha256_is_hex(const char *text);
 
 #endif

@@ -1,37 +1,70 @@
-/* cli/commands.h: the subcommands, one file each (cmd_*.c). Each writes its result to standard
- * output, or returns false with an error that main.c reports. */
+/* cli/commands.h: the subcommands.
+ *
+ * A command is a file, cli/cmd/cmd_NAME.c, which defines its row `cli_command_NAME`, and a line of
+ * the list below; its options are the rows of options_tables.c that have its bit. It writes its
+ * result to standard output, or returns false with an error that main.c reports. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "cli/options.h"
+#include "base/error.h"
+#include <stddef.h>
 
 #define CLI_VERSION_TEXT "0.1.0"
 #define CLI_VERSION_DATE "2026-11-21" /* printed in the manual page */
 
-bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_chat(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_batch(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_logits(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_score(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_bench(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_split(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_merge(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_edit(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_diff(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_verify(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_check(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_cache(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_models(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_pull(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_completion(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_man(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_version(const struct cli_values *values, struct base_error *err);
-bool cli_cmd_help(const struct cli_values *values, struct base_error *err);
+/* In the order of --help. */
+#define CLI_COMMANDS(ROW)                                                                          \
+    ROW(RUN, run)                                                                                  \
+    ROW(CHAT, chat)                                                                                \
+    ROW(BATCH, batch)                                                                              \
+    ROW(SCORE, score)                                                                              \
+    ROW(EMBED, embed)                                                                              \
+    ROW(RERANK, rerank)                                                                            \
+    ROW(SIMILAR, similar)                                                                          \
+    ROW(TOKENIZE, tokenize)                                                                        \
+    ROW(LOGITS, logits)                                                                            \
+    ROW(PERPLEXITY, perplexity)                                                                    \
+    ROW(BENCH, bench)                                                                              \
+    ROW(MODELS, models)                                                                            \
+    ROW(PULL, pull)                                                                                \
+    ROW(INSPECT, inspect)                                                                          \
+    ROW(QUANTIZE, quantize)                                                                        \
+    ROW(DOCTOR, doctor)                                                                            \
+    ROW(IMATRIX, imatrix)                                                                          \
+    ROW(CHECK, check)                                                                              \
+    ROW(CACHE, cache)                                                                              \
+    ROW(SPLIT, split)                                                                              \
+    ROW(MERGE, merge)                                                                              \
+    ROW(MERGE_LORA, merge_lora)                                                                    \
+    ROW(EDIT, edit)                                                                                \
+    ROW(DIFF, diff)                                                                                \
+    ROW(VERIFY, verify)                                                                            \
+    ROW(COMPLETION, completion)                                                                    \
+    ROW(MAN, man)                                                                                  \
+    ROW(VERSION, version)                                                                          \
+    ROW(HELP, help)
+
+#define CLI_COMMAND_ID(ID, name) CLI_##ID,
+enum cli_command_id { CLI_COMMANDS(CLI_COMMAND_ID) CLI_COMMAND_COUNT };
+
+enum { CLI_ARGUMENT_MAX = 3 };
+struct cli_values;
+
+struct cli_command {
+    const char *name;
+    const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
+    const char *effect; /* one line for the list of commands */
+    const char *about;  /* lines for its own --help */
+    size_t min_arguments, max_arguments;
+    const char *positional; /* the option whose value an argument is; NULL: none */
+    /* The kinds of its arguments, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or choices
+     * "a|b"; NULL: unknown. */
+    const char *takes[CLI_ARGUMENT_MAX];
+    bool (*run)(const struct cli_values *values, struct base_error *err);
+};
+
+#define CLI_COMMAND_ROW(ID, name) extern const struct cli_command cli_command_##name;
+CLI_COMMANDS(CLI_COMMAND_ROW)
+extern const struct cli_command *const cli_command_table[CLI_COMMAND_COUNT];
 
 #endif

@@ -3,17 +3,13 @@
 #ifndef CLI_CONSTRAIN_H
 #define CLI_CONSTRAIN_H
 
-#include "cli/options.h"
-#include "sample/constrain/constraint.h"
+#include "generate/constraint_source.h"
 
-/* Sets *out to the compiled constraint, which the caller frees; NULL without such an option. The
- * argument for a grammar or schema is the name of a readable file, or the text itself. `generate`
- * selects the subset of JSON for generation. `remarks` is filled; NULL: an error instead. Fails
- * with BASE_USAGE, with line and column. */
-bool cli_constraint_open(const struct cli_values *values, bool generate, struct constraint **out,
-                         struct constrain_remarks *remarks, struct base_error *err);
-/* Writes a line about what generation does not do as a schema says, if there is anything; `source`
- * names the schema. */
-void cli_schema_note(const struct constrain_remarks *remarks, const char *source);
-
+/* Sets *out to the compiled constraint, which the caller frees; NULL without such an option.
+ * `names_files`: a grammar or schema may be the name of a readable file in place of the text.
+ * `generate` selects the subset of JSON for generation. `remarks` is filled; NULL: an error
+ * instead. Fails with BASE_USAGE, with line and column. */
+bool cli_constraint_open(const struct generate_constraint_source *given, bool names_files,
+                         bool generate, struct constraint **out, struct constrain_remarks *remarks,
+                         struct base_error *err);
 #endif

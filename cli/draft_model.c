@@ -22,7 +22,7 @@ static bool check_vocabulary(const struct cli_model *draft, const struct cli_mod
     for (uint32_t id = 0; id < n || id < n_draft; id++) {
         const struct gguf_str a = id < n ? text_of(model, id) : (struct gguf_str){0};
         const struct gguf_str b = id < n_draft ? text_of(draft, id) : (struct gguf_str){0};
-        if (a.size == b.size && (!a.size || memcmp(a.data, b.data, a.size) == 0)) continue;
+        if (gguf_str_compare(a, b) == 0) continue;
         if (n_draft != n && (id >= n || id >= n_draft))
             return base_fail_at(err, BASE_USAGE, "--draft", -1,
                                 "%s has a different vocabulary from the model: %u tokens, not %u",

@@ -66,3 +66,31 @@ void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room)
     snprintf(out, room, "%s%s%s%s%s", f->here ? "here it is " : "", f->here ? f->here : "",
              both ? " (" : "", f->note ? f->note : "", both ? ")" : "");
 }
+
+/* ---- Commands ---- */
+
+static const char *nearest_command(const char *word)
+{
+    const char *names[CLI_COMMAND_COUNT];
+    for (int i = 0; i < CLI_COMMAND_COUNT; i++) names[i] = cli_command_table[i]->name;
+    return cli_nearest(word, names, CLI_COMMAND_COUNT);
+}
+
+bool cli_command_is_near(const char *word)
+{
+    return cli_foreign_find(word, strlen(word)) || nearest_command(word);
+}
+
+bool cli_command_unknown(const char *word, struct base_error *err)
+{
+    const struct cli_foreign *foreign = cli_foreign_find(word, strlen(word));
+    const char *near = nearest_command(word);
+    if (foreign) {
+        char says[CLI_CLAUSE_SIZE];
+        cli_foreign_say(foreign, says, sizeof says);
+        return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; %s", says);
+    }
+    if (near)
+        return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; did you mean %s?", near);
+    return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; see infer --help");
+}

@@ -1,25 +1,9 @@
 /* cli/generation.c: makes a request from the options. See cli/generation.h. */
 #include "cli/generation.h"
+#include "chat/tool_choice.h"
 #include "cli/constrain.h"
-#include "cli/input.h"
 #include "cli/system.h"
 #include <sys/random.h>
-
-static bool read_stops(struct cli_generation *g, const struct cli_values *v, struct base_error *err)
-{
-    for (size_t i = 0; i < v->stop.count; i++) {
-        struct base_buffer *text = &g->stop_text[i];
-        cli_input_add(v, v->stop.item[i], text);
-        if (text->size == 0)
-            return base_fail(err, text->failed ? BASE_NO_MEMORY : BASE_USAGE, "%s",
-                             text->failed ? "not enough memory for --stop"
-                                          : "an empty --stop would end every text at once");
-        g->stop[i] = text->data;
-    }
-    g->options.stop = g->stop;
-    g->options.n_stop = v->stop.count;
-    return true;
-}
 
 bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
 {
@@ -32,33 +16,36 @@ bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
     return true;
 }
 
-bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v, bool show_special,
-                            struct base_error *err)
+bool cli_generation_prepare(struct cli_generation *g, const struct chat_request *r,
+                            bool show_special, struct base_error *err)
 {
+    const struct generate_settings *s = &r->generate;
     struct generate_options *o = &g->options;
     struct constrain_remarks remarks = {0};
-    o->max_tokens = v->n_predict < 0 ? UINT64_MAX : (uint64_t)v->n_predict;
-    o->max_thought = v->reasoning_budget;
-    o->ignore_eos = v->ignore_eos;
+    o->max_tokens = s->max_tokens < 0 ? UINT64_MAX : (uint64_t)s->max_tokens;
+    o->max_thought = s->max_thought;
+    o->ignore_eos = s->ignore_eos;
     o->show_special = show_special;
-    o->hides_control = show_special && !v->special;
-    o->all_logits = v->logprobs >= 0;
-    o->in_lines = v->json_indent >= 0;
-    o->indent = o->in_lines ? (uint32_t)v->json_indent : 0;
-    if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
-        !cli_constraint_open(v, true, &g->constraint, &remarks, err))
+    o->hides_control = show_special && !r->special;
+    o->all_logits = s->logprobs >= 0;
+    o->in_lines = s->indent >= 0;
+    o->indent = o->in_lines ? (uint32_t)s->indent : 0;
+    o->stop = (const char *const *)s->stop.item;
+    o->n_stop = s->stop.count;
+    if (!cli_sampler_prepare(r, &g->parts, &o->sample, err) ||
+        !cli_constraint_open(&s->constraint, !g->texts_only, true, &g->constraint, &remarks, err))
         return false;
-    if (!g->no_notes) cli_schema_note(&remarks, "--json-schema");
+    if (!g->no_notes) chat_schema_note(r->chat.caller, &remarks, "--json-schema");
     o->constraint = g->constraint;
-    return cli_seed_pick(v->seed, &o->sample.seed, err);
+    return cli_seed_pick(s->seed, &o->sample.seed, err);
 }
 
-static bool open_request(struct cli_generation *g, const struct cli_values *v,
+static bool open_request(struct cli_generation *g, const struct chat_request *r,
                          const struct cli_model *m, struct base_error *err)
 {
     const struct generate_model model = {
         .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
-    if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
+    if (!cli_sampler_finish(r, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
     return g->request != NULL;
 }
@@ -66,10 +53,10 @@ static bool open_request(struct cli_generation *g, const struct cli_values *v,
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
                          const struct cli_model *m, struct base_error *err)
 {
-    return open_request(g, v, m, err) && cli_draft_open(&g->draft, v, m, err);
+    return open_request(g, &v->request, m, err) && cli_draft_open(&g->draft, v, m, err);
 }
 
-bool cli_generation_change(struct cli_generation *g, const struct cli_values *v,
+bool cli_generation_change(struct cli_generation *g, const struct chat_request *r,
                            const struct cli_model *m, struct base_error *err)
 {
     const struct cli_draft draft = g->draft;
@@ -77,7 +64,7 @@ bool cli_generation_change(struct cli_generation *g, const struct cli_values *v,
     g->draft = (struct cli_draft){0};
     cli_generation_close(g);
     g->draft = draft;
-    return cli_generation_prepare(g, v, show_special, err) && open_request(g, v, m, err);
+    return cli_generation_prepare(g, r, show_special, err) && open_request(g, r, m, err);
 }
 
 void cli_generation_close(struct cli_generation *g)
@@ -86,9 +73,19 @@ void cli_generation_close(struct cli_generation *g)
     cli_draft_close(&g->draft);
     constraint_free(g->constraint);
     base_buffer_free(&g->marks);
-    for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
     cli_sampler_parts_free(&g->parts);
     *g = (struct cli_generation){0};
+}
+
+bool cli_generation_choose_tool(struct cli_generation *g, const struct chat_request *r,
+                                const struct chat_template *t, struct base_error *err)
+{
+    struct constraint *chosen = NULL;
+    if (!chat_tool_choice_compile(r, t, &chosen, &g->marks, err)) return false;
+    if (!chosen) return true;
+    g->options.constraint = g->constraint = chosen;
+    g->options.marks = g->marks.data;
+    return true;
 }
 
 bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err)
@@ -100,6 +97,13 @@ bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error
     return base_fail(err, BASE_CUT,
                      "%s ended the text after %llu tokens, before the constraint was satisfied", by,
                      (unsigned long long)outcome->n_generated);
+}
+
+const char *cli_reply_lack(const struct chat_reply *r, const struct generate_outcome *outcome)
+{
+    if (!chat_reply_is_blank(r)) return NULL;
+    if (r->mode == CHAT_REASONING_ONLY) return "the model wrote no reasoning";
+    return cli_outcome_lack(outcome, chat_reply_has_reasoning(r));
 }
 
 const char *cli_outcome_lack(const struct generate_outcome *outcome, bool reasoned)

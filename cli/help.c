@@ -79,7 +79,7 @@ static void add_names(int first, struct base_buffer *out)
 {
     struct base_buffer names = BASE_BUFFER_INIT;
     for (int i = first; i < CLI_COMMAND_COUNT; i++)
-        base_buffer_add_format(&names, "%s%s", i > first ? " " : "", cli_command_table[i].name);
+        base_buffer_add_format(&names, "%s%s", i > first ? " " : "", cli_command_table[i]->name);
     base_buffer_add_text(out, "  ");
     cli_show_wrapped(names.size ? names.data : "", names.size, 2, 2, width_of_help(), out);
     out->failed |= names.failed;
@@ -94,7 +94,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                  false, out);
     const int listed = brief ? BRIEF_COMMANDS : CLI_COMMAND_COUNT;
     for (int i = 0; i < listed; i++)
-        add_pair(cli_command_table[i].name, cli_command_table[i].effect, NAMES, out);
+        add_pair(cli_command_table[i]->name, cli_command_table[i]->effect, NAMES, out);
     if (brief) {
         add_names(listed, out);
         add_text("\n  infer \"What is the capital of France?\"\n"
@@ -196,10 +196,19 @@ static void add_types(size_t width, struct base_buffer *out)
     base_buffer_free(&names);
 }
 
+/* Returns whether an argument of the command is a type of quantize. */
+static bool takes_type(enum cli_command_id command)
+{
+    const char *const *takes = cli_command_table[command]->takes;
+    for (int i = 0; i < CLI_ARGUMENT_MAX && takes[i]; i++)
+        if (strcmp(takes[i], "TYPE") == 0) return true;
+    return false;
+}
+
 void cli_help_about(enum cli_command_id command, struct base_buffer *out)
 {
-    base_buffer_add_format(out, "%s\n", cli_command_table[command].about);
-    if (command == CLI_QUANTIZE) add_types(ABOUT_WIDTH, out);
+    base_buffer_add_format(out, "%s\n", cli_command_table[command]->about);
+    if (takes_type(command)) add_types(ABOUT_WIDTH, out);
 }
 
 static size_t count_lines(const struct base_buffer *text)
@@ -232,13 +241,13 @@ static void add_variable(enum cli_command_id command, struct base_buffer *out)
 
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
-    const struct cli_command *c = &cli_command_table[command];
+    const struct cli_command *c = cli_command_table[command];
     struct base_buffer all = BASE_BUFFER_INIT;
     base_buffer_add_text(out, "Usage: ");
     cli_show_wrapped(c->usage, strlen(c->usage), 7, 7, width_of_help(), out);
     base_buffer_add_text(out, "\n");
     add_text(c->about, true, out);
-    if (command == CLI_QUANTIZE) add_types(width_of_help(), out);
+    if (takes_type(command)) add_types(width_of_help(), out);
     add_options(command, false, &all);
     if (brief && count_lines(out) + count_lines(&all) > SCREEN) {
         base_buffer_add_text(out, "\n");

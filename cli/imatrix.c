@@ -11,16 +11,10 @@
 
 static const char sums_end[] = ".in_sum2", counts_end[] = ".counts";
 
-static int compare(struct gguf_str a, struct gguf_str b)
-{
-    const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return order ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static int by_name(const void *a, const void *b)
 {
-    return compare(((const struct cli_imatrix_entry *)a)->name,
-                   ((const struct cli_imatrix_entry *)b)->name);
+    return gguf_str_compare(((const struct cli_imatrix_entry *)a)->name,
+                            ((const struct cli_imatrix_entry *)b)->name);
 }
 
 const struct cli_imatrix_entry *cli_imatrix_find(const struct cli_imatrix *m, struct gguf_str name)
@@ -63,12 +57,6 @@ static uint64_t elements_of(const struct gguf_tensor *t)
     return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; /* the reader checked the product */
 }
 
-static bool ends_with(struct gguf_str s, const char *end)
-{
-    const size_t n = strlen(end);
-    return s.size > n && memcmp(s.data + s.size - n, end, n) == 0;
-}
-
 static bool read_pair(struct cli_imatrix *m, const struct gguf_tensor *sums, float **next,
                       struct base_error *err)
 {
@@ -98,7 +86,7 @@ static bool read_gguf(struct cli_imatrix *m, struct base_error *err)
     uint64_t n = 0, values = 0;
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
-        if (!ends_with(t->name, sums_end)) continue;
+        if (!gguf_str_ends(t->name, sums_end)) continue;
         n++;
         values += elements_of(t);
     }
@@ -107,7 +95,7 @@ static bool read_gguf(struct cli_imatrix *m, struct base_error *err)
     float *next = m->means;
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
-        if (ends_with(t->name, sums_end) && !read_pair(m, t, &next, err)) return false;
+        if (gguf_str_ends(t->name, sums_end) && !read_pair(m, t, &next, err)) return false;
     }
     const struct gguf_kv *sets = gguf_kv_find(m->file, "imatrix.datasets");
     if (sets && sets->kind == GGUF_ARRAY && sets->item == GGUF_STRING && sets->count > 0) {
@@ -234,6 +222,12 @@ void cli_imatrix_names_add(struct cli_imatrix_names *names, struct gguf_str name
 }
 
 /* ---- Writing ---- */
+
+int cli_imatrix_by_name(const void *a, const void *b)
+{
+    return gguf_str_compare(((const struct cli_imatrix_sums *)a)->name,
+                            ((const struct cli_imatrix_sums *)b)->name);
+}
 
 static void announce(struct gguf_writer *w, struct gguf_str name, const char *end, uint64_t ne0,
                      uint64_t ne1)

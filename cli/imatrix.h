@@ -52,6 +52,8 @@ struct cli_imatrix_sums {
     uint64_t len, n_counts;
 };
 
+int cli_imatrix_by_name(const void *a, const void *b); /* for qsort and bsearch */
+
 /* announce declares a matrix's keys and tensors in the order of the items; write writes them. The
  * caller claims and closes the writer's output. BASE_FAILED for sums that are not finite. */
 void cli_imatrix_announce(struct gguf_writer *w, const struct cli_imatrix_sums *items, uint64_t n,

@@ -32,9 +32,9 @@ void cli_input_unescape(const char *text, size_t size, struct base_buffer *out)
     }
 }
 
-void cli_input_add(const struct cli_values *values, const char *text, struct base_buffer *out)
+void cli_input_add(const struct chat_request *request, const char *text, struct base_buffer *out)
 {
-    if (values->escape)
+    if (request->escape)
         cli_input_unescape(text, strlen(text), out);
     else
         base_buffer_add_text(out, text);
@@ -64,7 +64,7 @@ static bool read_given(const struct cli_values *values, struct base_buffer *out,
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool ok = !values->file || cli_file_read(values->file, out, err);
-    if (values->prompt) cli_input_add(values, values->prompt, &text);
+    if (values->prompt) cli_input_add(&values->request, values->prompt, &text);
     join(out, &text);
     base_buffer_free(&text);
     return ok && cli_buffer_check(out, err);
@@ -90,12 +90,12 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     return ok && cli_buffer_check(out, err);
 }
 
-bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
+bool cli_encode(const struct chat_request *request, const struct text_tokenizer *t,
                 const struct base_buffer *text, const char *own, unsigned flags,
                 struct text_ids *ids, struct base_error *err)
 {
     if (text_encode_framed(t, text->data ? text->data : "", own, text->size,
-                           flags | (values->lossy ? TEXT_LOSSY : 0), ids, err))
+                           flags | (request->lossy ? TEXT_LOSSY : 0), ids, err))
         return true;
     if (err->code == BASE_USAGE && err->offset >= 0) {
         const size_t n = strlen(err->text);
@@ -106,17 +106,17 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
     return false;
 }
 
-static bool add_part(const struct cli_values *values, const struct text_tokenizer *t,
+static bool add_part(const struct chat_request *request, const struct text_tokenizer *t,
                      enum text_fill part, const struct base_buffer *text, struct text_ids *ids,
                      struct base_error *err)
 {
     return text_ids_add(ids, text_token_fill(t, part), err) &&
-           (text->size == 0 || cli_encode(values, t, text, NULL, TEXT_CONTINUES, ids, err));
+           (text->size == 0 || cli_encode(request, t, text, NULL, TEXT_CONTINUES, ids, err));
 }
 
 /* Appends the ids of the text, a gap and --suffix, in the order that models are trained with; in
  * neither part a name of a special token is read. */
-static bool encode_fill(const struct cli_values *values, const struct text_tokenizer *t,
+static bool encode_fill(const struct chat_request *request, const struct text_tokenizer *t,
                         const struct base_buffer *text, struct text_ids *ids,
                         struct base_error *err)
 {
@@ -125,27 +125,27 @@ static bool encode_fill(const struct cli_values *values, const struct text_token
     if (text_token_fill(t, TEXT_FILL_PREFIX) < 0 || text_token_fill(t, TEXT_FILL_SUFFIX) < 0)
         return base_fail_at(err, BASE_USAGE, "--suffix", -1,
                             "the model has no tokens for a text with a gap (fill-in-the-middle)");
-    cli_input_add(values, values->suffix, &suffix);
+    base_buffer_add_text(&suffix, request->suffix);
     bool ok = cli_buffer_check(&suffix, err);
-    if (ok && text_adds_bos(t) && !values->no_bos) ok = text_ids_add(ids, text_token_bos(t), err);
+    if (ok && text_adds_bos(t) && !request->no_bos) ok = text_ids_add(ids, text_token_bos(t), err);
     if (middle >= 0)
-        ok = ok && add_part(values, t, TEXT_FILL_PREFIX, text, ids, err) &&
-             add_part(values, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
+        ok = ok && add_part(request, t, TEXT_FILL_PREFIX, text, ids, err) &&
+             add_part(request, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
              text_ids_add(ids, middle, err);
     else
-        ok = ok && add_part(values, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
-             add_part(values, t, TEXT_FILL_PREFIX, text, ids, err);
+        ok = ok && add_part(request, t, TEXT_FILL_SUFFIX, &suffix, ids, err) &&
+             add_part(request, t, TEXT_FILL_PREFIX, text, ids, err);
     base_buffer_free(&suffix);
     return ok;
 }
 
-bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
+bool cli_input_encode(const struct chat_request *request, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err)
 {
     unsigned flags =
-        (values->no_bos ? 0 : TEXT_ADD_SPECIAL) | (values->no_special ? 0 : TEXT_PARSE_SPECIAL);
-    if (values->suffix) return encode_fill(values, t, text, ids, err);
-    return cli_encode(values, t, text, NULL, flags, ids, err);
+        (request->no_bos ? 0 : TEXT_ADD_SPECIAL) | (request->no_special ? 0 : TEXT_PARSE_SPECIAL);
+    if (request->suffix) return encode_fill(request, t, text, ids, err);
+    return cli_encode(request, t, text, NULL, flags, ids, err);
 }
 
 static void add_prompt_json(const struct text_tokenizer *t, const struct base_buffer *text,
@@ -170,7 +170,7 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
                      struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT, whole = BASE_BUFFER_INIT;
-    if (values->suffix && !values->chat) {
+    if (values->request.suffix && !values->request.chat.chat) {
         for (size_t i = 0; i < ids->count; i++) text_token_bytes(t, ids->id[i], true, &whole);
         text = &whole;
     }
@@ -221,7 +221,7 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
 bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
                    struct base_error *err)
 {
-    cli_input_add(values, values->each, each);
+    base_buffer_add_text(each, values->each);
     if (!cli_buffer_check(each, err)) return false;
     return values->csv || strstr(values->each, "{}") ||
            base_fail_at(err, BASE_USAGE, "--each", -1, "has no {} for the text of a line");
@@ -259,7 +259,7 @@ bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids,
 void cli_chunks_begin(const struct cli_values *values, const struct text_tokenizer *t,
                       struct text_ids *ids, uint32_t chunk, uint64_t n_chunks)
 {
-    const bool bos = !values->no_bos && text_adds_bos(t);
+    const bool bos = !values->request.no_bos && text_adds_bos(t);
     for (uint64_t i = 0; bos && i < n_chunks; i++) ids->id[i * chunk] = text_token_bos(t);
 }
 
@@ -273,7 +273,8 @@ bool cli_chunks_read(const struct cli_values *values, const struct text_tokenize
              cli_ids_parse(text.data ? text.data : "", text.size, n_vocab, ids, err);
         if (!ok) base_error_set_file(err, values->ids);
     } else {
-        ok = cli_input_read(values, &text, err) && cli_input_encode(values, t, &text, ids, err);
+        ok = cli_input_read(values, &text, err) &&
+             cli_input_encode(&values->request, t, &text, ids, err);
     }
     base_buffer_free(&text);
     return ok;

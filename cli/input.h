@@ -14,14 +14,14 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
  * kept. */
 void cli_input_unescape(const char *text, size_t size, struct base_buffer *out);
 /* Appends a text of the command line, converted as above if -e is given. */
-void cli_input_add(const struct cli_values *values, const char *text, struct base_buffer *out);
+void cli_input_add(const struct chat_request *request, const char *text, struct base_buffer *out);
 
 /* Calls text_encode_framed with --lossy. The error for a byte without a token contains advice. */
-bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
+bool cli_encode(const struct chat_request *request, const struct text_tokenizer *t,
                 const struct base_buffer *text, const char *own, unsigned flags,
                 struct text_ids *ids, struct base_error *err);
 /* Appends the ids of a text with --no-bos, --no-special, --lossy and --suffix. */
-bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
+bool cli_input_encode(const struct chat_request *request, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 
 /* Appends --each, with its escapes converted to bytes if -e is given. Fails with BASE_USAGE if it

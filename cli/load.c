@@ -42,8 +42,7 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
     struct gguf_str name = {NULL, 0};
     if (!gguf_get_str(m->file, "tokenizer.ggml.model", &name, NULL) || !name.data) return false;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
-        if (strlen(without[i]) == name.size && !memcmp(without[i], name.data, name.size))
-            return false;
+        if (gguf_str_is(name, without[i])) return false;
     return true;
 }
 
@@ -72,7 +71,8 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     if (!m->engine) return false;
     m->model = model_open(m->file, m->engine, NULL, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) && base_goes_on(err);
+    return m->model && cli_overrides_check(m->file, m->tokenizer != NULL, err) &&
+           cli_adapters_open(&m->adapters, values, m->model, err) && base_goes_on(err);
 }
 
 bool cli_model_check(const struct gguf_file *file, struct base_error *err)
@@ -116,7 +116,7 @@ static double scaling(const struct gguf_file *file, const char *arch)
             gguf_get_f32(file, key, &factor, &ignored);
         }
     }
-    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
+    if (gguf_str_is(type, "none")) return 1;
     return factor > 1 ? factor : 1;
 }
 
@@ -162,6 +162,7 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.type_k = k->id;
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
+    o.hidden = m->embeds;
     model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
     return m->session != NULL;
@@ -216,6 +217,7 @@ void cli_model_close(struct cli_model *m)
 {
     model_session_free(m->session);
     model_close(m->model);
+    cli_adapters_close(&m->adapters);
     engine_free(m->engine);
     text_tokenizer_close(m->tokenizer);
     gguf_close(m->file);
@@ -250,5 +252,6 @@ void cli_model_note(const struct cli_model *m)
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20,
              model_session_has_mtp(m->session) ? ", with an MTP layer" : "");
+    cli_adapters_note(&m->adapters, m->model);
     note_unused(f->n_unused);
 }

@@ -3,6 +3,7 @@
 #ifndef CLI_LOAD_H
 #define CLI_LOAD_H
 
+#include "cli/adapters.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "models/model.h"
@@ -14,8 +15,10 @@ struct cli_model {
     struct engine *engine;
     struct model *model;
     struct model_session *session;
+    struct cli_adapters adapters;
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
+    bool embeds;             /* sessions return hidden states instead of logits */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a
@@ -25,7 +28,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
 /* Returns whether the file has a vocabulary; test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
-/* Starts the engine and opens the weights. */
+/* Starts the engine and opens the weights, adapters and control vectors. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
 /* Opens a session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on

@@ -4,6 +4,7 @@
 #include "base/output.h"
 #include "cli/progress.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +22,8 @@ static bool entry_path(const struct gguf_file *file, bool make, struct base_buff
     struct base_buffer key = BASE_BUFFER_INIT;
     struct base_sha256 h;
     char name[BASE_SHA256_HEX];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/')
-        base_buffer_add_text(path, cache);
-    else if (home && *home == '/')
-        base_buffer_add_format(path, "%s/.cache", home);
-    else
-        return false;
-    static const char *const below[] = {"", "/infer", "/sha256"};
-    for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        base_buffer_add_text(path, below[i]);
-        if (make && !path->failed) (void)mkdir(path->data, 0777);
-    }
+    if (!cli_user_path("XDG_CACHE_HOME", ".cache", "sha256", path)) return false;
+    if (make && !path->failed) (void)cli_user_make_folder(path->data, 0777);
     for (int i = 0; i < gguf_part_count(file); i++) {
         const struct gguf_part_facts part = gguf_part_facts(file, i);
         base_buffer_add_format(&key, "%llu %llu %llu %lld\n", (unsigned long long)part.device,
@@ -84,8 +75,7 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
                        ? open(path.data, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
                        : -1;
     if (fd >= 0) {
-        ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-             !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+        ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && cli_user_owns(&st) &&
              read(fd, out, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1 && is_hash(out);
         close(fd);
     }

@@ -2,6 +2,7 @@
 #include "cli/model_path.h"
 #include "cli/hub_name.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,7 @@
 
 bool cli_model_folder(struct base_buffer *path)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && *data)
-        base_buffer_add_text(path, data);
-    else if (home && *home)
-        base_buffer_add_format(path, "%s/.local/share", home);
-    else
-        return false;
-    base_buffer_add_text(path, "/infer/models");
-    return true;
+    return cli_user_path("XDG_DATA_HOME", ".local/share", "models", path);
 }
 
 /* ---- Names in the user's folder ---- */

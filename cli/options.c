@@ -2,27 +2,21 @@
  *
  * Rules: --name VALUE, --name=VALUE, aliases exactly as in the table (short options are not
  * combined), -- ends options, numbers are decimal and complete. Unknown options are errors. */
-#include "cli/options.h"
-#include "base/size.h"
 #include "cli/model_path.h"
+#include "cli/option_value.h"
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
-enum { NAME_MAX_SIZE = 64 };
+enum { NAME_MAX_SIZE = CLI_NAME_SIZE };
 
 enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 
 struct parser {
-    enum cli_command_id command;
-    struct cli_values *values;
-    enum origin origin[CLI_OPTION_MAX];                  /* [row of the table] */
-    const struct cli_option *implied_by[CLI_OPTION_MAX]; /* NULL: it is on the line itself */
-    struct base_buffer unknown, unknown_names;           /* words that are no options */
+    struct cli_given given;
+    struct base_buffer unknown, unknown_names; /* words that are no options */
     size_t n_unknown;
     struct base_error first_unknown;
 };
@@ -71,7 +65,7 @@ static const struct cli_option *find_named(enum cli_command_id command, const ch
 enum cli_command_id cli_command_find(const char *name)
 {
     int i = 0;
-    while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i].name, name) != 0) i++;
+    while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i]->name, name) != 0) i++;
     return (enum cli_command_id)i;
 }
 
@@ -98,7 +92,7 @@ static bool resembles(enum cli_command_id command, const char *word, char near[N
 static bool fail_unknown(enum cli_command_id command, const char *word, size_t n,
                          struct base_error *err)
 {
-    const char *own = cli_command_table[command].name;
+    const char *own = cli_command_table[command]->name;
     char given[NAME_MAX_SIZE];
     snprintf(given, sizeof given, "%.*s", (int)n, word);
     const struct cli_foreign *foreign = cli_foreign_find(word, n);
@@ -112,7 +106,7 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
             return base_fail_at(
                 err, BASE_USAGE, given, -1,
                 "is an option of `infer %s`, not of `infer %s`; see infer %s --help",
-                cli_command_table[c].name, own, own);
+                cli_command_table[c]->name, own, own);
     char near[NAME_MAX_SIZE];
     if (resembles(command, given, near))
         return base_fail_at(err, BASE_USAGE, given, -1,
@@ -122,138 +116,28 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
 
 /* ---- Values ---- */
 
-static bool parse_integer(const struct cli_option *o, const char *text, int64_t *out)
+static size_t row_of(const struct cli_option *o)
 {
-    const char *digits = text + (*text == '-' || *text == '+');
-    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
-    errno = 0;
-    *out = strtoll(text, NULL, 10);
-    return errno == 0 && (double)*out >= o->low && (double)*out <= o->high;
+    return (size_t)(o - cli_option_table);
 }
 
-static bool parse_integers(const struct cli_option *o, const char *text, struct cli_integers *out)
+/* Returns whether the command has the option, and its member is one of *g. */
+static bool belongs(const struct cli_given *g, const struct cli_option *o)
 {
-    char one[NAME_MAX_SIZE];
-    out->count = 0;
-    for (;; text++) {
-        const size_t size = strcspn(text, ",");
-        snprintf(one, sizeof one, "%.*s", (int)(size < sizeof one ? size : sizeof one), text);
-        if (out->count == CLI_INTEGERS_MAX || size >= sizeof one ||
-            !parse_integer(o, one, &out->item[out->count++]))
-            return false;
-        text += size;
-        if (*text == '\0') return true;
-    }
+    return cli_option_belongs(o, g->command) && (g->values || cli_option_is_of_request(o));
 }
 
-static bool parse_real(const struct cli_option *o, const char *text, float *out)
+static void *member_of(const struct cli_given *g, const struct cli_option *o)
 {
-    if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
-    char *end;
-    const double value = strtod(text, &end);
-    *out = (float)value;
-    return *end == '\0' && value >= o->low && value <= o->high;
+    return cli_option_is_of_request(o)
+               ? (char *)g->request + (o->at - offsetof(struct cli_values, request))
+               : (char *)g->values + o->at;
 }
 
-bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err)
+static bool set(const struct cli_given *g, const struct cli_option *o, const char *source,
+                const char *text, struct base_error *err)
 {
-    enum { MEGABYTE = 1000 * 1000 };
-    char *end;
-    errno = 0;
-    const unsigned long long n = strtoull(text, &end, 10);
-    const uint64_t unit = *end == 'M' ? MEGABYTE : *end == 'G' ? 1000ULL * MEGABYTE : 0;
-    if (text[0] < '0' || text[0] > '9' || errno || n == 0 || unit == 0 || end[1] ||
-        !base_mul(n, unit, out))
-        return base_fail_at(err, BASE_USAGE, option, -1,
-                            "'%s' is not a size: a whole number and M or G, as 500M or 2G", text);
-    return true;
-}
-
-static bool parse_flag(const char *text, bool *out)
-{
-    static const char *const yes[] = {"1", "true", "yes", "on"};
-    static const char *const no[] = {"0", "false", "no", "off"};
-    for (int i = 0; i < 4; i++) {
-        if (strcasecmp(text, yes[i]) != 0 && strcasecmp(text, no[i]) != 0) continue;
-        *out = strcasecmp(text, yes[i]) == 0;
-        return true;
-    }
-    return false;
-}
-
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t n = strlen(text);
-    for (const char *c = choices; n > 0 && c; c = strchr(c, '|')) {
-        c += *c == '|';
-        if (strncasecmp(c, text, n) == 0 && (c[n] == '|' || c[n] == '\0')) return true;
-    }
-    return false;
-}
-
-/* Returns whether a text is a list of at most CLI_INTEGERS_MAX of the choices, separated by commas.
- */
-static bool are_choices(const char *choices, const char *text)
-{
-    char one[NAME_MAX_SIZE];
-    for (int n = 1; n <= CLI_INTEGERS_MAX; n++, text++) {
-        const size_t size = strcspn(text, ",");
-        if (size >= sizeof one) return false;
-        snprintf(one, sizeof one, "%.*s", (int)size, text);
-        text += size;
-        if (!is_choice(choices, one)) return false;
-        if (*text == '\0') return true;
-    }
-    return false;
-}
-
-/* Sets an option's value. `source` names the origin of the value for the user: "--top-k",
- * "INFER_TOP_K". */
-static bool set(struct parser *p, const struct cli_option *o, const char *source, const char *text,
-                struct base_error *err)
-{
-    char *at = (char *)p->values + o->at;
-    switch (o->kind) {
-    case CLI_FLAG:
-        if (parse_flag(text, (bool *)at)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is neither on nor off", text);
-    case CLI_TEXT:
-        *(const char **)at = text;
-        return true;
-    case CLI_LIST: {
-        struct cli_list *list = (struct cli_list *)at;
-        if (list->count == CLI_LIST_MAX)
-            return base_fail_at(err, BASE_USAGE, source, -1, "given more than %d times",
-                                CLI_LIST_MAX);
-        if (*text == '\0') return base_fail_at(err, BASE_USAGE, source, -1, "is empty");
-        list->item[list->count++] = text;
-        return true;
-    }
-    case CLI_INTEGER:
-        if (parse_integer(o, text, (int64_t *)at)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1,
-                            "'%s' is not a whole number from %.0f to %.0f", text, o->low, o->high);
-    case CLI_INTEGERS:
-        if (parse_integers(o, text, (struct cli_integers *)at)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1,
-                            "'%s' is not one to %d whole numbers from %.0f to %.0f, separated by "
-                            "commas",
-                            text, CLI_INTEGERS_MAX, o->low, o->high);
-    case CLI_REAL:
-        if (parse_real(o, text, (float *)at)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is not a number from %g to %g", text,
-                            o->low, o->high);
-    case CLI_CHOICE:
-        *(const char **)at = text;
-        if (is_choice(o->choices, text)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is none of %s", text, o->choices);
-    case CLI_CHOICES:
-        *(const char **)at = text;
-        if (are_choices(o->choices, text)) return true;
-        return base_fail_at(err, BASE_USAGE, source, -1,
-                            "'%s' is no list, separated by commas, of %s", text, o->choices);
-    }
-    return false;
+    return cli_value_from_text(o, member_of(g, o), source, text, g->keep, err);
 }
 
 /* ---- Sources ---- */
@@ -266,19 +150,19 @@ static bool set_given(struct parser *p, const struct cli_option *o, const char *
     snprintf(source, sizeof source, "--%s", o->name);
     /* Of two texts or files one would be ignored silently. A second -m replaces that of an alias.
      */
-    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind == CLI_TEXT &&
+    if (p->given.origin[row_of(o)] == FROM_LINE && o->kind == CLI_TEXT &&
         o->at != offsetof(struct cli_values, model) &&
         (cli_option_takes_file(o) || o->at == offsetof(struct cli_values, prompt)))
         return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
-    p->origin[o - cli_option_table] = FROM_LINE;
-    p->values->text[o - cli_option_table] = text;
-    return set(p, o, source, text, err);
+    p->given.origin[row_of(o)] = FROM_LINE;
+    p->given.values->source[row_of(o)].text = text;
+    return set(&p->given, o, source, text, err);
 }
 
-/* Writes the name of row i as the line has it. */
+/* Writes the name of row i as the line has it; `values` NULL: of a request. */
 static void spell(const struct cli_values *values, size_t i, char *out, size_t room)
 {
-    const char *word = values->typed[i];
+    const char *word = values ? values->source[i].typed : NULL;
     if (word)
         snprintf(out, room, "%.*s", (int)strcspn(word, "="), word);
     else
@@ -291,8 +175,8 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, const ch
 {
     const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
     const char *text = attached ? attached : equals ? equals + 1 : "on";
-    p->values->typed[o - cli_option_table] = attached ? o->alias[0] : argv[*i];
-    if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
+    p->given.values->source[row_of(o)].typed = attached ? o->alias[0] : argv[*i];
+    if (strcmp(argv[*i], "-h") == 0) p->given.values->brief = true;
     if (!attached && !equals && o->kind != CLI_FLAG) {
         char source[NAME_MAX_SIZE];
         snprintf(source, sizeof source, "--%s", o->name);
@@ -321,14 +205,14 @@ static const struct cli_option *find_attached(enum cli_command_id command, const
 /* Passes over an option of another program that names only what is done anyway, and its value. */
 static void pass_over(struct parser *p, const struct cli_foreign *f, int argc, char **argv, int *i)
 {
-    struct cli_values *v = p->values;
+    struct cli_values *v = p->given.values;
     const bool equals = argv[*i][1] == '-' && strchr(argv[*i], '=');
     const char *next = *i + 1 < argc ? argv[*i + 1] : "-";
     if (v->n_passed < CLI_PASSED_MAX) v->passed[v->n_passed++] = argv[*i];
     if (equals || f->use == CLI_FOREIGN_FLAG) return;
     if (f->use == CLI_FOREIGN_VALUE ? *i + 1 < argc
                                     : strspn(next, "0123456789,") == strlen(next) ||
-                                          is_choice("on|off|auto|true|false", next))
+                                          cli_is_choice("on|off|auto|true|false", next))
         ++*i;
 }
 
@@ -350,11 +234,11 @@ static bool is_model(const char *word)
 /* Takes an argument as the value of the option that the command names for it. */
 static bool take_positional(struct parser *p, const char *word, struct base_error *err)
 {
-    const struct cli_command *c = &cli_command_table[p->command];
-    const struct cli_option *o = find_named(p->command, c->positional);
+    const struct cli_command *c = cli_command_table[p->given.command];
+    const struct cli_option *o = find_named(p->given.command, c->positional);
     const bool is_text = o->at == offsetof(struct cli_values, prompt);
     const size_t n = strlen(word);
-    if (n > 4 && strcmp(word + n - 4, ".svg") == 0 && find_named(p->command, "svg"))
+    if (n > 4 && strcmp(word + n - 4, ".svg") == 0 && find_named(p->given.command, "svg"))
         return base_fail_at(err, BASE_USAGE, word, -1, "a picture is written with --svg %s", word);
     if (is_text && cli_command_find(word) != CLI_COMMAND_COUNT)
         return base_fail_at(err, BASE_USAGE, word, -1,
@@ -363,10 +247,10 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "is a file: -f reads a text from it, -m takes it as the model, -p its "
                             "name as the text");
-    if (is_text && find(p->command, "-m", 2) && is_model(word))
+    if (is_text && find(p->given.command, "-m", 2) && is_model(word))
         return base_fail_at(err, BASE_USAGE, word, -1,
                             "is a model: -m takes it, and -p its name as the text");
-    if (p->origin[o - cli_option_table] == FROM_LINE && o->kind != CLI_LIST)
+    if (p->given.origin[row_of(o)] == FROM_LINE && o->kind != CLI_LIST)
         return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
                             is_text ? "a text of several words needs quotes, and a model -m"
                                     : "too many",
@@ -379,7 +263,7 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
 static void add_unknown(struct parser *p, const char *word, size_t n)
 {
     struct base_error one = BASE_ERROR_INIT;
-    fail_unknown(p->command, word, n, &one);
+    fail_unknown(p->given.command, word, n, &one);
     base_buffer_add_format(&p->unknown, "%s%s: %s", p->n_unknown ? "; " : "", one.item, one.text);
     base_buffer_add_format(&p->unknown_names, "%s%.*s", p->n_unknown ? ", " : "", (int)n, word);
     if (p->n_unknown++ == 0) p->first_unknown = one;
@@ -396,7 +280,7 @@ static bool check_unknown(struct parser *p, struct base_error *err)
         base_fail(err, BASE_USAGE,
                   "unknown options: %s; see infer %s --help, and infer help coming-from",
                   p->unknown_names.failed ? "" : p->unknown_names.data,
-                  cli_command_table[p->command].name);
+                  cli_command_table[p->given.command]->name);
     base_buffer_free(&p->unknown);
     base_buffer_free(&p->unknown_names);
     return p->n_unknown == 0;
@@ -413,10 +297,10 @@ static bool read_option(struct parser *p, int argc, char **argv, int *i, struct 
             if (*c == '_') *c = '-';
         word = plain;
     }
-    const struct cli_option *o = find(p->command, word, n);
+    const struct cli_option *o = find(p->given.command, word, n);
     const struct cli_foreign *f = o ? NULL : cli_foreign_find(word, n);
-    if (f && f->option) o = find_named(p->command, f->option);
-    if (!o && !f) o = find_attached(p->command, word, &attached);
+    if (f && f->option) o = find_named(p->given.command, f->option);
+    if (!o && !f) o = find_attached(p->given.command, word, &attached);
     if (o) return set_from_line(p, o, attached, argc, argv, i, err);
     if (f && f->use != CLI_FOREIGN_HINT)
         pass_over(p, f, argc, argv, i);
@@ -428,29 +312,29 @@ static bool read_option(struct parser *p, int argc, char **argv, int *i, struct 
 /* Adds word i of the line to the arguments, which become consecutive words from `first` on. */
 static void add_argument(struct parser *p, char **argv, int first, int i)
 {
-    const size_t n = p->values->n_arguments++;
-    if (n < CLI_ARGUMENT_MAX) p->values->argument[n] = argv[i];
+    const size_t n = p->given.values->n_arguments++;
+    if (n < CLI_ARGUMENT_MAX) p->given.values->argument[n] = argv[i];
     argv[first + (int)n] = argv[i]; /* of a word that was read before */
 }
 
 static bool read_line(struct parser *p, int argc, char **argv, int first, struct base_error *err)
 {
-    const struct cli_command *c = &cli_command_table[p->command];
+    const struct cli_command *c = cli_command_table[p->given.command];
     bool options = true, ok = true;
-    p->values->arguments = argv + first;
+    p->given.values->arguments = argv + first;
     for (int i = first; ok && i < argc; i++) {
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0)
             options = false;
         else if (options && word[0] == '-' && word[1] != '\0')
             ok = read_option(p, argc, argv, &i, err);
-        else if (p->values->n_arguments < c->max_arguments)
+        else if (p->given.values->n_arguments < c->max_arguments)
             add_argument(p, argv, first, i);
         else if (p->n_unknown)
             continue; /* it may be the value of an unknown option */
         else if (c->positional)
             ok = take_positional(p, word, err);
-        else if (strspn(word, "0123456789") == strlen(word) && find(p->command, "-t", 2))
+        else if (strspn(word, "0123456789") == strlen(word) && find(p->given.command, "-t", 2))
             ok = base_fail_at(err, BASE_USAGE, word, -1,
                               "unexpected argument; a number of threads is -t %s", word);
         else
@@ -462,40 +346,40 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
 
 /* Returns whether row i comes from there with an effect: it is no switch that is off, no empty
  * list. */
-static bool is_on(const struct parser *p, size_t i, enum origin origin)
+static bool is_on(const struct cli_given *g, size_t i, enum origin origin)
 {
     const struct cli_option *o = &cli_option_table[i];
-    const void *value = (const char *)p->values + o->at;
-    if (p->origin[i] != origin) return false;
-    if (o->kind == CLI_LIST) return ((const struct cli_list *)value)->count > 0;
-    return o->kind != CLI_FLAG || *(const bool *)value;
+    if (g->origin[i] != origin) return false;
+    if (o->at == CLI_REQUEST_AT(chat.variable) && json_object_size(g->request->chat.variables))
+        return true;
+    if (o->kind == CLI_LIST) return ((const struct base_texts *)member_of(g, o))->count > 0;
+    return o->kind != CLI_FLAG || *(const bool *)member_of(g, o);
 }
 
 /* Turns on the switches that options on the line imply, as if they were on the line. */
-static void add_implied(struct parser *p)
+static void add_implied(struct cli_given *g)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const char *implied = cli_option_table[i].implies;
-        if (!implied || !is_on(p, i, FROM_LINE)) continue;
+        if (!implied || !is_on(g, i, FROM_LINE)) continue;
         for (size_t k = 0; k < cli_option_count; k++) {
             const struct cli_option *o = &cli_option_table[k];
-            if (!cli_option_belongs(o, p->command) || strcmp(o->name, implied) != 0 ||
-                p->origin[k] == FROM_LINE)
+            if (!belongs(g, o) || strcmp(o->name, implied) != 0 || g->origin[k] == FROM_LINE)
                 continue;
-            *(bool *)((char *)p->values + o->at) = true;
-            p->origin[k] = FROM_LINE;
-            p->implied_by[k] = &cli_option_table[i];
+            *(bool *)member_of(g, o) = true;
+            g->origin[k] = FROM_LINE;
+            g->implied_by[k] = &cli_option_table[i];
         }
     }
 }
 
 /* Returns the option on the line or in the environment that contradicts row `o`, or NULL. */
-static const struct cli_option *contradiction(const struct parser *p, const struct cli_option *o,
+static const struct cli_option *contradiction(const struct cli_given *g, const struct cli_option *o,
                                               enum origin origin)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (is_on(p, i, origin) && cli_option_belongs(other, p->command) &&
+        if (is_on(g, i, origin) && belongs(g, other) &&
             (cli_has_word(o->excludes, other->name, strlen(other->name)) ||
              cli_has_word(other->excludes, o->name, strlen(o->name))))
             return other;
@@ -504,25 +388,25 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
 }
 
 /* Returns whether a switch is on, or another option has a value other than its default. */
-static bool is_given(const struct parser *p, size_t i)
+static bool is_given(const struct cli_given *g, size_t i)
 {
     const struct cli_option *o = &cli_option_table[i];
-    if (o->kind == CLI_FLAG) return *(const bool *)((const char *)p->values + o->at);
-    return p->origin[i] != FROM_DEFAULT;
+    if (o->kind == CLI_FLAG) return *(const bool *)member_of(g, o);
+    return g->origin[i] != FROM_DEFAULT;
 }
 
 /* Returns whether row `o` needs one of other options of this command and none of them is given;
  * writes their names for a message. */
-static bool lacks_need(const struct parser *p, const struct cli_option *o, char *names, size_t room)
+static bool lacks_need(const struct cli_given *g, const struct cli_option *o, char *names,
+                       size_t room)
 {
     size_t used = 0;
     names[0] = '\0';
     for (size_t i = 0; o->needs && i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (!cli_option_belongs(other, p->command) ||
-            !cli_has_word(o->needs, other->name, strlen(other->name)))
+        if (!belongs(g, other) || !cli_has_word(o->needs, other->name, strlen(other->name)))
             continue;
-        if (is_given(p, i)) return false;
+        if (is_given(g, i)) return false;
         if (used < room)
             used += (size_t)snprintf(names + used, room - used, "%s--%s", used ? " or " : "",
                                      other->name);
@@ -532,12 +416,12 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
 
 /* Checks the needs of options after the environment was read, because it may contain the needed
  * option. A variable without the option that it needs is ignored. */
-static bool check_needs(const struct parser *p, struct base_error *err)
+static bool check_needs(const struct cli_given *g, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[NAME_MAX_SIZE], needs[2 * NAME_MAX_SIZE];
-        if (p->origin[i] != FROM_LINE || !lacks_need(p, o, needs, sizeof needs)) continue;
+        if (g->origin[i] != FROM_LINE || !lacks_need(g, o, needs, sizeof needs)) continue;
         snprintf(name, sizeof name, "--%s", o->name);
         return base_fail_at(err, BASE_USAGE, name, -1, "needs %s", needs);
     }
@@ -545,35 +429,35 @@ static bool check_needs(const struct parser *p, struct base_error *err)
 }
 
 /* Writes the name of what the user wrote: row i, or the option that implies it. */
-static void spell_written(const struct parser *p, size_t i, char *out, size_t room)
+static void spell_written(const struct cli_given *g, size_t i, char *out, size_t room)
 {
-    const struct cli_option *by = p->implied_by[i];
-    spell(p->values, by ? (size_t)(by - cli_option_table) : i, out, room);
+    const struct cli_option *by = g->implied_by[i];
+    spell(g->values, by ? row_of(by) : i, out, room);
 }
 
 /* Fails if a switch that the option implies is off on the line. */
-static bool check_implied(const struct parser *p, size_t i, struct base_error *err)
+static bool check_implied(const struct cli_given *g, size_t i, struct base_error *err)
 {
     const struct cli_option *o = &cli_option_table[i];
-    const struct cli_option *implied = o->implies ? find_named(p->command, o->implies) : NULL;
-    const size_t k = implied ? (size_t)(implied - cli_option_table) : 0;
+    const struct cli_option *implied = o->implies ? find_named(g->command, o->implies) : NULL;
+    const size_t k = implied ? row_of(implied) : 0;
     char name[NAME_MAX_SIZE];
-    if (!implied || !is_on(p, i, FROM_LINE) || is_on(p, k, FROM_LINE)) return true;
+    if (!implied || !is_on(g, i, FROM_LINE) || is_on(g, k, FROM_LINE)) return true;
     snprintf(name, sizeof name, "--%s", o->name);
     return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s off", implied->name);
 }
 
-static bool check_line(const struct parser *p, struct base_error *err)
+static bool check_line(const struct cli_given *g, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         const struct cli_option *other =
-            is_on(p, i, FROM_LINE) ? contradiction(p, o, FROM_LINE) : NULL;
+            is_on(g, i, FROM_LINE) ? contradiction(g, o, FROM_LINE) : NULL;
         char name[NAME_MAX_SIZE], other_name[NAME_MAX_SIZE];
-        if (!check_implied(p, i, err)) return false;
+        if (!check_implied(g, i, err)) return false;
         if (!other) continue;
-        spell_written(p, i, name, sizeof name);
-        spell_written(p, (size_t)(other - cli_option_table), other_name, sizeof other_name);
+        spell_written(g, i, name, sizeof name);
+        spell_written(g, row_of(other), other_name, sizeof other_name);
         return base_fail_at(err, BASE_USAGE, name, -1, "contradicts %s; give one of them",
                             other_name);
     }
@@ -581,70 +465,109 @@ static bool check_line(const struct parser *p, struct base_error *err)
 }
 
 /* Returns whether an option on the line replaces the variable of row `o`. */
-static bool yields(const struct parser *p, const struct cli_option *o)
+static bool yields(const struct cli_given *g, const struct cli_option *o)
 {
     for (size_t i = 0; o->yields && i < cli_option_count; i++) {
         const char *name = cli_option_table[i].name;
-        if (is_on(p, i, FROM_LINE) && cli_has_word(o->yields, name, strlen(name))) return true;
+        if (is_on(g, i, FROM_LINE) && cli_has_word(o->yields, name, strlen(name))) return true;
     }
     return false;
 }
 
 /* Reads the variables. The option itself, and any option on the line that contradicts it, override
  * a variable. An empty variable counts as absent. */
-static bool read_environment(struct parser *p, struct base_error *err)
+static bool read_environment(struct cli_given *g, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[CLI_VARIABLE_SIZE];
         cli_option_variable(o, name);
         const char *text = getenv(name);
-        if (!text || !*text || !cli_option_belongs(o, p->command) || p->origin[i] == FROM_LINE ||
+        if (!text || !*text || !belongs(g, o) || g->origin[i] == FROM_LINE ||
             !cli_option_has_variable(o))
             continue;
-        if (contradiction(p, o, FROM_LINE) || yields(p, o)) continue;
-        const struct cli_option *other = contradiction(p, o, FROM_ENVIRONMENT);
+        if (contradiction(g, o, FROM_LINE) || yields(g, o)) continue;
+        const struct cli_option *other = contradiction(g, o, FROM_ENVIRONMENT);
         if (other)
             return base_fail_at(err, BASE_USAGE, name, -1,
                                 "contradicts the variable of --%s; set one of them", other->name);
-        if (!set(p, o, name, text, err)) return false;
-        p->origin[i] = FROM_ENVIRONMENT;
-        p->values->text[i] = text;
-        p->values->from_environment[i] = true;
+        if (!set(g, o, name, text, err)) return false;
+        g->origin[i] = FROM_ENVIRONMENT;
+        g->values->source[i].text = text;
+        g->values->source[i].from_environment = true;
     }
     return true;
 }
 
 /* Sets the defaults: last those of the command's own rows, because rows of several commands may
  * share a member. */
-static bool set_defaults(struct parser *p, struct base_error *err)
+static bool set_defaults(const struct cli_given *g, struct base_error *err)
 {
     for (int own = 0; own < 2; own++)
         for (size_t i = 0; i < cli_option_count; i++) {
             const struct cli_option *o = &cli_option_table[i];
-            if (o->standard && cli_option_belongs(o, p->command) == own &&
-                !set(p, o, o->name, o->standard, err))
+            if (o->standard && cli_option_belongs(o, g->command) == own &&
+                !set(g, o, o->name, o->standard, err))
                 return false;
         }
     return true;
 }
 
+/* Makes bytes of the escapes in the texts that may have them. */
+static bool unescape_all(const struct cli_given *g, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        char source[NAME_MAX_SIZE];
+        if (!o->escapes || !belongs(g, o) || g->origin[i] == FROM_DEFAULT) continue;
+        struct base_texts *list = o->kind == CLI_LIST ? member_of(g, o) : NULL;
+        const char **text = list ? list->item : member_of(g, o);
+        snprintf(source, sizeof source, "--%s", o->name);
+        for (size_t k = 0; k < (list ? list->count : 1); k++)
+            if (!(text[k] = cli_value_unescape(source, text[k], g->keep, err))) return false;
+    }
+    return true;
+}
+
+/* Returns how a prompt is read: --chat=off is --raw. */
+static enum chat_mode mode_of(const struct cli_given *g)
+{
+    const struct chat_settings *chat = &g->request->chat;
+    const struct cli_option *o = find_named(g->command, "chat");
+    if (chat->chat) return CHAT_MODE_CHAT;
+    if (chat->raw || (o && g->origin[row_of(o)] != FROM_DEFAULT)) return CHAT_MODE_RAW;
+    return CHAT_MODE_BY_MODEL;
+}
+
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err)
 {
-    struct parser p = {.command = command, .values = values};
-    *values = (struct cli_values){0};
+    struct parser p = {.given = {.command = command,
+                                 .values = values,
+                                 .request = &values->request,
+                                 .keep = &values->keep}};
+    struct cli_given *g = &p.given;
+    *values = (struct cli_values){.request.chat.caller = &cli_chat_caller};
     if (cli_option_count > CLI_OPTION_MAX)
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
-    if (!set_defaults(&p, err) || !read_line(&p, argc, argv, first, err)) return false;
+    values->source = base_keep_take(g->keep, cli_option_count * sizeof *values->source, err);
+    if (!values->source) return false;
+    if (!set_defaults(g, err) || !read_line(&p, argc, argv, first, err)) return false;
     if (values->help || values->version) return true;
-    add_implied(&p);
-    const struct cli_command *c = &cli_command_table[command];
+    add_implied(g);
+    const struct cli_command *c = cli_command_table[command];
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
-    if (!check_line(&p, err) || !read_environment(&p, err) || !check_needs(&p, err)) return false;
-    for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
-    return true;
+    if (!check_line(g, err) || !read_environment(g, err) || !check_needs(g, err)) return false;
+    for (size_t i = 0; i < cli_option_count; i++)
+        values->source[i].given = g->origin[i] != FROM_DEFAULT;
+    values->request.chat.mode = mode_of(g);
+    return !values->request.escape || unescape_all(g, err);
+}
+
+void cli_options_free(struct cli_values *values)
+{
+    base_keep_free(&values->keep);
 }
 
 /* ---- Options of one of many texts ---- */
@@ -658,16 +581,15 @@ const struct cli_option *cli_option_of_request(enum cli_command_id command, cons
         if (*c == '_') *c = '-';
     const struct cli_option *o = n < (int)sizeof word ? find(command, word, (size_t)n) : NULL;
     *known = o != NULL;
-    const bool own =
-        o && (o->request || o->group == CLI_GROUP_SAMPLING || o->group == CLI_GROUP_CONSTRAINT);
-    return own ? o : NULL;
+    return o && cli_option_is_of_request(o) ? o : NULL;
 }
 
 static size_t size_of(const struct cli_option *o)
 {
     static const size_t sizes[] = {[CLI_FLAG] = sizeof(bool),
                                    [CLI_TEXT] = sizeof(const char *),
-                                   [CLI_LIST] = sizeof(struct cli_list),
+                                   [CLI_LIST] = sizeof(struct base_texts),
+                                   [CLI_WORDS] = sizeof(struct base_texts),
                                    [CLI_INTEGER] = sizeof(int64_t),
                                    [CLI_INTEGERS] = sizeof(struct cli_integers),
                                    [CLI_REAL] = sizeof(float),
@@ -676,31 +598,70 @@ static size_t size_of(const struct cli_option *o)
     return sizes[o->kind];
 }
 
-bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
-                          const struct cli_setting *settings, size_t n, struct cli_values *values,
+/* Makes an option absent. */
+static bool reset(const struct cli_given *g, const struct cli_option *o, struct base_error *err)
+{
+    memset(member_of(g, o), 0, size_of(o));
+    return !o->standard || set(g, o, o->name, o->standard, err);
+}
+
+void cli_request_begin(struct cli_given *g, enum cli_command_id command,
+                       const struct cli_values *base, struct chat_request *request,
+                       struct base_keep *keep)
+{
+    *g = (struct cli_given){.command = command, .request = request, .keep = keep};
+    *request = base->request;
+}
+
+/* Notes that the text has the option, of which only a list can be set again. */
+static bool claim(struct cli_given *g, const struct cli_option *o, struct base_error *err)
+{
+    const bool again = g->origin[row_of(o)] == FROM_LINE;
+    g->origin[row_of(o)] = FROM_LINE;
+    return again || reset(g, o, err);
+}
+
+bool cli_request_set_text(struct cli_given *g, const struct cli_option *o, const char *text,
                           struct base_error *err)
 {
-    struct parser p = {.command = command, .values = values};
-    *values = (struct cli_values){.texts_only = base->texts_only};
-    if (!set_defaults(&p, err)) return false;
-    for (size_t i = 0; i < n; i++) {
-        const struct cli_option *o = settings[i].option;
-        char source[NAME_MAX_SIZE];
-        snprintf(source, sizeof source, "--%s", o->name);
-        if (settings[i].text && !set(&p, o, source, settings[i].text, err)) return false;
-        p.origin[o - cli_option_table] = FROM_LINE;
-    }
-    add_implied(&p);
-    if (!check_line(&p, err)) return false;
+    char source[NAME_MAX_SIZE];
+    snprintf(source, sizeof source, "--%s", o->name);
+    if (g->request->escape && o->escapes)
+        text = cli_value_unescape(source, text, g->keep, err);
+    else
+        text = base_keep_text(g->keep, text, strlen(text), err);
+    return text && claim(g, o, err) && set(g, o, source, text, err);
+}
+
+bool cli_request_set_json(struct cli_given *g, const struct cli_option *o, const json_t *value,
+                          bool escapes, struct base_error *err)
+{
+    return claim(g, o, err) &&
+           cli_value_from_json(o, member_of(g, o), g->request, value, escapes, g->keep, err);
+}
+
+bool cli_request_has(const struct cli_given *g, size_t at)
+{
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (g->origin[i] == FROM_LINE && cli_option_table[i].at == at) return true;
+    return false;
+}
+
+bool cli_request_end(struct cli_given *g, const struct cli_values *base, struct base_error *err)
+{
+    add_implied(g);
+    if (!check_line(g, err)) return false;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (!base->given[i] || p.origin[i] == FROM_LINE || contradiction(&p, o, FROM_LINE))
-            continue;
-        memcpy((char *)values + o->at, (const char *)base + o->at, size_of(o));
-        p.origin[i] = FROM_ENVIRONMENT;
+        if (!base->source[i].given || g->origin[i] == FROM_LINE || !belongs(g, o)) continue;
+        if (contradiction(g, o, FROM_LINE)) {
+            if (!reset(g, o, err)) return false;
+        } else {
+            g->origin[i] = FROM_ENVIRONMENT;
+        }
     }
-    for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
-    return check_needs(&p, err);
+    g->request->chat.mode = mode_of(g);
+    return check_needs(g, err);
 }
 
 /* ---- What was given ---- */
@@ -709,7 +670,7 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        const char *text = values->text[i];
+        const char *text = values->source[i].text;
         char name[CLI_VARIABLE_SIZE];
         if (!text || (o->standard && strcmp(text, o->standard) == 0) ||
             o->at == offsetof(struct cli_values, verbose))
@@ -720,7 +681,7 @@ void cli_options_describe(const struct cli_values *values, struct base_buffer *o
             base_buffer_add_text(out, " off");
         if (o->kind != CLI_FLAG)
             base_buffer_add_format(out, " %.40s%s", text, strlen(text) > 40 ? "..." : "");
-        if (values->from_environment[i]) base_buffer_add_format(out, " (%s)", name);
+        if (values->source[i].from_environment) base_buffer_add_format(out, " (%s)", name);
     }
 }
 
@@ -747,25 +708,16 @@ void cli_options_unknown_variables(struct base_buffer *out)
     }
 }
 
-enum cli_mode cli_options_mode(const struct cli_values *values)
-{
-    if (values->chat) return CLI_MODE_CHAT;
-    for (size_t i = 0; i < cli_option_count; i++)
-        if (values->given[i] && cli_option_table[i].at == offsetof(struct cli_values, chat))
-            return CLI_MODE_RAW; /* --chat=off */
-    return values->raw ? CLI_MODE_RAW : CLI_MODE_BY_MODEL;
-}
-
 void cli_options_name_source(const struct cli_values *values, struct base_error *err)
 {
-    if (strncmp(err->item, "--", 2) != 0) return;
+    if (strncmp(err->item, "--", 2) != 0 || !values->source) return;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
         char name[CLI_VARIABLE_SIZE];
-        if ((!values->from_environment[i] && !values->typed[i]) ||
+        if ((!values->source[i].from_environment && !values->source[i].typed) ||
             strcmp(err->item + 2, o->name) != 0)
             continue;
-        if (values->from_environment[i])
+        if (values->source[i].from_environment)
             cli_option_variable(o, name);
         else
             spell(values, i, name, sizeof name);

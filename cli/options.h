@@ -7,54 +7,20 @@
 #define CLI_OPTIONS_H
 
 #include "base/buffer.h"
-#include "base/error.h"
-#include "sample/sample.h"
+#include "base/keep.h"
+#include "chat/chat_request.h"
+#include "cli/commands.h"
 #include <stddef.h>
-
-enum cli_command_id {
-    CLI_RUN,
-    CLI_CHAT,
-    CLI_BATCH,
-    CLI_SCORE,
-    CLI_TOKENIZE,
-    CLI_LOGITS,
-    CLI_PERPLEXITY,
-    CLI_BENCH,
-    CLI_MODELS,
-    CLI_PULL,
-    CLI_INSPECT,
-    CLI_QUANTIZE,
-    CLI_DOCTOR,
-    CLI_IMATRIX,
-    CLI_CHECK,
-    CLI_CACHE,
-    CLI_SPLIT,
-    CLI_MERGE,
-    CLI_EDIT,
-    CLI_DIFF,
-    CLI_VERIFY,
-    CLI_COMPLETION,
-    CLI_MAN,
-    CLI_VERSION,
-    CLI_HELP,
-    CLI_COMMAND_COUNT
-};
 
 enum {
     CLI_LIST_MAX = 64,
     CLI_INTEGERS_MAX = 16,
-    CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
+    CLI_NAME_SIZE = 64, /* "--top-k" */
     CLI_OPTION_MAX = 224,
     CLI_PASSED_MAX = 32,
     CLI_CLAUSE_SIZE = 256 /* size of the text about a word of another program */
-};
-
-/* The values of an option that may occur several times. */
-struct cli_list {
-    const char *item[CLI_LIST_MAX];
-    size_t count;
 };
 
 /* Integers separated by commas: "128,512". */
@@ -63,58 +29,63 @@ struct cli_integers {
     size_t count;
 };
 
+/* Where the value of a row is from. */
+struct cli_source {
+    bool given;            /* on the line or in the environment */
+    bool from_environment; /* given in the environment */
+    const char *text;      /* as given; of a list the last; NULL: not given */
+    const char *typed;     /* the word of the line, up to "="; NULL: none */
+};
+
 /* The values, one member per row of the table. Absent texts are NULL; the others point into the
  * command line or the environment. */
 struct cli_values {
+    struct chat_request request; /* what may differ between texts */
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
-    const char *suffix;
-    const char *grammar, *json_schema, *regex, *choices;
-    const char *system, *messages, *tools, *tool_choice, *continues, *draft, *template, *reasoning;
+    const char *messages, *draft;
     const char *on_full;
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
     const char *rope_scaling, *max_size, *fit;
     const char *cache, *compare, *statistics;
-    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv, continuation, set, delete, rename, texts, combine, models;
-    int64_t n_predict, seed;
-    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
+    const char *pooling, *normalize, *prefix, *index;
+    struct base_texts tensor_type, override_kv, continuation, set, delete, rename, texts, combine,
+        models, control_vector;
+    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride;
     int64_t cache_size, older, connections, retries, timeout;
-    int64_t repetitions, logprobs, json_indent, reasoning_budget, n_slots, yarn_orig_ctx,
-        max_tensors;
+    int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    int64_t dimensions;
+    struct cli_integers pieces; /* --chunk N,OVERLAP */
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
-    struct sample_options sample; /* its numbers and `samplers` */
-    bool escape, no_bos, no_special, lossy, decode, lines, csv, ignore_eos, echo, special, json;
-    bool chat, raw, show_prompt, no_history, commands;
+    bool decode, lines, csv, echo, json;
+    bool show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, sparse, columns, zeros, process_output, keep_split, no_tensor_first, all;
-    bool metadata, tensors, plot, heat, profile, json_object, schema_open, schema_any_order, blas,
-        pin, no_sandbox;
+    bool metadata, tensors, plot, heat, profile, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
-    bool joined, hellaswag, winogrande, multiple_choice;
+    bool matrix, truncate, in_order;
+    bool joined;
     bool help, brief, version; /* brief: the short form of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* positional arguments, in order; the first ones */
     char *const *arguments;                 /* [n_arguments]: all, in the command line's array */
     size_t n_arguments;
 
-    bool given[CLI_OPTION_MAX]; /* [row of the table]: on the line or in the environment */
-    bool from_environment[CLI_OPTION_MAX]; /* given in the environment */
-    const char *text[CLI_OPTION_MAX];      /* as given; of a list the last; NULL: not given */
-    const char *typed[CLI_OPTION_MAX];     /* the word of the line, up to "="; NULL: none */
-    const char *passed[CLI_PASSED_MAX];    /* words of other programs that have no effect here */
+    struct base_keep keep;              /* arrays of lists; copies of the struct share it */
+    struct cli_source *source;          /* [row of the table], in `keep` */
+    const char *passed[CLI_PASSED_MAX]; /* words of other programs that have no effect here */
     size_t n_passed;
-    bool texts_only; /* grammars, schemas, tools and templates are texts, never file names */
 };
 
 enum cli_kind {
     CLI_FLAG,
     CLI_TEXT,
-    CLI_LIST,
+    CLI_LIST,  /* struct base_texts: a text for each time that it is given */
+    CLI_WORDS, /* struct base_texts: "A,B,C" */
     CLI_INTEGER,
     CLI_INTEGERS,
     CLI_REAL,
@@ -151,31 +122,18 @@ struct cli_option {
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
-    bool request;          /* may differ between texts, as all options of two groups may */
-    bool escapes;          /* with --escape its texts have escapes */
+    bool escapes;          /* with --escape its texts have escapes, which the parser replaces */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
+    /* Sets the request's member from a JSON value that is no text; NULL: as the kind says. */
+    bool (*from_json)(struct chat_request *request, const json_t *value, struct base_keep *keep,
+                      struct base_error *err);
 };
 
 extern const struct cli_option cli_option_table[];
 extern const size_t cli_option_count;
 extern const char *const cli_group_title[CLI_GROUP_COUNT];
-
-/* A subcommand: its name and its arguments. */
-struct cli_command {
-    const char *name;
-    const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
-    const char *effect; /* one line for the list of commands */
-    const char *about;  /* lines for its own --help */
-    size_t min_arguments, max_arguments;
-    const char *positional; /* the option whose value an argument is; NULL: none */
-};
-
-extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
-
-/* The kinds of a command's arguments, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or
- * choices "a|b"; NULL: unknown. */
-extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
+extern const struct chat_caller cli_chat_caller;
 
 /* The exit statuses that --help and the man page list. */
 struct cli_status {
@@ -208,6 +166,16 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
+/* The offset in struct cli_values of a request's member. */
+#define CLI_REQUEST_AT(member) offsetof(struct cli_values, request.member)
+
+/* Returns whether texts may differ in the option: its member is one of a request. */
+static inline bool cli_option_is_of_request(const struct cli_option *o)
+{
+    const size_t first = offsetof(struct cli_values, request);
+    return o->at >= first && o->at < first + sizeof(struct chat_request);
+}
+
 /* Returns whether an option has a variable: --help, --version and --remove have none. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
@@ -224,6 +192,10 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 
 /* Returns the command of that name; CLI_COMMAND_COUNT if there is none. */
 enum cli_command_id cli_command_find(const char *name);
+/* Returns whether a word that is no command resembles one, or is one of another program; and fails
+ * with BASE_USAGE for it, with what is meant. */
+bool cli_command_is_near(const char *word);
+bool cli_command_unknown(const char *word, struct base_error *err);
 
 /* Parses argv[first..argc) for a command, and moves the positional arguments to argv[first]. Fails
  * with BASE_USAGE, with the option's name and a remedy. With --help or --version among the options
@@ -234,31 +206,46 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
 /* Parses "500M" or "2G", in decimal units. Fails with BASE_USAGE and the option's name. */
 bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err);
 
-/* An option of one of many texts, whose value differs from that of the command. */
-struct cli_setting {
-    const struct cli_option *option;
-    const char *text; /* as on the command line; NULL: an empty list */
+/* Frees the memory of the values and of their copies. */
+void cli_options_free(struct cli_values *values);
+
+/* Which rows of the table have a value, and from where. */
+struct cli_given {
+    enum cli_command_id command;
+    struct cli_values *values;    /* NULL: only the options of a request */
+    struct chat_request *request; /* that of `values`, or one of many texts */
+    struct base_keep *keep;
+    unsigned char origin[CLI_OPTION_MAX];                /* [row]: enum origin of options.c */
+    const struct cli_option *implied_by[CLI_OPTION_MAX]; /* [row]: NULL: it is given itself */
 };
+
+/* Options of one of many texts. *request begins as that of the command, `base`; the options that
+ * are set replace the command's, and lists whole lists. cli_request_end applies the rules of the
+ * table: options of the command that contradict one of the text count as absent. *request points
+ * into `base`, *keep and the given texts and values. */
+void cli_request_begin(struct cli_given *g, enum cli_command_id command,
+                       const struct cli_values *base, struct chat_request *request,
+                       struct base_keep *keep);
+/* The text is copied; with --escape of the command it may have escapes. */
+bool cli_request_set_text(struct cli_given *g, const struct cli_option *o, const char *text,
+                          struct base_error *err);
+/* `escapes`: the text's own texts have escapes in place of bytes. */
+bool cli_request_set_json(struct cli_given *g, const struct cli_option *o, const json_t *value,
+                          bool escapes, struct base_error *err);
+bool cli_request_end(struct cli_given *g, const struct cli_values *base, struct base_error *err);
+/* Returns whether a text itself has the option whose member is at the offset. */
+bool cli_request_has(const struct cli_given *g, size_t at);
 
 /* Returns the option that one of many texts may set, by its long name or a long alias, with - or _
  * in it ("top_k"); or NULL. *known: the command has the option for all texts. */
 const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
                                                bool *known);
-/* Sets *values to `base` with the settings applied. Options of `base` that contradict a setting
- * count as absent; a setting of a list replaces the list. The texts must outlive *values. */
-bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
-                          const struct cli_setting *settings, size_t n, struct cli_values *values,
-                          struct base_error *err);
 
 /* Appends the options whose values differ from the defaults, and the variables that they are from.
  */
 void cli_options_describe(const struct cli_values *values, struct base_buffer *out);
 /* Appends the names of variables INFER_... that no command has, with similar ones. */
 void cli_options_unknown_variables(struct base_buffer *out);
-
-/* How a prompt is read: as the options say, or through a chat template if there is one. */
-enum cli_mode { CLI_MODE_BY_MODEL, CLI_MODE_CHAT, CLI_MODE_RAW };
-enum cli_mode cli_options_mode(const struct cli_values *values);
 
 /* Names in an error about an option what the user wrote: the word of the line, or the variable. */
 void cli_options_name_source(const struct cli_values *values, struct base_error *err);
@@ -272,6 +259,9 @@ void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
 /* Appends the table of options of other programs, for a reader or as Markdown. */
 void cli_help_foreign(bool markdown, struct base_buffer *out);
+
+/* Returns whether a text is one of the choices "a|b", in any case of letters. */
+bool cli_is_choice(const char *choices, const char *text);
 
 /* Returns whether a list of words separated by spaces contains word[n]. */
 bool cli_has_word(const char *list, const char *word, size_t n);

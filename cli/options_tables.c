@@ -1,225 +1,36 @@
-/* cli/options_tables.c: the tables of commands and options, in the order of --help. */
+/* cli/options_tables.c: the tables of options, in the order of --help. */
 #include "base/cpu.h"
-#include "cli/options.h"
+#include "cli/option_value.h"
+#include "cli/system.h"
 
-#define RUN        (1u << CLI_RUN)
-#define CHAT       (1u << CLI_CHAT)
-#define BATCH      (1u << CLI_BATCH)
-#define TOKENIZE   (1u << CLI_TOKENIZE)
-#define LOGITS     (1u << CLI_LOGITS)
-#define PERPLEXITY (1u << CLI_PERPLEXITY)
-#define SCORE      (1u << CLI_SCORE)
-#define BENCH      (1u << CLI_BENCH)
-#define INSPECT    (1u << CLI_INSPECT)
-#define QUANTIZE   (1u << CLI_QUANTIZE)
-#define IMATRIX    (1u << CLI_IMATRIX)
-#define SPLIT      (1u << CLI_SPLIT)
-#define MERGE      (1u << CLI_MERGE)
-#define EDIT       (1u << CLI_EDIT)
-#define DIFF       (1u << CLI_DIFF)
-#define VERIFY     (1u << CLI_VERIFY)
-#define CHECK      (1u << CLI_CHECK)
+/* Bits of commands: RUN, CHAT ... */
+#define BIT_OF(ID, name) ID = 1u << CLI_##ID,
+enum { CLI_COMMANDS(BIT_OF) };
+
 #define GENERATING (RUN | CHAT | BATCH)
-#define MODELS     (1u << CLI_MODELS)
-#define PULL       (1u << CLI_PULL)
-#define DOCTOR     (1u << CLI_DOCTOR)
-#define CACHE      (1u << CLI_CACHE)
-#define VERSION    (1u << CLI_VERSION)
-#define HELP       (1u << CLI_HELP)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
-#define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
+#define CONVERTING (QUANTIZE | MERGE_LORA)
+#define RANKING    (RERANK | SIMILAR)
+#define EMBEDDING  (EMBED | RANKING)
+#define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | EMBEDDING | BENCH)
+#define ADAPTING   (GENERATING | LOGITS | PERPLEXITY | SCORE | BENCH)
 #define CHATTING   (GENERATING | SCORE)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
 
 #define AT(member) offsetof(struct cli_values, member)
+#define OF(member) CLI_REQUEST_AT(member)
 /* A parameter's range and default from sample/sample.h. */
 #define RANGE_TEXT(text) #text
 #define RANGE(least, most, usual) .low = least, .high = most, .standard = RANGE_TEXT(usual)
 #define RANGE_OF(...) RANGE(__VA_ARGS__)
 #define SAMPLER(member) \
-    .parameter = #member, .at = AT(sample.member), RANGE_OF(SAMPLE_RANGE_##member)
+    .parameter = #member, .at = OF(generate.sample.member), RANGE_OF(SAMPLE_RANGE_##member)
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
-const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
-    [CLI_RUN] = {"run", "infer [run] [-m MODEL] TEXT [options]",
-                 "answer a text, or complete it (the default command)",
-                 "Answers the text through the model's chat template; with --raw, or if the model\n"
-                 "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
-                 "file (-f), on a line of its own. The same command writes the same bytes.",
-                 0, 0, "prompt"},
-    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [TEXT] [options]",
-                  "a conversation, line by line, through the model's chat template",
-                  "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
-                  "stops the answer, and /help lists the commands; a backslash at the end of a\n"
-                  "line or lines between two \"\"\" make a message of several lines. From a pipe\n"
-                  "only the answers are written, each ending with a line end, and /commands are\n"
-                  "text unless --commands is given. The conversation stays in the cache: each turn\n"
-                  "evaluates only new text.",
-                  0, 0, "prompt"},
-    [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
-                   "answer many texts together: JSON lines in, JSON lines out",
-                   "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
-                   "with --lines, --each or --csv a text. Answers are those of `infer run`.",
-                   0, 0, "file"},
-    [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] TEXT [options]",
-                      "print the token ids of a text, or the text of ids",
-                      "Prints the token ids of the text (-p, -f or standard input), separated by\n"
-                      "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0, "prompt"},
-    [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
-                    "write the logits of every position, or the best of the last",
-                    "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
-                    "best tokens of the last position as JSON.",
-                    0, 0, "prompt"},
-    [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
-                        "how well a model predicts a text or answers tasks; KL divergence",
-                        "Cuts the text into chunks, evaluates each from an empty context and scores\n"
-                        "its second half. Prints the perplexity and its standard error. --save-logits\n"
-                        "and --kl compare two models (or two quantizations) position by position.\n"
-                        "--hellaswag, --winogrande and --multiple-choice read tasks from the file and\n"
-                        "print how many the model solves.",
-                        0, 0, "file"},
-    [CLI_SCORE] = {"score", "infer score [-m MODEL] [options] < LINES.jsonl",
-                   "probabilities of given continuations of a prompt",
-                   "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
-                   "list of texts. The answer has the log-probability of each, in total and for\n"
-                   "each token. With --continuation a single prompt (-p, -f or standard input) is\n"
-                   "scored, as a table; with --each too, each of many plain lines.",
-                   0, 0, "file"},
-    [CLI_BENCH] = {"bench", "infer bench [-m MODEL].. [options]",
-                   "measure tokens per second and the machine's limits",
-                   "Measures reading a prompt and generating, through the code that `run` uses,\n"
-                   "and each figure's share of the machine's int8 multiply rate and of its streaming\n"
-                   "read bandwidth, which are measured in the same run. Of lists (-t 1,2 -ctk\n"
-                   "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
-                   "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
-                   "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
-                   "ratios to earlier results, with the interval that their scatter leaves.",
-                   0, 0, "model"},
-    [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
-                     "show the content of a GGUF file",
-                     "Prints what the model is and the memory that it needs; with -v also all\n"
-                     "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
-                     0, 1, NULL},
-    [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
-                      "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
-                      "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
-                      "Norms and other vectors are unchanged. If a type's block does not divide a\n"
-                      "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
-                      "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
-                      "printed. --dry-run only prints types and sizes.",
-                      2, 3, NULL},
-    [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
-                     "collect an importance matrix from a text, for quantize",
-                     "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
-                     "matrix of the model, with experts separately: the importance matrix of\n"
-                     "quantize --imatrix, as GGUF. --combine adds up matrices of several texts.",
-                     0, 0, "file"},
-    [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
-                   "test whether a grammar, schema or expression accepts a text",
-                   "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
-                   "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
-                   "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0, "prompt"},
-    [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
-                    "list the model files, or remove one",
-                    "Lists the model files of the folders, or of the folder of the default model:\n"
-                    "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
-                    "headers only. * marks the model that is used without -m. --remove NAME removes\n"
-                    "a model of that folder (of a split one all parts) and prints the files' names.",
-                    0, 3, NULL},
-    [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
-                   "list or clear the prefix cache on disk",
-                   "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
-                   "model. With NAME only of models whose name contains it. With --clear removes\n"
-                   "what it would list.",
-                   0, 1, NULL},
-    [CLI_PULL] = {"pull", "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
-                  "fetch a model from the hub, or from an address",
-                  "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
-                  "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
-                  "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
-                  "first file. A file that is there needs no network. An interrupted download\n"
-                  "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
-                  "the hub's own tools, and sent only to the hub.",
-                  1, 1, NULL},
-    [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
-                    "report what limits speed on this machine",
-                    "Shows the features of this machine and the settings that infer chooses, with\n"
-                    "reasons, and measures the limits of its speed for about a second. Lines that\n"
-                    "begin with -> are advice for more speed. Always ends with status 0.",
-                    0, 0, "model"},
-    [CLI_SPLIT] = {"split", "infer split IN.gguf PREFIX [options]",
-                   "cut a model file into parts",
-                   "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
-                   "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
-                   "the first part. Any part's name opens the model, also as IN.gguf.",
-                   1, 2, NULL},
-    [CLI_MERGE] = {"merge", "infer merge PART.gguf.. OUT.gguf [options]",
-                   "join the parts of a model into one file",
-                   "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
-                   "Parts that are missing or not of one model are an error.",
-                   1, 65536, NULL},
-    [CLI_EDIT] = {"edit", "infer edit MODEL.gguf [-o OUT.gguf] [options]",
-                  "change the metadata of a model file",
-                  "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
-                  "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
-                  "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
-                  "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
-                  "array. An edit after which the model could not be opened is an error.",
-                  1, 1, NULL},
-    [CLI_DIFF] = {"diff", "infer diff A.gguf B.gguf [options]",
-                  "show how two model files differ",
-                  "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
-                  "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
-                  "bytes differ the error of B from A once both are decoded: the root mean square\n"
-                  "relative to that of A, and the largest difference. How a file is split does not\n"
-                  "count. Status 0: equal; 1: different.",
-                  2, 2, NULL},
-    [CLI_VERIFY] = {"verify", "infer verify MODEL.gguf [options]",
-                    "check a model file: structure, values, hashes",
-                    "Checks everything that opening a model checks, then padding, order, gaps and\n"
-                    "bytes after the data, and decodes every tensor to find values that are NaN or\n"
-                    "infinite. Status 0: no problem; 3: there are problems.",
-                    1, 1, NULL},
-    [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
-                        "print a script that completes commands and options",
-                        "Prints a completion script. `make install` puts it in place; without it:\n"
-                        "  bash  source <(infer completion bash)\n"
-                        "  zsh   source <(infer completion zsh)\n"
-                        "  fish  infer completion fish | source",
-                        1, 1, NULL},
-    [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
-                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, NULL},
-    [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also the source and the tools of the build.", 0, 0, NULL},
-    [CLI_HELP] = {"help", "infer help [COMMAND | coming-from]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options; with coming-from what\n"
-                  "options of llama.cpp, ollama and llm are here.", 0, 1, NULL},
-};
-
-const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
-    [CLI_BATCH] = {"FILE"},
-    [CLI_SCORE] = {"FILE"},
-    [CLI_PERPLEXITY] = {"FILE"},
-    [CLI_BENCH] = {"FILE"},
-    [CLI_IMATRIX] = {"FILE"},
-    [CLI_DOCTOR] = {"FILE"},
-    [CLI_INSPECT] = {"FILE"},
-    [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
-    [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
-    [CLI_PULL] = {NULL},
-    [CLI_SPLIT] = {"FILE", "FILE"},
-    [CLI_MERGE] = {"FILE", "FILE"},
-    [CLI_EDIT] = {"FILE"},
-    [CLI_DIFF] = {"FILE", "FILE"},
-    [CLI_VERIFY] = {"FILE"},
-    [CLI_COMPLETION] = {"bash|zsh|fish"},
-    [CLI_HELP] = {"COMMAND"},
-};
+#define ROW_OF(ID, name) &cli_command_##name,
+const struct cli_command *const cli_command_table[CLI_COMMAND_COUNT] = {CLI_COMMANDS(ROW_OF)};
 
 const struct cli_status cli_status_table[] = {
     {0, "done"},
@@ -240,10 +51,26 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
     [CLI_GROUP_ENGINE] = "Engine",   [CLI_GROUP_GENERAL] = "General",
 };
 
+static void note(const char *text)
+{
+    cli_note("%s", text);
+}
+
+const struct chat_caller cli_chat_caller = {
+    .template = "--template",
+    .variable = "--template-var",
+    .tools = "--tools",
+    .tool_choice = "--tool-choice",
+    .no_template = "give --template FILE, or --template NAME with the format that it was trained "
+                   "with, such as chatml or llama3",
+    .lossy = "--lossy leaves out such bytes",
+    .note = note,
+};
+
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBEDDING | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "model", .alias = {"-m"}, .kind = CLI_LIST, .commands = BENCH,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file or a name; repeatable",
@@ -266,14 +93,34 @@ const struct cli_option cli_option_table[] = {
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "prompt",
      .help = "lines; of one prompt or --heat the text", .common = true, .at = AT(file)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = EMBED, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .excludes = "file lines", .help = "one text", .common = true, .at = AT(prompt)},
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .help = "lines from a file instead of standard input", .common = true, .at = AT(file)},
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = RANKING, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "the query", .common = true, .at = AT(prompt)},
+    {.name = "index", .kind = CLI_TEXT, .commands = SIMILAR, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .excludes = "file output", .help = "lines of an index that -o has written", .common = true,
+     .at = AT(index)},
+    {.name = "prefix", .kind = CLI_TEXT, .commands = EMBED | SIMILAR, .group = CLI_GROUP_INPUT, .value = "TEXT",
+     .excludes = "as", .help = "text before each text, as the model was trained", .common = true,
+     .at = AT(prefix)},
+    {.name = "as", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_INPUT, .value = "ROLE",
+     .choices = "query|document", .excludes = "prefix",
+     .help = "the known prefix of a model: query or document", .common = true, .at = AT(as)},
+    {.name = "truncate", .kind = CLI_FLAG, .commands = EMBEDDING, .group = CLI_GROUP_INPUT,
+     .excludes = "chunk", .help = "cut texts that are too long", .at = AT(truncate)},
+    {.name = "chunk", .kind = CLI_INTEGERS, .commands = EMBED, .group = CLI_GROUP_INPUT,
+     .value = "N,OVERLAP", .low = 0, .high = INT32_MAX, .excludes = "truncate",
+     .help = "longer texts: rows of N tokens that overlap", .common = true, .at = AT(pieces)},
     {.name = "suffix", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_INPUT,
-     .value = "TEXT", .implies = "raw", .request = true, .escapes = true,
-     .help = "fill the gap between the text and TEXT", .at = AT(suffix)},
+     .value = "TEXT", .implies = "raw", .escapes = true,
+     .help = "fill the gap between the text and TEXT", .at = OF(suffix)},
     {.name = "each", .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
-     .value = "TEXT", .excludes = "prompt", .needs = "continuation",
+     .value = "TEXT", .excludes = "prompt", .needs = "continuation", .escapes = true,
      .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
     {.name = "continuation", .kind = CLI_LIST, .commands = SCORE, .group = CLI_GROUP_INPUT,
-     .value = "TEXT", .help = "what may follow the prompt; repeatable", .common = true,
+     .value = "TEXT", .help = "what may follow the prompt; repeatable", .common = true, .escapes = true,
      .at = AT(continuation)},
     {.name = "joined", .kind = CLI_FLAG, .commands = SCORE, .group = CLI_GROUP_INPUT, .excludes = "chat",
      .help = "tokens of prompt and continuation as one text", .at = AT(joined)},
@@ -291,19 +138,19 @@ const struct cli_option cli_option_table[] = {
     {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
-     .at = AT(escape)},
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH | SCORE | EMBEDDING,
+     .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
+     .at = OF(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
-{.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE | BATCH, .group = CLI_GROUP_INPUT,
+{.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE | BATCH | EMBED, .group = CLI_GROUP_INPUT,
      .help = "each line of plain text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
-    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .implies = "raw", .help = "treat names of special tokens as text",
-     .at = AT(no_special)},
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBED,
+     .group = CLI_GROUP_INPUT, .help = "do not add a beginning-of-text token", .at = OF(no_bos)},
+    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING | SCORE | EMBEDDING,
+     .group = CLI_GROUP_INPUT, .implies = "raw", .help = "treat names of special tokens as text",
+     .at = OF(no_special)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = PULL, .group = CLI_GROUP_INPUT,
      .value = "SUM", .help = "SHA-256 that the file of an address must have", .common = true, .at = AT(sha256)},
     {.name = "sha256", .kind = CLI_TEXT, .commands = VERIFY, .group = CLI_GROUP_INPUT,
@@ -312,35 +159,35 @@ const struct cli_option cli_option_table[] = {
      .standard = "https://huggingface.co", .help = "address of the hub", .common = true, .at = AT(hub)},
     {.name = "insecure", .kind = CLI_FLAG, .commands = PULL, .group = CLI_GROUP_INPUT,
      .help = "allow http to other machines", .at = AT(insecure)},
-    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE,
-     .group = CLI_GROUP_INPUT, .request = true, .help = "skip bytes without a token",
-     .at = AT(lossy)},
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING | SCORE | EMBEDDING,
+     .group = CLI_GROUP_INPUT, .help = "skip bytes without a token",
+     .at = OF(lossy)},
 
     /* ---- Chat ---- */
-    {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT, .request = true,
+    {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH | SCORE, .group = CLI_GROUP_CHAT,
      .excludes = "no-special echo special", .help = "answer through the chat template",
-     .at = AT(chat)},
-    {.name = "raw", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
-     .excludes = "chat", .help = "complete exactly the text; no template", .common = true, .at = AT(raw)},
+     .at = OF(chat.chat)},
+    {.name = "raw", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT,
+     .excludes = "chat", .help = "complete exactly the text; no template", .common = true, .at = OF(chat.raw)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
-     .value = "TEXT", .implies = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
+     .value = "TEXT", .implies = "chat", .help = "the system message", .common = true, .at = OF(chat.system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_CHAT,
      .value = "FILE", .implies = "chat", .help = "JSON list of messages before (a file or the text)",
      .at = AT(messages)},
-    {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE", .request = true,
-     .implies = "chat", .help = "JSON list of tools (a file or the text)", .at = AT(tools)},
-    {.name = "tool-choice", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+    {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
+     .implies = "chat", .help = "JSON list of tools (a file or the text)", .from_json = cli_tools_from_json, .at = OF(chat.tools)},
+    {.name = "tool-choice", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT,
      .value = "WHICH", .needs = "tools", .excludes = "grammar json-schema json-object regex choices",
-     .help = "auto, required or a tool to call", .at = AT(tool_choice)},
-    {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
+     .help = "auto, required or a tool to call", .at = OF(chat.tool_choice)},
+    {.name = "continue", .kind = CLI_TEXT, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .implies = "chat", .help = "beginning of the answer, to be continued",
-     .escapes = true, .at = AT(continues)},
-    {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT, .request = true,
+     .escapes = true, .at = OF(chat.continues)},
+    {.name = "template", .kind = CLI_TEXT, .commands = CHATTING, .group = CLI_GROUP_CHAT,
      .value = "FILE|NAME", .implies = "chat", .help = "a Jinja template instead of the model's",
-     .at = AT(template)},
-    {.name = "template-var", .kind = CLI_LIST, .commands = CHATTING, .group = CLI_GROUP_CHAT, .request = true,
-     .value = "NAME=JSON", .implies = "chat", .help = "a variable of the template; repeatable",
-     .at = AT(template_var)},
+     .at = OF(chat.template)},
+    {.name = "template-var", .kind = CLI_LIST, .commands = CHATTING, .group = CLI_GROUP_CHAT,
+     .value = "NAME=JSON", .implies = "chat", .help = "a variable of the template; repeatable", .from_json = cli_variables_from_json,
+     .at = OF(chat.variable)},
 
     {.name = "on-full", .kind = CLI_CHOICE, .commands = CHAT, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .standard = "stop", .choices = "stop|shift|error",
@@ -356,10 +203,10 @@ const struct cli_option cli_option_table[] = {
      .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "at most N tokens; -1: to end or full context", .common = true, .at = AT(n_predict)},
+     .help = "at most N tokens; -1: to end or full context", .common = true, .at = OF(generate.max_tokens)},
     {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "0", .low = -1, .high = 0x1p62,
-     .help = "random seed; -1: a new one each time", .common = true, .at = AT(seed)},
+     .help = "random seed; -1: a new one each time", .common = true, .at = OF(generate.seed)},
     {.name = "temp", .alias = {"--temperature"}, .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "temperature; 0: always the best token",
      .common = true, SAMPLER(temp)},
@@ -386,7 +233,7 @@ const struct cli_option cli_option_table[] = {
      SAMPLER(repeat_last_n)},
     {.name = "samplers", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "A;B;..", .help = "samplers and order: docs/sampling.md", .parameter = "samplers",
-     .at = AT(sample.samplers)},
+     .at = OF(generate.sample.samplers)},
     {.name = "dynatemp-range", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "temperature +- X by the entropy; 0: off",
      SAMPLER(dynatemp_range)},
@@ -420,7 +267,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "dry-sequence-breaker", .kind = CLI_LIST, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "S",
      .help = "text that ends a repetition; repeatable", .parameter = "dry_breaker",
-     .escapes = true, .at = AT(dry_sequence_breaker)},
+     .escapes = true, .at = OF(generate.dry_breaker)},
     {.name = "mirostat", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "N", .help = "mirostat version 1 or 2; 0: off",
      SAMPLER(mirostat)},
@@ -439,42 +286,42 @@ const struct cli_option cli_option_table[] = {
     {.name = "logit-bias", .alias = {"-l"}, .kind = CLI_LIST, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "T+X",
      .help = "add X to token T (id or text); -inf forbids", .parameter = "bias", .escapes = true,
-     .at = AT(logit_bias)},
+     .at = OF(generate.bias)},
     {.name = "stop", .kind = CLI_LIST, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "TEXT", .help = "end before this text; may be given again", .common = true, .escapes = true,
-     .at = AT(stop)},
+     .at = OF(generate.stop)},
     {.name = "ignore-eos", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .help = "never choose an end-of-text token", .at = AT(ignore_eos)},
+     .help = "never choose an end-of-text token", .at = OF(generate.ignore_eos)},
 
     /* ---- Constraints ---- */
     {.name = "grammar", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "FILE", .excludes = "json-schema json-object regex choices",
-     .help = "a GBNF grammar (a file or the text)", .at = AT(grammar)},
+     .help = "a GBNF grammar (a file or the text)", .at = OF(generate.constraint.grammar)},
     {.name = "json-schema", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "FILE", .excludes = "grammar json-object regex choices",
-     .help = "a JSON schema, draft 2020-12 (a file or the text)", .common = true, .at = AT(json_schema)},
+     .help = "a JSON schema, draft 2020-12 (a file or the text)", .common = true, .from_json = cli_schema_from_json, .at = OF(generate.constraint.schema)},
     {.name = "schema-open", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .needs = "json-schema",
-     .help = "allow names that the schema does not mention", .at = AT(schema_open)},
+     .help = "allow names that the schema does not mention", .at = OF(generate.constraint.open)},
     {.name = "schema-any-order", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .needs = "json-schema tool-choice",
-     .help = "properties in any order, not the schema's", .at = AT(schema_any_order)},
+     .help = "properties in any order, not the schema's", .at = OF(generate.constraint.any_order)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
      .help = "a keyword that may be unenforced; repeatable",
-     .at = AT(schema_lenient)},
+     .at = OF(generate.constraint.lenient)},
     {.name = "json-object", .kind = CLI_FLAG, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .excludes = "grammar json-schema regex choices", .help = "any JSON object",
-     .at = AT(json_object)},
+     .at = OF(generate.constraint.object)},
     {.name = "json-indent", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
      .value = "N", .standard = "-1", .low = -1, .high = 16, .needs = "json-schema json-object",
-     .help = "JSON in lines, N spaces a level; -1: compact", .at = AT(json_indent)},
+     .help = "JSON in lines, N spaces a level; -1: compact", .at = OF(generate.indent)},
     {.name = "regex", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "RE", .excludes = "grammar json-schema json-object choices",
-     .help = "a regular expression for the whole text", .at = AT(regex)},
-    {.name = "choices", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .help = "a regular expression for the whole text", .at = OF(generate.constraint.regex)},
+    {.name = "choices", .kind = CLI_WORDS, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "A,B,C", .excludes = "grammar json-schema json-object regex",
-     .help = "one of these texts", .common = true, .at = AT(choices)},
+     .help = "one of these texts", .common = true, .at = OF(generate.constraint.choices)},
 
     /* ---- Measurement ---- */
     {.name = "n-prompt", .alias = {"-p"}, .kind = CLI_INTEGERS, .commands = BENCH,
@@ -498,6 +345,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
      .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
+    {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = EMBEDDING,
+     .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
+     .help = "texts at once; 0: by memory, up to 64", .at = AT(n_slots)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
@@ -515,20 +365,6 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .excludes = "kl save-logits",
      .help = "chunks N tokens apart, N scored each; 0: off", .at = AT(stride)},
-    {.name = "hellaswag", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .excludes = "winogrande multiple-choice ids kl save-logits stride chunk chunks",
-     .help = "the file has tasks of six lines: the accuracy", .at = AT(hellaswag)},
-    {.name = "winogrande", .kind = CLI_FLAG, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .excludes = "hellaswag multiple-choice ids kl save-logits stride chunk chunks",
-     .help = "the file has tasks as CSV: the accuracy", .at = AT(winogrande)},
-    {.name = "multiple-choice", .kind = CLI_FLAG, .commands = PERPLEXITY,
-     .group = CLI_GROUP_MEASURE,
-     .excludes = "hellaswag winogrande ids kl save-logits stride chunk chunks",
-     .help = "the file has binary tasks (MMLU ...): the accuracy", .at = AT(multiple_choice)},
-    {.name = "tasks", .alias = {"--hellaswag-tasks", "--winogrande-tasks", "--multiple-choice-tasks"},
-     .kind = CLI_INTEGER, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N",
-     .standard = "0", .low = 0, .high = INT32_MAX, .needs = "hellaswag winogrande multiple-choice",
-     .help = "a selection of N tasks; 0: all", .at = AT(n_tasks)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "save ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "logits-format", .kind = CLI_CHOICE, .commands = PERPLEXITY,
@@ -543,6 +379,34 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .excludes = "top",
      .help = "all logits as float32 (-: standard output)", .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EMBED,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write to FILE (-: standard output)",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = SIMILAR,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "write an index of the lines, for --index",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = RERANK, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "top", .kind = CLI_INTEGER, .commands = SIMILAR, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "10", .low = 0, .high = INT32_MAX,
+     .help = "only the N best lines; 0: all", .common = true, .at = AT(top)},
+    {.name = "in-order", .kind = CLI_FLAG, .commands = RANKING, .group = CLI_GROUP_OUTPUT,
+     .help = "in the order of the input, not best first", .common = true, .at = AT(in_order)},
+    {.name = "format", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "FORMAT", .standard = "jsonl", .choices = "jsonl|json|f32|npy",
+     .help = "jsonl, json (OpenAI's), f32 (raw) or npy", .common = true, .at = AT(format)},
+    {.name = "matrix", .kind = CLI_FLAG, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .excludes = "format", .help = "print the cosine of each pair of rows", .common = true, .at = AT(matrix)},
+    {.name = "pooling", .kind = CLI_CHOICE, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "WHAT", .choices = "none|mean|cls|last|rank",
+     .help = "none, mean, cls, last or rank; else the file's", .common = true, .at = AT(pooling)},
+    {.name = "normalize", .alias = {"--embd-normalize"}, .kind = CLI_TEXT, .commands = EMBED,
+     .group = CLI_GROUP_OUTPUT, .value = "P", .help = "none, max, taxicab, euclidean (usual), or a power",
+     .common = true, .at = AT(normalize)},
+    {.name = "dimensions", .kind = CLI_INTEGER, .commands = EMBED, .group = CLI_GROUP_OUTPUT,
+     .value = "N", .standard = "0", .low = 0, .high = 1 << 20,
+     .help = "the first N numbers of a row; 0: all", .common = true, .at = AT(dimensions)},
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = IMATRIX,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
      .writes = true, .common = true, .at = AT(output)},
@@ -553,7 +417,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "rename", .kind = CLI_LIST, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "OLD=NEW",
      .help = "another name for a key or tensor; repeatable", .common = true, .at = AT(rename)},
     {.name = "template", .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_INPUT, .value = "FILE",
-     .help = "the chat template, a Jinja file", .common = true, .at = AT(template)},
+     .help = "the chat template, a Jinja file", .common = true, .at = OF(chat.template)},
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = EDIT, .group = CLI_GROUP_OUTPUT,
      .value = "FILE", .help = "a new file; a split model becomes one (-: stdout)", .writes = true,
      .common = true, .at = AT(output)},
@@ -575,23 +439,23 @@ const struct cli_option cli_option_table[] = {
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
      .help = "how many of the best tokens to print", .common = true, .at = AT(top)},
-    {.name = "output-type", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "output-type", .kind = CLI_TEXT, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .value = "TYPE", .help = "type of the output matrix", .at = AT(output_type)},
-    {.name = "embedding-type", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "embedding-type", .kind = CLI_TEXT, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .value = "TYPE", .help = "type of the token embeddings", .at = AT(embedding_type)},
-    {.name = "tensor-type", .kind = CLI_LIST, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "tensor-type", .kind = CLI_LIST, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .value = "RE=TYPE", .help = "type of tensors whose name RE matches; repeatable", .common = true,
      .at = AT(tensor_type)},
-    {.name = "imatrix", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "imatrix", .kind = CLI_TEXT, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .value = "FILE", .help = "importance matrix (of `infer imatrix`)", .common = true,
      .at = AT(imatrix)},
-    {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "pure", .kind = CLI_FLAG, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
     {.name = "columns", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "add copies of ffn_down, for networks with ReLU", .at = AT(columns)},
-    {.name = "keep-split", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "keep-split", .kind = CLI_FLAG, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .help = "keep the parts of IN.gguf; OUT.gguf is the prefix", .at = AT(keep_split)},
-    {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = CONVERTING, .group = CLI_GROUP_OUTPUT,
      .help = "write nothing, print types and sizes", .common = true, .at = AT(dry_run)},
     {.name = "max-size", .alias = {"--split-max-size"}, .kind = CLI_TEXT, .commands = SPLIT,
      .group = CLI_GROUP_OUTPUT, .value = "N(M|G)", .excludes = "max-tensors",
@@ -612,12 +476,12 @@ const struct cli_option cli_option_table[] = {
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "the tensors only", .at = AT(tensors)},
-    {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
+    {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .choices = "show|hide|only", .implies = "chat",
-     .help = "reasoning: show, hide (default of run) or only", .at = AT(reasoning)},
-    {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
+     .help = "reasoning: show, hide (default of run) or only", .at = OF(chat.reasoning)},
+    {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX, .implies = "chat",
-     .help = "maximum of reasoning tokens; -1: no limit", .at = AT(reasoning_budget)},
+     .help = "maximum of reasoning tokens; -1: no limit", .at = OF(generate.max_thought)},
     {.name = "unordered", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
      .help = "write answers when done, not in line order", .at = AT(unordered)},
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
@@ -633,11 +497,11 @@ const struct cli_option cli_option_table[] = {
     {.name = "newline", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl show-prompt plan", .help = "end the text with a line end, also in a pipe",
      .at = AT(newline)},
-    {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
-     .implies = "raw", .help = "raw text that shows special tokens", .at = AT(special)},
+    {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT,
+     .implies = "raw", .help = "raw text that shows special tokens", .at = OF(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | DIFF |
-                 VERIFY | VERSION,
+                 VERIFY | VERSION | RANKING,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object instead of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -646,10 +510,10 @@ const struct cli_option cli_option_table[] = {
      .needs = "json jsonl", .help = "ids of the prompt in the JSON too", .at = AT(token_ids)},
     {.name = "logprobs", .kind = CLI_INTEGER, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .value = "K", .standard = "-1", .low = -1, .high = 1000,
-     .needs = "json jsonl", .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},
+     .needs = "json jsonl", .help = "per token its logprob and the K best; -1: off", .at = OF(generate.logprobs)},
     {.name = "logprobs", .kind = CLI_INTEGER, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
-     .value = "K", .standard = "-1", .low = -1, .high = 1000, .request = true,
-     .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},
+     .value = "K", .standard = "-1", .low = -1, .high = 1000,
+     .help = "per token its logprob and the K best; -1: off", .at = OF(generate.logprobs)},
     {.name = "hash", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .needs = "json jsonl", .help = "the model file's SHA-256 in the JSON", .at = AT(hash)},
     {.name = "hash", .kind = CLI_FLAG, .commands = VERIFY, .group = CLI_GROUP_OUTPUT,
@@ -683,13 +547,13 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "the chart as SVG too (-: instead of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
-    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | INSPECT,
+    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS | SCORE | EMBEDDING | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | QUANTIZE | DOCTOR | DIFF | VERIFY | INSPECT,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = (EVALUATING & ~BENCH) | CONVERTING | DOCTOR | DIFF | VERIFY | INSPECT,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: all allowed processors", .common = true, .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = (EVALUATING & ~BENCH) | INSPECT,
@@ -729,6 +593,12 @@ const struct cli_option cli_option_table[] = {
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "sparse", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "copy ffn_down to skip zeros of ReLU; same bits", .at = AT(sparse)},
+    {.name = "lora", .alias = {"--lora-scaled"}, .kind = CLI_LIST, .commands = ADAPTING | MERGE_LORA,
+     .group = CLI_GROUP_ENGINE, .value = "FILE|FILE:SCALE", .help = "an adapter beside the weights; repeatable",
+     .at = OF(generate.lora)},
+    {.name = "control-vector", .alias = {"--control-vector-scaled"}, .kind = CLI_LIST, .commands = ADAPTING,
+     .group = CLI_GROUP_ENGINE, .value = "FILE|FILE:SCALE:FROM-TO", .help = "added to the output of layers; repeatable",
+     .at = AT(control_vector)},
     {.name = "override-kv", .kind = CLI_LIST, .commands = EVALUATING | TOKENIZE, .group = CLI_GROUP_ENGINE,
      .value = "KEY=TYPE:V", .help = "metadata; int, float, bool, str; repeatable",
      .at = AT(override_kv)},
@@ -769,7 +639,7 @@ const struct cli_option cli_option_table[] = {
      .value = "S", .standard = "30", .low = 1, .high = 3600, .help = "seconds below 1 kB/s before a retry",
      .at = AT(timeout)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
-     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK |
+     .commands = EVALUATING | TOKENIZE | INSPECT | CONVERTING | SPLIT | MERGE | EDIT | DIFF | VERIFY | CHECK |
                  PULL,
      .group = CLI_GROUP_ENGINE,
      .help = "no sandbox (for profilers)", .at = AT(no_sandbox)},
@@ -777,7 +647,7 @@ const struct cli_option cli_option_table[] = {
      .help = "bind each thread to a processor", .at = AT(pin)},
 
     /* ---- General ---- */
-    {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = EVALUATING | QUANTIZE,
+    {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = EVALUATING | CONVERTING,
      .group = CLI_GROUP_GENERAL, .help = "print progress and speed to standard error",
      .common = true, .at = AT(verbose)},
     {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = INSPECT,

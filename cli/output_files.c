@@ -34,7 +34,7 @@ static const char *use_of(const struct stat *file, const struct cli_values *valu
         const void *at = (const char *)values + o->at;
         const char *path = o->kind == CLI_TEXT ? *(const char *const *)at : NULL;
         if (path && is_at(file, path)) return o->name;
-        const struct cli_list *list = o->kind == CLI_LIST ? at : NULL;
+        const struct base_texts *list = o->kind == CLI_LIST ? at : NULL;
         for (size_t k = 0; list && k < list->count; k++)
             if (is_at(file, list->item[k])) return o->name;
     }

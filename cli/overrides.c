@@ -118,19 +118,14 @@ bool cli_overrides_apply(struct gguf_file *file, const struct cli_values *values
     return apply_rope(file, values, err);
 }
 
-static bool begins_with(struct gguf_str key, const char *start)
-{
-    return key.size >= strlen(start) && memcmp(key.data, start, strlen(start)) == 0;
-}
-
 bool cli_overrides_check(const struct gguf_file *file, bool has_tokenizer, struct base_error *err)
 {
     const struct gguf_kv *kv;
     bool used;
     for (uint64_t i = 0; (kv = gguf_override_at(file, i, &used)); i++) {
-        if (used || begins_with(kv->key, MODEL_OPTION_PREFIX ".") ||
-            begins_with(kv->key, "tokenizer.chat_template") ||
-            (!has_tokenizer && begins_with(kv->key, "tokenizer.")))
+        if (used || gguf_str_begins(kv->key, MODEL_OPTION_PREFIX ".") ||
+            gguf_str_begins(kv->key, "tokenizer.chat_template") ||
+            (!has_tokenizer && gguf_str_begins(kv->key, "tokenizer.")))
             continue;
         return base_fail_at(err, BASE_USAGE, "--override-kv", -1,
                             "'%.*s': the file has no such key, and this model does not read it",

@@ -1,6 +1,6 @@
 /* cli/sampler.c: sets a sampler's options. See cli/sampler.h. */
 #include "cli/sampler.h"
-#include "cli/input.h"
+#include "base/list.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,27 +8,26 @@
 
 void cli_sampler_parts_free(struct cli_sampler_parts *p)
 {
-    for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&p->breaker[i]);
+    free(p->breaker);
     free(p->bias);
 }
 
 /* ---- DRY's sequence breakers ---- */
 
-static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *p,
+static bool read_breakers(const struct chat_request *r, struct cli_sampler_parts *p,
                           struct sample_options *o, struct base_error *err)
 {
     static const struct sample_text standard[] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
-    const struct cli_list *list = &v->dry_sequence_breaker;
-    o->dry_breaker = list->count ? p->breakers : standard;
-    o->n_dry_breakers = list->count ? list->count : sizeof standard / sizeof standard[0];
+    const struct base_texts *list = &r->generate.dry_breaker;
+    o->dry_breaker = standard;
+    o->n_dry_breakers = sizeof standard / sizeof standard[0];
+    if (list->count == 0) return true;
+    o->dry_breaker = p->breaker = calloc(list->count, sizeof *p->breaker);
+    o->n_dry_breakers = list->count;
     if (list->count == 1 && strcmp(list->item[0], "none") == 0) o->n_dry_breakers = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        struct base_buffer *b = &p->breaker[i];
-        cli_input_add(v, list->item[i], b);
-        if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
-        p->breakers[i] = (struct sample_text){b->size ? b->data : "", b->size};
-    }
-    return true;
+    for (size_t i = 0; p->breaker && i < list->count; i++)
+        p->breaker[i] = (struct sample_text){list->item[i], strlen(list->item[i])};
+    return p->breaker || base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
 }
 
 /* ---- Biases ---- */
@@ -78,13 +77,8 @@ static bool parse_bias(const char *text, struct bias_text *b, struct base_error 
 
 static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct base_error *err)
 {
-    if (p->n_biases == p->max_biases) {
-        const size_t n = 2 * p->max_biases + 16;
-        struct sample_bias *more = realloc(p->bias, n * sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
-        p->bias = more;
-        p->max_biases = n;
-    }
+    if (!BASE_LIST_ROOM(p->bias, p->n_biases, p->max_biases))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
     const int32_t narrow = id > INT32_MAX ? INT32_MAX : (int32_t)id; /* sample/ reports the error */
     p->bias[p->n_biases++] = (struct sample_bias){narrow, bias};
     return true;
@@ -92,20 +86,16 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
 
 /* Adds a bias for every token with exactly this text: a byte may have a token of its own besides
  * the token of the text. */
-static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
-                          const struct bias_text *b, struct cli_sampler_parts *p,
-                          struct base_error *err)
+static bool add_text_bias(const struct text_tokenizer *t, const struct bias_text *b,
+                          struct cli_sampler_parts *p, struct base_error *err)
 {
-    struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
+    struct base_buffer own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
-    base_buffer_add(&text, b->token, b->size);
-    cli_input_add(v, text.data ? text.data : "", &want);
-    bool ok = !want.failed && !text.failed;
-    if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
+    bool ok = true;
     for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {
         base_buffer_clear(&own);
         text_token_bytes(t, (int32_t)id, true, &own);
-        if (own.size == want.size && own.size > 0 && memcmp(own.data, want.data, own.size) == 0)
+        if (own.size == b->size && own.size > 0 && memcmp(own.data, b->token, own.size) == 0)
             ok = add_bias(p, id, b->bias, err);
     }
     if (ok && p->n_biases == before)
@@ -113,21 +103,20 @@ static bool add_text_bias(const struct cli_values *v, const struct text_tokenize
                           "no single token of this model reads '%.*s': give ids (infer tokenize "
                           "prints them)",
                           (int)(b->size < 60 ? b->size : 60), b->token);
-    base_buffer_free(&want);
-    base_buffer_free(&text);
+    ok = ok && (!own.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for biases"));
     base_buffer_free(&own);
     return ok;
 }
 
 /* Reads the biases; without a tokenizer only checks their form. */
-static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t,
+static bool read_biases(const struct chat_request *r, const struct text_tokenizer *t,
                         struct cli_sampler_parts *p, struct base_error *err)
 {
-    for (size_t i = 0; i < v->logit_bias.count; i++) {
+    for (size_t i = 0; i < r->generate.bias.count; i++) {
         struct bias_text b;
-        if (!parse_bias(v->logit_bias.item[i], &b, err)) return false;
+        if (!parse_bias(r->generate.bias.item[i], &b, err)) return false;
         if (!t) continue;
-        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(v, t, &b, p, err))
+        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(t, &b, p, err))
             return false;
     }
     return true;
@@ -147,20 +136,20 @@ static void option_of(const char *parameter, struct sample_name *out)
              o->parameter ? o->name : parameter);
 }
 
-bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p,
+bool cli_sampler_prepare(const struct chat_request *r, struct cli_sampler_parts *p,
                          struct sample_options *o, struct base_error *err)
 {
-    *o = v->sample;
+    *o = r->generate.sample;
     o->name_of = option_of;
-    return read_biases(v, NULL, p, err) && read_breakers(v, p, o, err) &&
+    return read_biases(r, NULL, p, err) && read_breakers(r, p, o, err) &&
            sample_options_check(o, err);
 }
 
-bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
+bool cli_sampler_finish(const struct chat_request *r, const struct cli_model *m,
                         struct cli_sampler_parts *p, struct sample_options *o,
                         struct base_error *err)
 {
-    if (!read_biases(v, m->tokenizer, p, err)) return false;
+    if (!read_biases(r, m->tokenizer, p, err)) return false;
     o->bias = p->bias;
     o->n_biases = p->n_biases;
     o->level = m->engine->options.level;

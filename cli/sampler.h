@@ -10,8 +10,7 @@
 
 /* Objects that the options point to. */
 struct cli_sampler_parts {
-    struct base_buffer breaker[CLI_LIST_MAX];
-    struct sample_text breakers[CLI_LIST_MAX];
+    struct sample_text *breaker;
     struct sample_bias *bias;
     size_t n_biases, max_biases;
 };
@@ -19,10 +18,10 @@ struct cli_sampler_parts {
 /* Sets all options but the biases. Call it before the model is loaded, so that errors are reported
  * early. Fails with BASE_USAGE, which names the option: ranges, names, contradictions, the form of
  * biases. */
-bool cli_sampler_prepare(const struct cli_values *values, struct cli_sampler_parts *parts,
+bool cli_sampler_prepare(const struct chat_request *request, struct cli_sampler_parts *parts,
                          struct sample_options *options, struct base_error *err);
 /* Sets the biases and the level, which need the tokenizer and the engine. */
-bool cli_sampler_finish(const struct cli_values *values, const struct cli_model *model,
+bool cli_sampler_finish(const struct chat_request *request, const struct cli_model *model,
                         struct cli_sampler_parts *parts, struct sample_options *options,
                         struct base_error *err);
 void cli_sampler_parts_free(struct cli_sampler_parts *parts);

@@ -166,6 +166,18 @@ struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engi
                                              struct engine_tensor *columns,
                                              struct engine_tensor *x);
 
+/* y + s * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
+ * b[ceil(n / 64)][r][64] of any type with arithmetic: B^T in panels of 64 outputs, those past n do
+ * not matter; s = scale[t] * factor, scale F32 [T], where T may be two dimensions of y and z. With
+ * experts y[T][U][n], z[T][U][r], b[X][..][r][64] and ids I32 [T][U]; without, NULL. For ascending
+ * j: y = fmaf(b[j], s * z[j], y); a row with scale 0 is y, bit for bit. An id out of range gives
+ * NaN rows. */
+enum { ENGINE_LOW_RANK_PANEL = 64 };
+struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_tensor *y,
+                                          struct engine_tensor *z, struct engine_tensor *b,
+                                          struct engine_tensor *scale, float factor,
+                                          struct engine_tensor *ids);
+
 /* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
  * ---- */
 /* The U experts with the largest probs[T][X] + bias[X] (bias NULL: the largest probs), best first:
@@ -224,20 +236,24 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
  *   k_cache  [slots][KH][D]          keys, of any type with arithmetic; KH divides H;
  *            I8 [slots / 16][KH][bytes]  or int16-quantized (engine_set_kv_q16)
  *   v_cache  [slots][KH][DV]         values, likewise
- *   ranges   I32 [T][4]              each token's attention range {table, first, end, unused}:
- *                                    the keys of positions first <= j < end
+ *   ranges   I32 [T][4]              each token's attention range {table, first, end, after}: the
+ *                                    keys of positions first <= j < end; `after` of them, the last
+ *                                    ones, follow the query's own position
  *   tables   I32 [tables][positions] block tables: the KV slot of each position of a sequence
  *   sinks    F32 [H] or NULL         for each head a logit that is added to the softmax's sum
+ *   relative F32 [2 R + 1][H] or NULL   biases of scores by the distance of key and query
  *   result   F32 [T][H * DV]
  *
  * Tables may share slots (common prefixes); `first` implements sliding windows, `end` the
  * bidirectional attention of encoders.
  *
+ * A query's own position is p = end - 1 - after.
+ *
  * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
  * position 0, in ascending order; j runs over the chunk's keys in the token's range:
  *
- *   score    s_j = q . k_j * scale, then + slope(head) * (j - (end - 1)) if max_alibi is not 0,
- *              then cap * tanh(s_j / cap) if softcap is not 0
+ *   score    s_j = q . k_j * scale, then - slope(head) * |j - p| if max_alibi is not 0, then
+ *              + relative[R + clamp(j - p, -R, R)][head], then cap * tanh(s_j / cap) if softcap is not 0
  *              F32 keys: the dot of F32 weights (quant/quant.h)
  *              other:    queries and keys are int16 codes of 12 to 15 bits, their dot sums of integers
  *   F32 values:   m = max s_j;  w_j = exp(s_j - m)
@@ -255,7 +271,7 @@ enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,
                                        struct engine_tensor *ranges, struct engine_tensor *tables,
-                                       struct engine_tensor *sinks,
+                                       struct engine_tensor *sinks, struct engine_tensor *relative,
                                        const struct engine_attention *params);
 
 #endif

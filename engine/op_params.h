@@ -87,6 +87,7 @@ union engine_params {
     struct engine_scale scale;
     struct engine_clamp clamp;
     float softcap;           /* the bound */
+    float low_rank;          /* factor of the scales */
     enum engine_unary unary; /* of unary, glu, mul_mat_glu, mul_mat_id_glu */
     struct engine_glu_clamp glu_clamp;
     struct engine_norm norm; /* of norm, rms_norm, l2_norm, group_norm */

@@ -1,37 +1,31 @@
 /* generate/constraint_source.c: compiles constraints by their kind. See
  * generate/constraint_source.h. */
 #include "generate/constraint_source.h"
+#include <string.h>
 
-bool generate_constraint_compile(const struct generate_constraint_source *s,
-                                 struct constraint **out, struct base_error *err)
+bool generate_constraint_compile(const struct generate_constraint_source *s, bool generate,
+                                 struct constrain_remarks *remarks, struct constraint **out,
+                                 struct base_error *err)
 {
-    const char *text = s->text ? s->text : "";
-    const struct constrain_schema_options schema = {.generate = s->generate,
+    const struct constrain_schema_options schema = {.generate = generate,
                                                     .open = s->open,
                                                     .any_order = s->any_order,
-                                                    .lenient = s->lenient,
-                                                    .n_lenient = s->n_lenient,
+                                                    .lenient = s->lenient.item,
+                                                    .n_lenient = s->lenient.count,
                                                     .lenient_advice = s->lenient_advice,
-                                                    .remarks = s->remarks};
+                                                    .remarks = remarks};
     *out = NULL;
-    switch (s->kind) {
-    case GENERATE_CONSTRAINT_NONE:
+    if (s->grammar)
+        *out = constraint_from_grammar(s->grammar, strlen(s->grammar), err);
+    else if (s->schema)
+        *out = constraint_from_schema(s->schema, strlen(s->schema), &schema, err);
+    else if (s->regex)
+        *out = constraint_from_regex(s->regex, strlen(s->regex), err);
+    else if (s->choices.count)
+        *out = constraint_from_choices((const char *const *)s->choices.item, s->choices.count, err);
+    else if (s->object)
+        *out = constraint_json_object(generate, err);
+    else
         return true;
-    case GENERATE_CONSTRAINT_GRAMMAR:
-        *out = constraint_from_grammar(text, s->size, err);
-        break;
-    case GENERATE_CONSTRAINT_SCHEMA:
-        *out = constraint_from_schema(text, s->size, &schema, err);
-        break;
-    case GENERATE_CONSTRAINT_OBJECT:
-        *out = constraint_json_object(s->generate, err);
-        break;
-    case GENERATE_CONSTRAINT_REGEX:
-        *out = constraint_from_regex(text, s->size, err);
-        break;
-    case GENERATE_CONSTRAINT_CHOICES:
-        *out = constraint_from_choices(s->choice, s->n_choices, err);
-        break;
-    }
     return *out != NULL;
 }

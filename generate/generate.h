@@ -18,7 +18,7 @@
 #ifndef GENERATE_GENERATE_H
 #define GENERATE_GENERATE_H
 
-#include "models/model.h"
+#include "models/adapter.h"
 #include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "text/tokenizer/tokenizer.h"
@@ -90,6 +90,7 @@ struct generate_prompt {
     size_t n_begun;
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
+    const float *adapters; /* [adapters of the model]: their scales; NULL: the defaults */
     const struct generate_thought_marks *thought; /* NULL: the whole text is the answer */
 };
 
@@ -129,9 +130,10 @@ struct generate_request *generate_request_new(const struct generate_options *opt
 void generate_request_free(struct generate_request *r); /* accepts NULL */
 
 /* Begins a text with a new sampler. The sequence keeps the common prefix of its ids and the prompt,
- * without the prompt's last id, and drops its other ids; prompt->ids are copied. Fails with
- * BASE_TOO_LONG if the prompt exceeds the context, and with BASE_USAGE for a prompt without ids or
- * a beginning that the constraint does not allow. */
+ * without the prompt's last id and as far as the prompt's adapters give the same state, and drops
+ * its other ids; prompt->ids are copied. Fails with BASE_TOO_LONG if the prompt exceeds the
+ * context, and with BASE_USAGE for a prompt without ids or a beginning that the constraint does not
+ * allow. */
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *prompt,
                             struct base_error *err);
 

@@ -155,8 +155,9 @@ static uint32_t seq_length(const struct generate_request *r)
  * its logits select the first token. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
+    const size_t length = model_seq_adapt_to(r->model.session, r->seq, p->adapters, p->ids, p->n);
     size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
-    const size_t length = seq_length(r);
+    if (n > length) n = length;
     if (n > 0) r->n_held = 0;                   /* the ids are those of another text */
     if (r->n_held > length) r->n_held = length; /* the last token, or ids of an interrupted batch */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
@@ -312,18 +313,6 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
     return generate_thought_take(t, id, err);
 }
 
-/* Passes the decoder's bytes to the stop texts. Returns whether one of them is complete. */
-static bool feed_stop(struct generate_request *r)
-{
-    const int index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
-    r->n_decoded += r->piece.size;
-    base_buffer_clear(&r->piece);
-    if (index < 0) return false;
-    stop_with(r, GENERATE_END_STOP);
-    r->outcome.stop_text = r->options->stop[index];
-    return true;
-}
-
 /* Returns whether the letters of a token are not those of the text that is shown. */
 static bool is_hidden(const struct generate_request *r, int32_t id)
 {
@@ -333,27 +322,38 @@ static bool is_hidden(const struct generate_request *r, int32_t id)
            (kind == TEXT_TOKEN_CONTROL || kind == TEXT_TOKEN_UNKNOWN);
 }
 
-/* Passes the bytes of a hidden token on: its letters are no part of a stop text. */
-static void pass_hidden(struct generate_request *r)
+/* Ends the text at stop text `index`, if it is not negative. */
+static bool stop_at(struct generate_request *r, int index)
 {
-    generate_stop_end(r->stop, &r->output);
-    base_buffer_add(&r->output, r->piece.data, r->piece.size);
+    if (index < 0) return false;
+    stop_with(r, GENERATE_END_STOP);
+    r->outcome.stop_text = r->options->stop[index];
+    return true;
+}
+
+/* Passes the decoder's bytes to the stop texts. Returns whether one of them is complete. The
+ * letters of a hidden token are no part of a stop text. */
+static bool feed_stop(struct generate_request *r, bool hidden)
+{
+    int index = -1;
+    if (hidden) {
+        generate_stop_end(r->stop, &r->output);
+        base_buffer_add(&r->output, r->piece.data, r->piece.size);
+    } else {
+        index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
+    }
     r->n_decoded += r->piece.size;
     base_buffer_clear(&r->piece);
+    return stop_at(r, index);
 }
 
 /* Ends the text at a control token that is a stop text, although the token has no text here. */
 static void find_stop_token(struct generate_request *r, int32_t id)
 {
-    const struct generate_options *o = r->options;
     const struct gguf_str raw = text_token_raw(r->model.tokenizer, id);
     if (!is_hidden(r, id)) return;
-    for (size_t i = 0; i < o->n_stop && !r->over; i++)
-        if (strlen(o->stop[i]) == raw.size && memcmp(o->stop[i], raw.data, raw.size) == 0) {
-            stop_with(r, GENERATE_END_STOP);
-            r->outcome.stop_text = o->stop[i];
-            r->is_stop_token = true;
-        }
+    for (size_t i = 0; i < r->options->n_stop && !r->over; i++)
+        r->is_stop_token = gguf_str_is(raw, r->options->stop[i]) && stop_at(r, (int)i);
 }
 
 /* Writes the answer in a piece's text in lines; the answer begins after `before` bytes. */
@@ -401,10 +401,7 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
-    if (r->piece.size > 0 && is_hidden(r, id))
-        pass_hidden(r);
-    else if (feed_stop(r))
-        return true;
+    if (feed_stop(r, r->piece.size > 0 && is_hidden(r, id))) return true;
     if (is_before_answer(r)) r->answer_at = UINT64_MAX;
     if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
@@ -476,7 +473,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
     r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
     if (r->outcome.ending != GENERATE_END_STOP || r->is_stop_token) {
         text_decoder_end(&r->decoder, &r->piece);
-        if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);
+        if (!feed_stop(r, false)) generate_stop_end(r->stop, &r->output);
     }
     if (!make_piece(r, piece, err)) return false;
     r->outcome.complete = is_complete(r);

@@ -181,6 +181,11 @@ static size_t length_of(const struct generate_scheduler *s, uint32_t seq)
     return model_seq_length(s->model.session, seq);
 }
 
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
 {
     const size_t most = n_a < n_b ? n_a : n_b;
@@ -189,17 +194,32 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
     return n;
 }
 
+static struct model_adaptation adaptation_of(const struct generate_scheduler *s,
+                                             const struct generate_prompt *p)
+{
+    struct model_adaptation a;
+    model_adaptation_make(s->model.model, p->adapters, p->ids, p->n, &a);
+    return a;
+}
+
 /* Returns the length of the prompt's prefix that a sequence has, without the last id, which is
  * always evaluated. */
 static size_t held_of(const struct generate_scheduler *s, uint32_t seq,
                       const struct generate_prompt *p)
 {
-    return p->n ? common(s->sequence[seq].id, length_of(s, seq), p->ids, p->n - 1) : 0;
+    if (p->n == 0) return 0;
+    const struct model_adaptation a = adaptation_of(s, p);
+    return common(s->sequence[seq].id, model_seq_adapted(s->model.session, seq, &a), p->ids,
+                  p->n - 1);
 }
 
-static size_t shared_by(const struct generate_prompt *a, const struct generate_prompt *b)
+static size_t shared_by(const struct generate_scheduler *s, const struct generate_prompt *a,
+                        const struct generate_prompt *b)
 {
-    return a->n && b->n ? common(a->ids, a->n - 1, b->ids, b->n - 1) : 0;
+    const size_t n = a->n && b->n ? common(a->ids, a->n - 1, b->ids, b->n - 1) : 0;
+    if (n == 0 || model_adapter_count(s->model.model) == 0) return n;
+    const struct model_adaptation of_a = adaptation_of(s, a), of_b = adaptation_of(s, b);
+    return min_size(n, model_adaptation_common(s->model.model, &of_a, &of_b));
 }
 
 /* Returns the sequence, among those not tried, with the longest prefix of the prompt. */
@@ -227,7 +247,7 @@ static bool waits(struct generate_scheduler *s, const struct generate_job *job)
     best_source(s, &job->prompt, &now);
     for (uint32_t i = 0; i < s->n_slots; i++) {
         const struct generate_job *other = s->slot[i].job;
-        if (other && shared_by(&other->prompt, &job->prompt) >= now + LEAST_SHARED) return true;
+        if (other && shared_by(s, &other->prompt, &job->prompt) >= now + LEAST_SHARED) return true;
     }
     return false;
 }
@@ -240,11 +260,11 @@ static size_t worth_keeping(const struct generate_scheduler *s, const struct gen
     size_t best = 0;
     uint64_t most = 0;
     for (const struct generate_job *a = s->first; a; a = a->next) {
-        const size_t n = shared_by(p, &a->prompt);
+        const size_t n = shared_by(s, p, &a->prompt);
         uint64_t saved = 0;
         if (n < held + LEAST_SHARED || n == best) continue;
         for (const struct generate_job *b = s->first; b; b = b->next)
-            if (shared_by(p, &b->prompt) >= n) saved += n - held;
+            if (shared_by(s, p, &b->prompt) >= n) saved += n - held;
         if (saved <= most) continue;
         most = saved;
         best = n;
@@ -262,11 +282,12 @@ static size_t fork_sequence(struct generate_scheduler *s, uint32_t from, uint32_
     return n;
 }
 
-/* Copies the longest prefix of the prompt that any sequence has to sequence `to`. Returns its
- * length. */
+/* Copies the longest prefix of the prompt that any sequence has to sequence `to`, which gets the
+ * prompt's adapters. Returns its length. */
 static size_t fork_longest(struct generate_scheduler *s, uint32_t to,
                            const struct generate_prompt *p)
 {
+    model_seq_adapt_to(s->model.session, to, p->adapters, p->ids, p->n);
     memset(s->tried, 0, s->n_seq * sizeof *s->tried);
     for (;;) {
         size_t n;
@@ -296,10 +317,11 @@ static void copy_shared(struct generate_scheduler *s, uint32_t i)
     uint32_t to = s->n_slots;
     for (uint32_t k = to + 1; k < s->n_seq; k++)
         if (s->sequence[k].last_used < s->sequence[to].last_used) to = k;
+    const struct generate_prompt *p = &s->slot[i].job->prompt;
+    model_seq_adapt_to(s->model.session, to, p->adapters, p->ids, p->n);
     const size_t n = fork_sequence(s, i, to, s->slot[i].mark);
     if (s->store.save && n == s->slot[i].mark)
-        s->store.save(s->store.user, s->model.session, to, s->sequence[to].id, n,
-                      s->slot[i].job->prompt.n_held);
+        s->store.save(s->store.user, s->model.session, to, s->sequence[to].id, n, p->n_held);
     s->slot[i].mark = 0;
 }
 
@@ -394,11 +416,6 @@ static uint32_t sort_slots(struct generate_scheduler *s)
 }
 
 /* ---- A step ---- */
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Returns the ids that the slot's request needs evaluated, *n > 0; or NULL. */
 static const int32_t *next_ids(const struct scheduler_slot *slot, size_t *n)

@@ -8,8 +8,10 @@
  * waves of two evaluations: of all prefixes, then of all rows after them. */
 #include "generate/score.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include "engine/cpu/cpu_device.h"
 #include "generate/statistics.h"
+#include "models/adapter.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +35,8 @@ struct generate_scorer {
     struct engine *engine;
     struct model_session *session;
     uint32_t n_vocab, n_seq, n_ctx;
-    int32_t *kept; /* [n_ctx]: the ids of sequence 0 */
+    int32_t *kept;      /* [n_ctx]: the ids of sequence 0 */
+    int32_t *beginning; /* [n_ctx + 1]: those of a group's prefix */
     struct model_token *token;
     struct wanted *wanted;
     struct target *target;
@@ -55,8 +58,9 @@ struct generate_scorer *generate_scorer_new(struct engine *engine, struct model_
         s->n_seq = model_session_n_seq(session);
         s->n_ctx = model_session_n_ctx(session);
         s->kept = calloc(s->n_ctx, sizeof *s->kept);
+        s->beginning = calloc((size_t)s->n_ctx + 1, sizeof *s->beginning);
     }
-    if (!s || !s->kept)
+    if (!s || !s->kept || !s->beginning)
         base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
     else if (s->n_seq < GENERATE_SCORE_LEAST_SEQ)
         base_fail(err, BASE_USAGE, "%u sequences are too few to score", s->n_seq);
@@ -70,6 +74,7 @@ void generate_scorer_free(struct generate_scorer *s)
 {
     if (!s) return;
     free(s->kept);
+    free(s->beginning);
     free(s->token);
     free(s->wanted);
     free(s->target);
@@ -83,16 +88,6 @@ struct generate_score_counts generate_scorer_counts(const struct generate_scorer
 
 /* ---- One evaluation ---- */
 
-/* Returns the list, with room for one more item of `size` bytes, or NULL. */
-static void *grown(void *list, size_t *room, size_t used, size_t size)
-{
-    if (used < *room) return list;
-    const size_t more = *room ? *room * 2 : 256;
-    void *new = reallocarray(list, more, size);
-    if (new) *room = more;
-    return new;
-}
-
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory to score");
@@ -100,9 +95,7 @@ static bool no_memory(struct base_error *err)
 
 static bool add_token(struct generate_scorer *s, int32_t id, uint32_t seq, struct base_error *err)
 {
-    void *list = grown(s->token, &s->token_room, s->n_tokens, sizeof *s->token);
-    if (!list) return no_memory(err);
-    s->token = list;
+    if (!BASE_LIST_ROOM(s->token, s->n_tokens, s->token_room)) return no_memory(err);
     s->token[s->n_tokens++] = (struct model_token){.id = id, .seq = seq};
     return true;
 }
@@ -112,12 +105,9 @@ static bool add_target(struct generate_scorer *s, int32_t id, double *logprob,
                        struct base_error *err)
 {
     struct model_token *last = &s->token[s->n_tokens - 1];
-    void *list = grown(s->wanted, &s->wanted_room, s->n_wanted, sizeof *s->wanted);
-    if (!list) return no_memory(err);
-    s->wanted = list;
-    list = grown(s->target, &s->target_room, s->n_targets, sizeof *s->target);
-    if (!list) return no_memory(err);
-    s->target = list;
+    if (!BASE_LIST_ROOM(s->wanted, s->n_wanted, s->wanted_room) ||
+        !BASE_LIST_ROOM(s->target, s->n_targets, s->target_room))
+        return no_memory(err);
     if (!last->wants_logits) s->wanted[s->n_wanted++] = (struct wanted){.first = s->n_targets};
     last->wants_logits = true;
     s->wanted[s->n_wanted - 1].n++;
@@ -189,6 +179,15 @@ static size_t beginning_of(const struct generate_score_group *g)
     return n;
 }
 
+/* Gives a sequence the adapters of a group: those that its prefix invokes are active. */
+static void adapt(struct generate_scorer *s, const struct generate_score_group *g, uint32_t seq)
+{
+    const size_t n = beginning_of(g);
+    if (model_adapter_count(model_session_model(s->session)) == 0) return;
+    for (size_t i = 0; i < n; i++) s->beginning[i] = id_of(g, 0, i);
+    model_seq_adapt_to(s->session, seq, NULL, s->beginning, n);
+}
+
 /* Returns the length of the prefix that may be kept for other groups: without the last token, whose
  * logits may count. */
 static size_t shareable(const struct generate_score_group *g)
@@ -215,8 +214,10 @@ static bool keep(struct generate_scorer *s, const struct generate_score_group *a
     const size_t most = shareable(a) < shareable(b) ? shareable(a) : shareable(b);
     size_t shared = 0;
     while (shared < most && id_of(a, 0, shared) == id_of(b, 0, shared)) shared++;
+    if (shared < LEAST_SHARED) return true;
+    adapt(s, a, KEEPER);
     size_t held = held_of(s, a, shared);
-    if (shared < LEAST_SHARED || held == shared) return true;
+    if (held == shared) return true;
     held = model_seq_truncate(s->session, KEEPER, (uint32_t)held);
     clear(s);
     for (size_t i = held; i < shared; i++) {
@@ -232,6 +233,7 @@ static bool add_beginning(struct generate_scorer *s, const struct generate_score
 {
     const size_t n = beginning_of(g);
     const size_t kept = held_of(s, g, shareable(g));
+    adapt(s, g, seq);
     for (size_t i = model_seq_fork(s->session, KEEPER, seq, (uint32_t)kept); i < n; i++)
         if (!add_token(s, id_of(g, 0, i), seq, err)) return false;
     for (size_t i = 0; n > 0 && i < g->n; i++) {
@@ -250,6 +252,7 @@ static bool add_row(struct generate_scorer *s, const struct generate_score_group
                     size_t n, uint32_t from, uint32_t seq, struct base_error *err)
 {
     const struct generate_score_row *r = &g->row[row];
+    adapt(s, g, seq);
     model_seq_fork(s->session, from, seq, (uint32_t)n);
     for (size_t i = n; i + 1 < r->n; i++) {
         if (!add_token(s, id_of(g, row, i), seq, err)) return false;

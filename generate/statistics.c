@@ -31,17 +31,6 @@ double generate_share_error(double share, uint64_t n)
     return n < 2 ? 0 : sqrt(share * (1 - share) / (double)(n - 1));
 }
 
-void generate_share_interval(double share, uint64_t n, double *low, double *high)
-{
-    static const double z = 1.95996398454; /* 95 % of a normal distribution are within +- z */
-    const double shrink = 1 + z * z / (double)n;
-    const double middle = share + z * z / (2 * (double)n);
-    const double half =
-        z * sqrt(share * (1 - share) / (double)n + z * z / (4 * (double)n * (double)n));
-    *low = (middle - half) / shrink;
-    *high = (middle + half) / shrink;
-}
-
 double generate_quantile(const double *sorted, uint64_t n, double fraction)
 {
     if (fraction <= 0) return sorted[0];

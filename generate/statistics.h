@@ -1,5 +1,5 @@
-/* generate/statistics.h: statistics of a model's predictions: how well they fit a text, their
- * distance from those of another model, the share of tasks that they solve.
+/* generate/statistics.h: statistics of a model's predictions: how well they fit a text, and their
+ * distance from those of another model.
  *
  * Contains the probability of a token from a row of logits, the divergence of two rows, means with
  * their standard errors, and quantiles; no evaluation, files or printing. All sums are in double
@@ -23,8 +23,6 @@ double generate_moments_error(const struct generate_moments *m);
 /* Returns the standard error of the mean of n values, of which a share `share` are 1 and the others
  * 0. */
 double generate_share_error(double share, uint64_t n);
-/* Computes Wilson's 95 % confidence interval of a share; n > 0. */
-void generate_share_interval(double share, uint64_t n, double *low, double *high);
 
 /* Returns the quantile `fraction` (0 to 1) of sorted[n], ascending, n > 0; interpolates linearly
  * between adjacent values. */

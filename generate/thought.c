@@ -114,8 +114,7 @@ static bool has_text_of(const struct generate_thought *t, int32_t id, int32_t ot
 {
     const struct gguf_str a = text_token_raw(t->tokenizer, id),
                           b = text_token_raw(t->tokenizer, other);
-    return id == other || (is_special(t->tokenizer, id) && a.size == b.size &&
-                           memcmp(a.data, b.data, a.size) == 0);
+    return id == other || (is_special(t->tokenizer, id) && gguf_str_compare(a, b) == 0);
 }
 
 static int32_t write_next(struct generate_thought *t)

@@ -507,8 +507,7 @@ bool gguf_check_unchanged(const struct gguf_file *file, struct base_error *err)
 /* Keys whose values differ between parts. */
 static bool is_of_part(struct gguf_str key)
 {
-    return (key.size > 6 && memcmp(key.data, "split.", 6) == 0) ||
-           (key.size == 17 && memcmp(key.data, "general.alignment", 17) == 0);
+    return gguf_str_begins(key, "split.") || gguf_str_is(key, "general.alignment");
 }
 
 bool gguf_check_parts(const struct gguf_file *file, struct base_error *err)
@@ -554,7 +553,7 @@ const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key
 const struct gguf_kv *gguf_kv_find_str(const struct gguf_file *file, struct gguf_str key)
 {
     for (struct gguf_given *g = file->given; g; g = g->next)
-        if (g->kv.key.size == key.size && !memcmp(g->kv.key.data, key.data, key.size)) {
+        if (gguf_str_compare(g->kv.key, key) == 0) {
             g->used = true;
             return &g->kv;
         }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/output.h"
+#include "gguf/str.h"
 #include "quant/quant.h"
 
 enum gguf_kind { /* metadata value types, ids of the specification */
@@ -30,12 +31,6 @@ enum gguf_kind { /* metadata value types, ids of the specification */
 };
 
 enum { GGUF_MAX_DIMS = 4 };
-
-/* A slice of the mapped file: not terminated, may contain any byte. */
-struct gguf_str {
-    const char *data;
-    uint64_t size;
-};
 
 struct gguf_kv {
     struct gguf_str key;

@@ -5,20 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(struct gguf_str a, struct gguf_str b)
-{
-    uint64_t size = a.size < b.size ? a.size : b.size;
-    int order = size ? memcmp(a.data, b.data, size) : 0;
-    if (order) return order;
-    return (a.size > b.size) - (a.size < b.size);
-}
-
 /* Equal names keep their order in the file, so the second of two is the duplicate. */
 static int compare_sorted(const void *a, const void *b)
 {
     const struct gguf_str *x = *(const struct gguf_str *const *)a;
     const struct gguf_str *y = *(const struct gguf_str *const *)b;
-    int order = compare(*x, *y);
+    int order = gguf_str_compare(*x, *y);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -48,7 +40,7 @@ const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name
     uint64_t low = 0, high = index->count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        int order = compare(name, *index->name[middle]);
+        int order = gguf_str_compare(name, *index->name[middle]);
         if (order == 0) return index->name[middle];
         if (order < 0) {
             high = middle;
@@ -62,7 +54,7 @@ const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name
 const void *gguf_index_duplicate(const struct gguf_index *index)
 {
     for (uint64_t i = 1; i < index->count; i++) {
-        if (compare(*index->name[i - 1], *index->name[i]) == 0) return index->name[i];
+        if (gguf_str_compare(*index->name[i - 1], *index->name[i]) == 0) return index->name[i];
     }
     return NULL;
 }

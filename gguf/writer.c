@@ -276,15 +276,11 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv)
     close_value(w, b);
 }
 
-static bool is_split_key(struct gguf_str key)
-{
-    return key.size > 6 && memcmp(key.data, "split.", 6) == 0;
-}
-
 void gguf_writer_copy_metadata(struct gguf_writer *w, const struct gguf_file *file)
 {
     for (uint64_t i = 0; i < gguf_kv_count(file); i++)
-        if (!is_split_key(gguf_kv_at(file, i)->key)) gguf_writer_copy_kv(w, gguf_kv_at(file, i));
+        if (!gguf_str_begins(gguf_kv_at(file, i)->key, "split."))
+            gguf_writer_copy_kv(w, gguf_kv_at(file, i));
 }
 
 /* ---- Tensors ---- */
@@ -369,8 +365,7 @@ static bool replace_values(struct gguf_writer *w)
     struct out_entry *first = NULL;
     for (uint64_t i = 0; i < index.count; i++) { /* equal keys are in the order of writing */
         struct out_entry *entry = &w->entry[(const struct out_entry *)index.name[i] - w->entry];
-        if (first && entry->name.size == first->name.size &&
-            memcmp(entry->name.data, first->name.data, entry->name.size) == 0) {
+        if (first && gguf_str_compare(entry->name, first->name) == 0) {
             const struct base_buffer replaced = first->value;
             first->value = entry->value;
             entry->value = replaced;
@@ -394,8 +389,7 @@ static const struct gguf_str alignment_key = {.data = "general.alignment", .size
 
 static bool is_alignment(const struct out_entry *entry)
 {
-    return entry->name.size == alignment_key.size &&
-           memcmp(entry->name.data, alignment_key.data, alignment_key.size) == 0;
+    return gguf_str_compare(entry->name, alignment_key) == 0;
 }
 
 /* Applies general.alignment, if declared, to the file being written. */
@@ -467,7 +461,7 @@ static bool check_split(struct gguf_writer *w)
 {
     for (uint64_t i = 0; w->part_count && i < w->entry_count; i++) {
         char item[GGUF_ITEM_SIZE];
-        if (is_split_key(w->entry[i].name))
+        if (gguf_str_begins(w->entry[i].name, "split."))
             return base_fail_at(&w->error, BASE_FAILED, gguf_item(w->entry[i].name, item), -1,
                                 "must not be declared: the writer adds it to each part");
     }

@@ -6,6 +6,7 @@
 enum {
     NODES_PER_LAYER = 96,
     NODES_OF_STREAMS = 160,
+    NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
     HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
     HEAD_ROWS = 64
@@ -70,9 +71,10 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     const enum model_residual residual = b->params->residual;
     const bool before = residual != MODEL_POST_NORM;
     const bool after = residual == MODEL_SANDWICH || residual == MODEL_POST_NORM;
+    const bool plain = b->params->arch->plan.first_plain && !l->mixer_norm.weight;
     struct engine_tensor *in = x;
     if (l->mixer.block) {
-        if (before) x = model_norm(b, x, &l->mixer_norm);
+        if (before && !plain) x = model_norm(b, x, &l->mixer_norm);
         x = model_wanted_rows(b, build_mixer(b, x));
         in = b->layer_in = model_wanted_rows(b, in);
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
@@ -90,6 +92,19 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
+/* x = N (x + m(x)), then x = N (x + f(x)). */
+static struct engine_tensor *build_sum_norm(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *in = model_wanted_rows(b, x);
+    x = engine_add(b->g, model_wanted_rows(b, build_mixer(b, x)), in);
+    x = model_norm(b, x, &l->mixer_post_norm);
+    if (l->mixer_norm_2.weight) x = model_norm(b, engine_add(b->g, x, in), &l->mixer_norm_2);
+    x = model_named(b, x, "ffn_in");
+    x = engine_add(b->g, build_part(b, &l->ffn, x), x);
+    return model_named(b, model_norm(b, x, &l->ffn_post_norm), "layer_out");
+}
+
 /* Builds one layer, x [T][E] to [T][E]. In the last layer only the rows whose logits are requested
  * continue after the mixer. */
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
@@ -98,6 +113,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     engine_graph_set_place(b->g, b->layer->place);
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
+    if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
     x = parallel ? build_parallel(b, x) : build_serial(b, x);
@@ -112,10 +128,13 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     engine_graph_set_place(b->g, b->params->ends.place);
     const struct model_params *p = b->params;
     const struct model_ends_row *row = &p->arch->ends;
-    struct engine_tensor *x = engine_get_rows(b->g, table, b->ids);
+    struct engine_tensor *x = model_rows_of(b, table, b->ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
+    if (p->ends.types.weight) /* all tokens are of type 0 */
+        x = engine_add(b->g, x,
+                       engine_view(b->g, p->ends.types.weight, 1, (int64_t[]){p->n_embd}, NULL, 0));
     if (p->ends.positions)
-        x = engine_add(b->g, x, engine_get_rows(b->g, p->ends.positions, b->positions));
+        x = engine_add(b->g, x, model_rows_of(b, p->ends.positions, b->positions));
     if (row->embd_norm != MODEL_EMBD_NORM_NONE) x = model_norm(b, x, &p->ends.embd_norm);
     return engine_name(x, "embedding");
 }
@@ -133,10 +152,29 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     return engine_name(x, "logits");
 }
 
-/* Returns an upper bound of the graph nodes that one layer needs. */
-static uint32_t nodes_of_layer(const struct model_params *p)
+/* Return upper bounds of the graph nodes that one layer, and the ends, need. */
+static uint32_t nodes_of_layer(const struct model *m)
 {
-    return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
+    const struct model_params *p = &m->params;
+    return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0) +
+           m->adapters.count * NODES_OF_ADAPTER;
+}
+
+static uint32_t nodes_of_ends(const struct model *m)
+{
+    return NODES_AROUND + m->adapters.count * NODES_OF_ADAPTER;
+}
+
+/* Adds the control vectors of a layer to its output x [n][E]; with AltUp to all streams. */
+static struct engine_tensor *build_direction(struct model_builder *b, const struct model *m,
+                                             struct engine_tensor *x)
+{
+    struct engine_tensor *direction = m->adapters.direction;
+    if (!direction || !direction[b->layer->index].data) return x;
+    direction += b->layer->index;
+    for (int i = 0; m->params.ends.n_streams && i < MODEL_STREAMS; i++)
+        b->stream[i] = engine_add(b->g, b->stream[i], direction);
+    return m->params.ends.n_streams ? b->stream[0] : engine_add(b->g, x, direction);
 }
 
 /* Makes the last layer's state the outputs of a graph without logits. Every other node is an input
@@ -153,7 +191,7 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
     const struct model_params *p = &m->params;
     const struct model_mtp *mtp = &p->mtp;
     *out = (struct model_mtp_graph){0};
-    out->graph = engine_graph_new(m->engine, (int)nodes_of_layer(p) + NODES_AROUND, err);
+    out->graph = engine_graph_new(m->engine, (int)(nodes_of_layer(m) + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph,
                               .params = p,
@@ -198,7 +236,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     *out = (struct model_graph){
         .n_tokens = n_tokens, .n_span = n_span, .n_rows = n_rows, .n_out = n_out};
     out->graph = engine_graph_new(
-        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(p) + NODES_AROUND), err);
+        m->engine, (int)(p->n_layer * p->n_pass * nodes_of_layer(m) + nodes_of_ends(m)), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
@@ -207,6 +245,9 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (p->temperature != 0.0f)
         b.q_scale = out->q_scale =
             engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
+    if (p->n_buckets)
+        b.buckets = out->buckets =
+            engine_input(b.g, QUANT_I32, 1, (int64_t[]){2 * MODEL_RELATIVE_RADIUS + 1}, "buckets");
     model_state_add_inputs(state, b.g, n_tokens, n_span, &b.inputs);
     out->inputs = b.inputs;
     if (n_rows > 0 && n_rows < n_tokens)
@@ -214,6 +255,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0 && n_out < n_rows)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
+    out->adapters = model_adapters_begin(&b, &m->adapters);
     struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
@@ -223,18 +265,21 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
         b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
-        x = build_layer(&b, x);
+        x = build_direction(&b, m, build_layer(&b, x));
     }
     engine_graph_set_place(b.g, p->ends.place);
+    model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
     out->all = x;
-    x = model_norm(&b, x, &p->ends.output_norm);
+    if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;
     if (out->out_rows) x = engine_get_rows(b.g, x, out->out_rows);
+    model_adapters_select(&b, out->out_rows);
     out->hidden = x = engine_name(x, "hidden");
     if (state->mtp && n_rows > 0) engine_output(b.g, out->all);
     if (n_out > 0) {
-        if (n_out <= model_head_rows(p)) x = out->logits = build_logits(&b, &p->ends.output, x);
+        if (!state->hidden && n_out <= model_head_rows(p))
+            x = out->logits = build_logits(&b, &p->ends.output, x);
         engine_output(b.g, x);
     } else if (n_rows == 0) {
         output_state(&b);
@@ -270,13 +315,30 @@ bool model_head_build(struct model_head *h, struct model *m, const struct engine
     if (!engine_tensor_init(&h->hidden, hidden->type, 2, ne, hidden->data, "hidden", err))
         return false;
     h->hidden.place = hidden->place;
-    h->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    h->graph = engine_graph_new(m->engine, (int)nodes_of_ends(m), err);
     if (!h->graph) return false;
-    const struct model_builder b = {.g = h->graph, .params = p};
+    struct model_builder b = {.g = h->graph, .params = p, .n_tokens = model_head_rows(p)};
+    h->adapters = model_adapters_begin(&b, &m->adapters);
     h->logits = build_logits(&b, &p->ends.output, &h->hidden);
     engine_output(h->graph, h->logits);
     if (engine_graph_plan(h->graph, true, err)) return true;
     engine_graph_free(h->graph);
     *h = (struct model_head){0};
+    return false;
+}
+
+bool model_pool_build(struct model_pool_graph *out, struct model *m, bool rank, uint32_t n_rows,
+                      struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    out->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    if (!out->graph) return false;
+    struct model_builder b = {.g = out->graph, .params = p, .n_tokens = n_rows, .rank = rank};
+    engine_graph_set_place(b.g, p->ends.place);
+    out->rows = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "rows");
+    out->result = build_part(&b, &p->pool, out->rows);
+    engine_output(b.g, out->result);
+    if (engine_graph_plan(b.g, true, err)) return true;
+    engine_graph_free(out->graph);
     return false;
 }

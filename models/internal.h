@@ -2,6 +2,7 @@
 #ifndef MODELS_INTERNAL_H
 #define MODELS_INTERNAL_H
 
+#include "models/adapter_set.h"
 #include "models/block/blocks.h"
 #include "models/model.h"
 #include "models/weights.h"
@@ -12,6 +13,7 @@ struct model {
     struct model_params params;
     struct model_weights weights;
     struct model_facts facts;
+    struct model_adapter_set adapters;
 };
 
 /* ---- Graphs (build.c) ---- */
@@ -43,6 +45,8 @@ struct model_graph {
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
     struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
+    struct engine_tensor *adapters;   /* F32 [adapters][T]: their scales, or NULL */
+    struct engine_tensor *buckets;    /* I32: of relative positions, or NULL */
     struct model_state_inputs inputs; /* where each token's state is stored */
     struct engine_tensor *rows;       /* I32 [n_rows]: token indices; NULL if n_rows is 0 or T */
     struct engine_tensor *out_rows;   /* I32 [n_out]: row indices; NULL if n_out is 0 or n_rows */
@@ -68,9 +72,18 @@ struct model_head {
     struct engine_graph *graph;
     struct engine_tensor hidden; /* a leaf in the memory of another graph's output */
     struct engine_tensor *logits;
+    struct engine_tensor *adapters; /* F32 [adapters][rows]: their scales, or NULL */
 };
 /* `hidden` is the output of a graph with more rows. */
 bool model_head_build(struct model_head *h, struct model *m, const struct engine_tensor *hidden,
+                      struct base_error *err);
+
+/* A graph of the block after pooling (block_pool.c), from rows F32 [n_rows][E]. */
+struct model_pool_graph {
+    struct engine_graph *graph;
+    struct engine_tensor *rows, *result;
+};
+bool model_pool_build(struct model_pool_graph *out, struct model *m, bool rank, uint32_t n_rows,
                       struct base_error *err);
 
 /* ---- The MTP layer, in a session (mtp.c) ---- */

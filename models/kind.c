@@ -6,8 +6,8 @@
 static const struct kind {
     const char *name, *what;
 } types[] = {
-    {"adapter", "an adapter (LoRA), which changes the weights of another model: adapters are not "
-                "applied here; merge it into its model first"},
+    {"adapter", "an adapter (LoRA), which changes another model: give that model's file, and this "
+                "one as its adapter"},
     {"imatrix", "an importance matrix, for infer quantize"},
     {"mmproj", "the encoder for images or audio of another model (mmproj): give the model's own "
                "file"},
@@ -18,19 +18,11 @@ static const struct kind {
 static const struct kind architectures[] = {
     {"clip", "an encoder for images or audio (mmproj): give the file of the model that it "
              "belongs to"},
-    {"controlvector", "a control vector, which changes another model: these are not applied here"},
+    {"controlvector", "a control vector, which changes another model: give that model's file, and "
+                      "this one as its control vector"},
     {"whisper", "a model for recognizing speech"},
     {"wavtokenizer-dec", "the decoder of a model for speech"},
     {"t5", "a model with an encoder, for translating texts"},
-    {"t5encoder", "an encoder of texts: it writes no text"},
-    {"bert", "a model for embeddings: it writes no text"},
-    {"modern-bert", "a model for embeddings: it writes no text"},
-    {"neo-bert", "a model for embeddings: it writes no text"},
-    {"nomic-bert", "a model for embeddings: it writes no text"},
-    {"nomic-bert-moe", "a model for embeddings: it writes no text"},
-    {"jina-bert-v2", "a model for embeddings: it writes no text"},
-    {"jina-bert-v3", "a model for embeddings: it writes no text"},
-    {"gemma-embedding", "a model for embeddings: it writes no text"},
     {"sd1", "a model for images"},
     {"sd3", "a model for images"},
     {"sdxl", "a model for images"},
@@ -52,8 +44,7 @@ static const char *find(const struct kind *table, size_t n, const struct gguf_fi
     struct base_error ignored = BASE_ERROR_INIT; /* a wrong kind counts as absent */
     if (!gguf_get_str(file, key, &name, &ignored) || !name.data) return NULL;
     for (size_t i = 0; i < n; i++)
-        if (strlen(table[i].name) == name.size && memcmp(table[i].name, name.data, name.size) == 0)
-            return table[i].what;
+        if (gguf_str_is(name, table[i].name)) return table[i].what;
     return NULL;
 }
 

@@ -13,7 +13,16 @@ static void collect_facts(struct model *m)
                                     .n_embd = p->n_embd,
                                     .n_head = p->n_head,
                                     .n_head_kv = p->n_head_kv,
-                                    .has_mtp = p->n_mtp};
+                                    .has_mtp = p->n_mtp,
+                                    .writes = !p->arch->encoder && !p->bidirectional,
+                                    .bidirectional = p->bidirectional,
+                                    .has_pooling = p->has_pooling,
+                                    .pooling = p->pooling,
+                                    .rank_of = p->arch->pool.rank ? p->arch->pool.rank
+                                               : p->arch->encoder ? MODEL_POOL_CLS
+                                                                  : MODEL_POOL_LAST,
+                                    .n_pooled = model_pool_size(p, false),
+                                    .n_rank = model_pool_size(p, true)};
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
@@ -56,6 +65,7 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
 void model_close(struct model *m)
 {
     if (!m) return;
+    model_adapters_free(&m->adapters);
     model_weights_free(&m->weights);
     model_params_free(&m->params);
     free(m);

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "gguf/gguf.h"
+#include "models/arch/pooling.h"
 
 struct model;         /* opaque */
 struct model_session; /* opaque */
@@ -28,7 +29,13 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;                          /* the file has an MTP layer: model_seq_draft works */
+    bool has_mtp;       /* the file has an MTP layer: model_seq_draft works */
+    bool writes;        /* there are logits; encoders have none */
+    bool bidirectional; /* tokens attend to later ones too */
+    bool has_pooling;   /* the file has pooling_type; otherwise `pooling` is the usual one */
+    enum model_pooling pooling; /* of the file */
+    enum model_pooling rank_of; /* MODEL_POOL_RANK reads the row of this one */
+    uint32_t n_pooled, n_rank;  /* numbers of an embedding and of scores; 0: no classifier */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 
@@ -67,7 +74,8 @@ struct model_session_options {
     uint32_t n_batch;     /* maximum number of tokens in one run; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
-    bool mtp; /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    bool mtp;    /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    bool hidden; /* sinks receive hidden states [n_embd] after the last norm instead of logits */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */
 
@@ -77,8 +85,10 @@ struct model_session_options model_session_options_default(void); /* F16 caches 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
                                         struct base_error *err);
 void model_session_free(struct model_session *s); /* accepts NULL */
+const struct model *model_session_model(const struct model_session *s);
 uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
+uint32_t model_session_n_batch(const struct model_session *s); /* tokens of one run, at most */
 uint32_t model_session_n_vocab(const struct model_session *s); /* number of logits per token */
 /* Returns the bytes of the cache of all sequences. The parts that no token was written to take no
  * physical memory. */
@@ -110,6 +120,8 @@ typedef bool (*model_logits_sink)(void *user, uint64_t first, uint64_t rows, con
                                   struct base_error *err);
 
 /* Appends each token to its sequence and evaluates it, at most n_batch tokens per run of the graph.
+ * Where tokens attend to later ones (facts.bidirectional), a call has a sequence as a whole: it was
+ * empty, and its tokens are adjacent; otherwise BASE_FAILED. n_batch is then at least n_ctx.
  * A call may have any number of tokens of a sequence. Fails with BASE_TOO_LONG when a sequence
  * would exceed its context, and with BASE_FAILED for a token id or sequence that does not exist,
  * before any evaluation. After another error (an interrupt, an error of the sink) the tokens of the
@@ -183,6 +195,11 @@ bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_si
  * saved. */
 uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
                         const struct model_source *from, struct base_error *err);
+
+/* Computes what the model makes of n pooled rows [n][n_embd] of hidden states: embeddings
+ * [n][n_pooled], or with `rank` scores [n][n_rank], which needs a classifier. */
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
+                        float *out, struct base_error *err);
 
 /* Returns the number of tokens that the session has evaluated, of all sequences. */
 uint64_t model_session_n_evaluated(const struct model_session *s);

@@ -137,9 +137,14 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
     struct model_ends *ends = &p->ends;
     ends->n_embd = p->n_embd;
     ends->n_vocab = p->n_vocab;
-    ends->n_output_norm = is_plain(p) ? 0 : p->n_embd;
+    ends->n_output = p->arch->encoder ? 0 : p->n_vocab;
+    ends->n_output_norm = is_plain(p) || p->residual == MODEL_SUM_NORM ? 0 : p->n_embd;
+    const struct gguf_tensor *types = gguf_tensor_find(r->file, "token_types.weight");
+    ends->n_types =
+        row->token_types && types && types->ne[1] <= MODEL_MAX_DIM ? (uint32_t)types->ne[1] : 0;
     ends->n_embd_norm = row->embd_norm == MODEL_EMBD_NORM ? p->n_embd : 0;
-    ends->n_positions = row->positions ? p->n_ctx_train : 0;
+    ends->n_positions = row->positions && !p->arch->encoder ? p->n_ctx_train : 0;
+    ends->n_positions_must = row->positions && p->arch->encoder ? p->n_ctx_train : 0;
     p->embd_scale = row->embd_scale == MODEL_EMBD_SQRT ? sqrtf((float)p->n_embd)
                     : row->embd_default > 0            ? row->embd_default
                                                        : 1.0f;
@@ -205,13 +210,6 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
                           &p->n_expert_used);
 }
 
-static bool has_tensor(const struct model_reader *r, uint32_t layer, const char *rest)
-{
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
-    return gguf_tensor_find(r->file, name) != NULL;
-}
-
 /* Reads how many times a token passes through the layers. */
 static bool read_passes(struct model_reader *r, struct model_params *p)
 {
@@ -223,6 +221,22 @@ static bool read_passes(struct model_reader *r, struct model_params *p)
         !gguf_get_bool(r->file, model_reader_key(r, "skip_loop_final_norm"), &skip, r->err))
         return false;
     p->pass_norm = !skip;
+    return true;
+}
+
+/* Reads whether tokens attend to later ones, and the pooling. */
+static bool read_direction(struct model_reader *r, struct model_params *p)
+{
+    bool causal = true;
+    uint32_t pooling = 0;
+    p->has_pooling = model_reader_has(r, "pooling_type");
+    if (!gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &causal, r->err) ||
+        !model_read_u32(r, "pooling_type", MODEL_OPTIONAL, 0, MODEL_POOL_RANK, &pooling))
+        return false;
+    p->bidirectional = p->arch->encoder || !causal;
+    p->pooling = p->has_pooling     ? (enum model_pooling)pooling
+                 : p->bidirectional ? MODEL_POOL_MEAN
+                                    : MODEL_POOL_LAST;
     return true;
 }
 
@@ -248,13 +262,15 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
         return false;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab, n_expert);
-    if (p->n_draft_layer && p->arch->mtp && has_tensor(r, p->n_layer, "nextn.eh_proj.weight")) {
+    r->prefix = p->arch->prefix;
+    if (p->n_draft_layer && p->arch->mtp &&
+        model_reader_tensor(r, p->n_layer, "nextn.eh_proj.weight")) {
         p->n_mtp = 1;
         p->mtp =
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
-    return read_norm(r, p) && read_passes(r, p) && read_experts(r, p) && read_temperature(r, p) &&
-           read_ends(r, p);
+    return read_direction(r, p) && read_norm(r, p) && read_passes(r, p) && read_experts(r, p) &&
+           read_temperature(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
@@ -269,7 +285,13 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
         (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
                                       MODEL_MAX_LAYERS, &step)))
         return false;
-    if (row->by_tensor && !has_tensor(r, layer, "ffn_gate_inp.weight")) return true;
+    if (row->every) {
+        uint32_t every = 0;
+        if (!model_read_u32(r, "moe_every_n_layers", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS, &every))
+            return false;
+        if (every == 0 || layer % every != 1) return true;
+    }
+    if (row->by_tensor && !model_reader_tensor(r, layer, "ffn_gate_inp.weight")) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
@@ -311,7 +333,8 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
     if (layer->index >= p->n_layer) { /* an MTP layer */
-        if (p->n_expert && has_tensor(r, layer->index, "ffn_gate_inp.weight")) *ffn = MODEL_EXPERTS;
+        if (p->n_expert && model_reader_tensor(r, layer->index, "ffn_gate_inp.weight"))
+            *ffn = MODEL_EXPERTS;
         return true;
     }
     if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
@@ -343,7 +366,7 @@ static bool is_beside(const struct model_reader *r, const struct model_params *p
 {
     const enum model_beside rule = p->arch->experts.beside;
     return rule == MODEL_BESIDE_INPUT || rule == MODEL_BESIDE_NORMS ||
-           (rule == MODEL_BESIDE_MEAN && has_tensor(r, layer, "ffn_up.weight"));
+           (rule == MODEL_BESIDE_MEAN && model_reader_tensor(r, layer, "ffn_up.weight"));
 }
 
 static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,
@@ -353,8 +376,8 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
     const struct model_block *block = model_blocks[id];
     void *self = calloc(1, block->size);
     if (!self)
-        return base_fail(r->err, BASE_NO_MEMORY, "no memory for layer %u of %u", l->index,
-                         p->n_layer);
+        return base_fail(r->err, BASE_NO_MEMORY, "no memory for the %s block of %u layers",
+                         block->name, p->n_layer);
     *part = (struct model_part){block, self};
     return block->read(r, p, l, self);
 }
@@ -363,11 +386,14 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
     const uint32_t size = is_plain(p) ? 0 : p->n_embd;
-    const bool before = p->residual != MODEL_POST_NORM;
-    const bool after = p->residual == MODEL_SANDWICH || p->residual == MODEL_POST_NORM;
+    const bool sum = p->residual == MODEL_SUM_NORM;
+    const bool before = p->residual != MODEL_POST_NORM && !sum;
+    const bool after = p->residual == MODEL_SANDWICH || p->residual == MODEL_POST_NORM || sum;
+    const bool first = p->arch->plan.first_plain && l->index == 0;
     const bool parallel = p->residual == MODEL_PARALLEL || p->residual == MODEL_PARALLEL_BY_NORM;
-    l->n_mixer_norm = l->mixer.block && before ? size : 0;
-    l->n_mixer_norm_2 = parallel ? size : 0;
+    l->n_mixer_norm = l->mixer.block && before && !first ? size : 0;
+    l->n_mixer_norm_optional = first ? size : 0;
+    l->n_mixer_norm_2 = parallel || sum ? size : 0;
     l->n_mixer_post_norm = l->mixer.block && after ? size : 0;
     l->n_ffn_norm = l->ffn.block && before && !parallel ? size : 0;
     l->n_ffn_norm_optional = parallel ? size : 0;
@@ -410,7 +436,9 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     *p = (struct model_params){0};
     if (!read_arch(p, file, err)) return false;
     struct model_reader r = {.file = file, .name = p->name, .err = err};
-    if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p)) return true;
+    if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p) &&
+        read_part(&r, p, NULL, MODEL_POOL, &p->pool))
+        return true;
     model_params_free(p);
     return false;
 }
@@ -425,6 +453,7 @@ void model_params_free(struct model_params *p)
         free(p->layer[i].tail.self);
     }
     free(p->layer);
+    free(p->pool.self);
     *p = (struct model_params){0};
 }
 
@@ -439,8 +468,10 @@ static const struct model_tensor_row end_rows[] = {
     {"token_embd",          MODEL_MATRIX, MODEL_OPTIONAL, END(token_embd), .inputs = END(n_embd), .outputs = END(n_vocab)},
     {"token_embd_norm",     MODEL_NORM,   MODEL_REQUIRED, END(embd_norm),  .inputs = END(n_embd_norm)},
     {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
+    {"position_embd",       MODEL_MATRIX, MODEL_REQUIRED, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions_must)},
+    {"token_types",         MODEL_NORM,   MODEL_OPTIONAL, END(types),      .inputs = END(n_embd), .outputs = END(n_types)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
-    {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_output)},
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
     {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
     {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
@@ -453,6 +484,7 @@ static const struct model_tensor_row end_rows[] = {
 };
 static const struct model_tensor_row layer_rows[] = {
     {"attn_norm",           MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_norm),      .inputs = LAYER(n_mixer_norm)},
+    {"attn_norm",           MODEL_NORM, MODEL_OPTIONAL, LAYER(mixer_norm),      .inputs = LAYER(n_mixer_norm_optional)},
     {"attn_norm_2",         MODEL_NORM, MODEL_OPTIONAL, LAYER(mixer_norm_2),    .inputs = LAYER(n_mixer_norm_2)},
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
@@ -497,13 +529,15 @@ static bool visit_rows(const struct model_tensor_row *row, const char *prefix, v
 
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
 {
-    if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
+    if (!visit_rows(end_rows, "", &p->ends, visit, user) ||
+        !visit_rows(p->pool.block->tensors, "", p->pool.self, visit, user))
+        return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         struct model_layer *l = &p->layer[i];
         const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside,
                                                   &l->tail};
-        char prefix[24];
-        snprintf(prefix, sizeof prefix, "blk.%u.", i);
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "%sblk.%u.", p->arch->prefix ? p->arch->prefix : "", i);
         if (i >= p->n_layer && !visit_rows(mtp_rows, prefix, &p->mtp, visit, user)) return false;
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)

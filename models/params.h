@@ -78,9 +78,10 @@ struct model_layer {
     const struct engine_place *place; /* of its weights, state and nodes; NULL: place 0 */
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* optional in files */
+    uint32_t n_mixer_norm_optional;
     uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
-    struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm */
+    struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm; MODEL_SUM_NORM */
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     struct model_part mixer, ffn;
@@ -104,6 +105,9 @@ struct model_ends {
     const struct engine_place *place; /* of these tensors and of their nodes; NULL: place 0 */
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
+    uint32_t n_positions_must;            /* positions that a file must have */
+    uint32_t n_types;                     /* token types; 0: none */
+    uint32_t n_output;                    /* V; 0: the model has no logits */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */
     uint32_t n_per_layer, n_per_layers;   /* P per layer, L P in all; 0: no per-layer embeddings */
     struct engine_tensor *per_layer_embd; /* [V][L P] */
@@ -114,6 +118,7 @@ struct model_ends {
     struct engine_tensor *token_embd;            /* [V][E]; the output's weight if missing */
     struct model_norm embd_norm;                 /* [E] */
     struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
+    struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
     struct model_linear output;      /* V x E; the embeddings if missing */
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
@@ -135,6 +140,10 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
+    bool has_pooling;   /* the file has pooling_type */
+    uint32_t n_buckets; /* of relative positions; 0: none */
+    enum model_pooling pooling;
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */
@@ -152,6 +161,7 @@ struct model_params {
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;
     struct model_mtp mtp;
+    struct model_part pool;    /* the classifier and projections of pooled rows */
     struct model_layer *layer; /* [n_layer + n_mtp], owned */
 };
 
@@ -195,7 +205,8 @@ enum {
 
 struct model_reader {
     const struct gguf_file *file;
-    const char *name; /* the prefix of the keys */
+    const char *prefix; /* of layers' tensors; NULL: none */
+    const char *name;   /* the prefix of the keys */
     uint32_t n_layer;
     struct base_error *err;
     char key[128]; /* the full name of the latest key */
@@ -209,6 +220,10 @@ bool model_reader_given(struct model_reader *r, const char *name);
 /* Fails with a message about the key `name`: BASE_USAGE if gguf_override set its value. */
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Returns a layer's tensor with the name `rest` after "blk.N."; NULL if the file has none. */
+const struct gguf_tensor *model_reader_tensor(const struct model_reader *r, uint32_t layer,
+                                              const char *rest);
 
 /* Reads a number in min .. max. */
 bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,

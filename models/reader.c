@@ -33,6 +33,14 @@ bool model_reader_fail(struct model_reader *r, const char *name, const char *for
                         kv ? (int64_t)kv->offset : -1, "%s", text);
 }
 
+const struct gguf_tensor *model_reader_tensor(const struct model_reader *r, uint32_t layer,
+                                              const char *rest)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%sblk.%u.%s", r->prefix ? r->prefix : "", layer, rest);
+    return gguf_tensor_find(r->file, name);
+}
+
 static bool check_absent(struct model_reader *r, const char *name, enum model_need need)
 {
     return need == MODEL_OPTIONAL || model_reader_fail(r, name, "this key is missing");

@@ -21,6 +21,7 @@ struct model_session {
     struct model *m;
     struct model_state state;
     uint32_t n_batch;
+    bool hidden;               /* sinks receive hidden states */
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *left;            /* [n_seq]: number of the call's tokens that are not evaluated yet */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
@@ -30,13 +31,29 @@ struct model_session {
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head; /* built when first used */
     uint64_t clock;
-    uint64_t n_evaluated;     /* tokens, since the session was opened */
-    const float *last_logits; /* points into a graph of the output projection */
+    struct model_adaptation *adaptation; /* [n_seq] */
+    float *out_scale;                    /* [n_batch][adapters]: of the rows with logits */
+    uint64_t n_evaluated;                /* tokens, since the session was opened */
+    const float *last_logits;            /* points into a graph of the output projection */
 };
 
 struct model_session_options model_session_options_default(void)
 {
     return (struct model_session_options){.type_k = QUANT_F16, .type_v = QUANT_F16};
+}
+
+/* Gives each sequence the default scales. */
+static bool init_adaptations(struct model_session *s, uint32_t n_seq, struct base_error *err)
+{
+    const uint32_t n = model_adapter_count(s->m);
+    if (n == 0) return true;
+    s->adaptation = calloc(n_seq, sizeof *s->adaptation);
+    s->out_scale = calloc((size_t)s->n_batch * n, sizeof *s->out_scale);
+    if (!s->adaptation || !s->out_scale)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for adapters");
+    for (uint32_t i = 0; i < n_seq; i++)
+        model_adaptation_make(s->m, NULL, NULL, 0, &s->adaptation[i]);
+    return true;
 }
 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
@@ -51,6 +68,16 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
+    if (!o->hidden && !m->facts.writes) {
+        base_fail(err, BASE_MODEL,
+                  "no language model: it makes embeddings of texts (infer embed) and writes none");
+        return NULL;
+    }
+    if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {
+        base_fail(err, BASE_USAGE, "a context of %u, but the model has positions for %u tokens",
+                  n_ctx, m->params.n_ctx_train);
+        return NULL;
+    }
     struct model_session *s = calloc(1, sizeof *s);
     if (!s) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a session");
@@ -58,6 +85,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
+    if (m->params.bidirectional && s->n_batch < n_ctx) s->n_batch = n_ctx;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->row = calloc(s->n_batch, sizeof *s->row);
@@ -70,15 +98,17 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
                                               .type_k = type_k,
                                               .type_v = type_v,
                                               .host = &m->engine->place[0],
+                                              .hidden = o->hidden,
                                               .mtp = o->mtp && m->params.n_mtp};
     if (!s->batch || !s->row || !s->left || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
         return NULL;
     }
-    if (!model_state_init(&s->state, &m->params, &state, err) ||
+    if (!init_adaptations(s, n_seq, err) || !model_state_init(&s->state, &m->params, &state, err) ||
         !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, 1, err) ||
-        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err))) {
+        (state.mtp && !model_mtp_init(&s->mtp, m, &s->state, err)) ||
+        !model_adapters_check(&m->adapters, err)) {
         model_session_free(s);
         return NULL;
     }
@@ -97,7 +127,14 @@ void model_session_free(struct model_session *s)
     free(s->left);
     free(s->before);
     free(s->mark);
+    free(s->adaptation);
+    free(s->out_scale);
     free(s);
+}
+
+const struct model *model_session_model(const struct model_session *s)
+{
+    return s->m;
 }
 
 uint32_t model_session_n_seq(const struct model_session *s)
@@ -108,6 +145,11 @@ uint32_t model_session_n_seq(const struct model_session *s)
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
     return s->state.n_ctx;
+}
+
+uint32_t model_session_n_batch(const struct model_session *s)
+{
+    return s->n_batch;
 }
 
 uint32_t model_session_n_vocab(const struct model_session *s)
@@ -139,9 +181,43 @@ void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
+    const uint32_t same = s->adaptation ? model_seq_adapted(s, from, &s->adaptation[to]) : length;
+    if (length > same) length = same;
     s->last_logits = NULL;
     model_mtp_copy(&s->mtp, from, to);
     return model_state_fork(&s->state, from, to, length);
+}
+
+uint32_t model_seq_adapted(const struct model_session *s, uint32_t seq,
+                           const struct model_adaptation *a)
+{
+    const uint32_t length = model_seq_length(s, seq);
+    if (!s->adaptation) return length;
+    const uint32_t same = model_adaptation_common(s->m, &s->adaptation[seq], a);
+    return same < length ? same : length;
+}
+
+uint32_t model_seq_adapt(struct model_session *s, uint32_t seq, const struct model_adaptation *a)
+{
+    const uint32_t same = model_seq_adapted(s, seq, a);
+    if (s->adaptation) s->adaptation[seq] = *a;
+    return same < model_seq_length(s, seq) ? model_seq_truncate(s, seq, same) : same;
+}
+
+uint32_t model_seq_adapt_to(struct model_session *s, uint32_t seq, const float *scales,
+                            const int32_t *ids, size_t n)
+{
+    struct model_adaptation a;
+    model_adaptation_make(s->m, scales, ids, n, &a);
+    return model_seq_adapt(s, seq, &a);
+}
+
+uint32_t model_seq_usual(const struct model_session *s, uint32_t seq)
+{
+    struct model_adaptation usual;
+    if (!s->adaptation) return UINT32_MAX;
+    model_adaptation_make(s->m, NULL, NULL, 0, &usual);
+    return model_adaptation_common(s->m, &usual, &s->adaptation[seq]);
 }
 
 bool model_seq_save(struct model_session *s, uint32_t seq, const struct model_sink *to,
@@ -242,11 +318,11 @@ static uint32_t same_sequence(const struct model_token *tokens, uint32_t n)
 }
 
 /* Returns the length of the first span of tokens[n], which ends at the next mark of its sequence; 1
- * if the model has no state that needs spans. */
+ * if the model has no state that needs spans and no token attends to later ones. */
 static uint32_t next_span(const struct model_session *s, const struct model_token *tokens,
                           uint32_t n)
 {
-    if (!model_state_needs_spans(&s->state)) return 1;
+    if (!model_state_needs_spans(&s->state) && !s->m->params.bidirectional) return 1;
     const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
     uint32_t i = same_sequence(tokens, n);
     for (int k = 0; k < MODEL_MARKS; k++) {
@@ -256,16 +332,32 @@ static uint32_t next_span(const struct model_session *s, const struct model_toke
     return i;
 }
 
-/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions and
- * the places of their states. */
+/* Writes the adapters' scales for the token at `at`, number `out` of those with logits. */
+static void fill_scales(const struct model_session *s, struct model_graph *g,
+                        const struct model_place *at, uint32_t out)
+{
+    const struct model_adaptation *a = &s->adaptation[at->seq];
+    const uint32_t n = model_adapter_count(s->m);
+    for (uint32_t i = 0; i < n; i++) {
+        const float scale = at->position >= a->from[i] ? a->scale[i] : 0.0f;
+        ((float *)engine_input_data(g->adapters))[(size_t)i * g->n_tokens + at->t] = scale;
+        if (out < s->n_batch) s->out_scale[(size_t)out * n + i] = scale;
+    }
+}
+
+/* Appends the batch's tokens to their sequences and fills the graph's inputs: ids, positions, the
+ * places of their states and the scales of adapters. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
     struct model_place at = {0};
-    uint32_t n_out = 0, end = 0;
+    uint32_t n_out = 0, n_wanted = 0, end = 0;
     if (g->rows) memcpy(engine_input_data(g->rows), s->row, g->n_rows * sizeof *s->row);
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
+    for (int32_t i = 0; g->buckets && i <= 2 * MODEL_RELATIVE_RADIUS; i++)
+        ints(g->buckets)[i] =
+            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets);
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {
@@ -279,6 +371,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         ints(g->positions)[at.t] = (int32_t)at.position;
         if (g->q_scale)
             ((float *)engine_input_data(g->q_scale))[at.t] = q_scale_at(&s->m->params, at.position);
+        if (g->adapters) fill_scales(s, g, &at, token->wants_logits ? n_wanted++ : UINT32_MAX);
         model_state_fill_inputs(&s->state, &g->inputs, &at);
     }
 }
@@ -288,6 +381,16 @@ static struct model_head *head_of(struct model_session *s, const struct model_gr
                                   struct base_error *err)
 {
     return s->head.graph || model_head_build(&s->head, s->m, g->hidden, err) ? &s->head : NULL;
+}
+
+/* Writes the adapters' scales for the head's rows, rows `start` on of those with logits. */
+static void fill_head_scales(const struct model_session *s, struct model_head *h, uint32_t start)
+{
+    const uint32_t n = model_adapter_count(s->m), rows = model_head_rows(&s->m->params);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < n; i++)
+            ((float *)engine_input_data(h->adapters))[(size_t)i * rows + r] =
+                s->out_scale[(size_t)(start + r) * n + i];
 }
 
 /* Passes the logits of g's n_out hidden states to the sink, a few rows at a time. The last piece
@@ -303,6 +406,7 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     for (uint32_t done = 0; done < g->n_out;) {
         uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
         h->hidden.data = g->hidden->data + start * g->hidden->nb[1];
+        fill_head_scales(s, h, start);
         if (!engine_graph_run(h->graph, err)) return false;
         const float *logits = engine_output_data(h->logits);
         if (sink &&
@@ -314,11 +418,13 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
-/* Passes the logits of a run of g to the sink. */
+/* Passes the logits, or hidden states, of a run of g to the sink. */
 static bool give_logits(struct model_session *s, const struct model_graph *g, uint64_t first,
                         model_logits_sink sink, void *user, struct base_error *err)
 {
     if (g->n_out == 0) return true;
+    if (s->state.hidden)
+        return !sink || sink(user, first, g->n_out, engine_output_data(g->hidden), err);
     if (!g->logits) return run_head(s, g, first, sink, user, err);
     const float *logits = engine_output_data(g->logits);
     if (sink && !sink(user, first, g->n_out, logits, err)) return false;
@@ -332,9 +438,9 @@ bool model_session_plan_batch(struct model_session *s, uint32_t n, uint64_t *byt
     if (n > s->n_batch || n > model_session_n_ctx(s)) return true; /* no run has this shape */
     const uint32_t n_span = model_state_needs_spans(&s->state) ? 1 : n;
     const struct model_graph *g = body_of(s, n, n_span, n, n, err);
-    if (!g || (!g->logits && !head_of(s, g, err))) return false;
+    if (!g || (!g->logits && !s->state.hidden && !head_of(s, g, err))) return false;
     *bytes += model_graph_bytes(g);
-    if (!g->logits) *bytes += (uint64_t)engine_graph_bytes(s->head.graph);
+    if (!g->logits && !s->state.hidden) *bytes += (uint64_t)engine_graph_bytes(s->head.graph);
     return true;
 }
 
@@ -377,7 +483,7 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
         return true;
     for (uint32_t i = 0, span; i < n; i += span) {
         const uint32_t seq = tokens[i].seq;
-        span = model_state_needs_spans(&s->state) ? same_sequence(tokens + i, n - i) : 1;
+        span = same_sequence(tokens + i, n - i);
         model_state_truncate(&s->state, seq, s->state.length[seq] - span);
     }
     s->last_logits = NULL;
@@ -448,6 +554,32 @@ static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
                      (unsigned long long)n, s->state.n_ctx, used);
 }
 
+/* Where tokens attend to later ones, the text of a sequence is one call's consecutive tokens. */
+static bool check_whole(const struct model_session *s, const struct model_token *tokens, uint64_t n,
+                        struct base_error *err)
+{
+    if (!s->m->params.bidirectional) return true;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
+        const bool begins = i == 0 || tokens[i - 1].seq != seq;
+        if (begins && (s->left[seq] || s->state.length[seq]))
+            return base_fail(err, BASE_FAILED, "sequence %u is not one text", seq);
+        s->left[seq]++;
+    }
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
+    return true;
+}
+
+/* Returns how many of tokens[n] the next batch evaluates. */
+static uint32_t next_batch(const struct model_session *s, const struct model_token *tokens,
+                           uint64_t n)
+{
+    if (n <= s->n_batch) return (uint32_t)n;
+    uint32_t i = s->n_batch;
+    while (s->m->params.bidirectional && tokens[i].seq == tokens[i - 1].seq) i--;
+    return i;
+}
+
 static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
                          struct base_error *err)
 {
@@ -456,6 +588,10 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
         const uint32_t seq = tokens[i].seq;
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
+    }
+    if (!check_whole(s, tokens, n, err)) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
             return false;
     }
@@ -477,7 +613,7 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
     begin_call(s);
     uint64_t first = 0;
     for (uint64_t done = 0; done < n;) {
-        uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
+        const uint32_t batch = next_batch(s, tokens + done, n - done);
         if (!eval_tokens(s, tokens + done, batch, first, sink, user, err)) return false;
         for (uint32_t i = 0; i < batch; i++) first += tokens[done + i].wants_logits;
         done += batch;
@@ -489,6 +625,8 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
                 model_logits_sink sink, void *user, struct base_error *err)
 {
     if (!check_room(s, 0, n, err)) return false;
+    if (s->m->params.bidirectional && s->state.length[0])
+        return base_fail(err, BASE_FAILED, "sequence 0 is not one text");
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
     s->left[0] = (uint32_t)n;
@@ -505,6 +643,20 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         done += batch;
     }
     return true;
+}
+
+/* ---- Pooled rows ---- */
+
+bool model_session_pool(struct model_session *s, bool rank, const float *rows, uint32_t n,
+                        float *out, struct base_error *err)
+{
+    struct model_pool_graph g;
+    if (!model_pool_build(&g, s->m, rank, n, err)) return false;
+    memcpy(engine_input_data(g.rows), rows, (size_t)n * s->m->params.n_embd * sizeof *rows);
+    const bool ok = engine_graph_run(g.graph, err);
+    if (ok) memcpy(out, engine_output_data(g.result), (size_t)engine_tensor_bytes(g.result));
+    engine_graph_free(g.graph);
+    return ok;
 }
 
 /* ---- Drafts of the MTP layer ---- */

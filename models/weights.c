@@ -330,26 +330,12 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
 
 /* ---- Tensors without a row ---- */
 
-static bool ends_with(struct gguf_str name, const char *end)
-{
-    const size_t n = strlen(end);
-    return name.size > n && !memcmp(name.data + name.size - n, end, n);
-}
-
-static bool starts_with(struct gguf_str name, const char *start)
-{
-    const size_t n = strlen(start);
-    return name.size >= n && !memcmp(name.data, start, n);
-}
-
 /* Returns whether the architecture's aliases mark the tensor as ignored. */
 static bool is_left_out(const struct model_params *p, struct gguf_str name)
 {
     const struct model_alias *alias = p->arch->alias;
     for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
-        if (!*alias[a].here && name.size == strlen(alias[a].usual) &&
-            starts_with(name, alias[a].usual))
-            return true;
+        if (!*alias[a].here && gguf_str_is(name, alias[a].usual)) return true;
     return false;
 }
 
@@ -357,8 +343,8 @@ static bool is_left_out(const struct model_params *p, struct gguf_str name)
 static bool is_plain_network(const struct model_params *p, struct gguf_str name)
 {
     return p->arch->experts.by_tensor &&
-           (starts_with(name, "ffn_gate.") || starts_with(name, "ffn_up.") ||
-            starts_with(name, "ffn_down."));
+           (gguf_str_begins(name, "ffn_gate.") || gguf_str_begins(name, "ffn_up.") ||
+            gguf_str_begins(name, "ffn_down."));
 }
 
 /* Returns the purpose of a layer's tensor that no row names: prediction of later tokens (the layers
@@ -373,7 +359,7 @@ static enum model_unused use_in_layer(const struct model_params *p, struct gguf_
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
     if (is_left_out(p, rest) || is_plain_network(p, rest)) return MODEL_UNUSED_OTHER;
     if (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) return MODEL_UNUSED_DRAFTS;
-    return starts_with(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
+    return gguf_str_begins(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }
 
 /* Returns the purpose of a tensor that no row names; MODEL_USED if the text would be another
@@ -388,11 +374,11 @@ static enum model_unused use_of(const struct model_params *p, struct gguf_str na
                   {"dense_3.", MODEL_UNUSED_HEADS}, {"v.", MODEL_UNUSED_IMAGES},
                   {"mm.", MODEL_UNUSED_IMAGES},     {"a.", MODEL_UNUSED_AUDIO},
                   {"mm.a.", MODEL_UNUSED_AUDIO},    {"mtp.", MODEL_UNUSED_DRAFTS}};
-    enum model_unused use = ends_with(name, ".input_scale") ? MODEL_UNUSED_OTHER : MODEL_USED;
+    enum model_unused use = gguf_str_ends(name, ".input_scale") ? MODEL_UNUSED_OTHER : MODEL_USED;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (starts_with(name, starts[i].start)) use = starts[i].use;
+        if (gguf_str_begins(name, starts[i].start)) use = starts[i].use;
     if (is_left_out(p, name)) use = MODEL_UNUSED_OTHER;
-    return use == MODEL_USED && starts_with(name, "blk.") ? use_in_layer(p, name) : use;
+    return use == MODEL_USED && gguf_str_begins(name, "blk.") ? use_in_layer(p, name) : use;
 }
 
 static bool check_left_over(struct binder *b)

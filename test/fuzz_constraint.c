@@ -99,9 +99,6 @@ static void use(const struct constraint *c, const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char kinds[] = "gsrc";
-    static const enum generate_constraint_kind kind[] = {
-        GENERATE_CONSTRAINT_GRAMMAR, GENERATE_CONSTRAINT_SCHEMA, GENERATE_CONSTRAINT_REGEX,
-        GENERATE_CONSTRAINT_CHOICES};
     struct base_error err = BASE_ERROR_INIT;
     struct constraint *c = NULL;
     const char *const all = (const char *)bytes;
@@ -111,18 +108,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const size_t n = nul ? (size_t)(nul - all) - 1 : size - 1;
     const char *const text = nul ? nul + 1 : "";
     const size_t rest = nul ? size - n - 2 : 0;
-    char *choice = strndup(all + 1, n);
-    if (!choice) return 0;
-    const struct generate_constraint_source source = {.kind = kind[k - kinds],
-                                                      .text = all + 1,
-                                                      .size = n,
-                                                      .choice = (const char *const *)&choice,
-                                                      .n_choices = 1,
-                                                      .any_order = rest % 4 < 2,
-                                                      .generate = rest % 2};
-    fuzz_check(generate_constraint_compile(&source, &c, &err), &err);
+    char *first = strndup(all + 1, n);
+    const char *choice = first;
+    if (!first) return 0;
+    struct generate_constraint_source source = {.any_order = rest % 4 < 2};
+    if (*k == 'c') source.choices = (struct base_texts){&choice, 1};
+    *(*k == 's'   ? &source.schema
+      : *k == 'r' ? &source.regex
+                  : &source.grammar) = *k == 'c' ? NULL : first;
+    fuzz_check(generate_constraint_compile(&source, rest % 2, NULL, &c, &err), &err);
     if (c) use(c, text, rest);
     constraint_free(c);
-    free(choice);
+    free(first);
     return 0;
 }

@@ -1,10 +1,25 @@
 /* test/fuzz_gguf.c: a fuzz target: any bytes as a model. They are an error or can be read
- * completely, and a model that can be opened returns logits or an error. */
+ * completely, and a model that can be opened returns logits, hidden states or an error. */
 #include "engine/engine.h"
 #include "gguf/gguf.h"
 #include "models/model.h"
 #include "test/fuzz.h"
 #include "test/support_gguf.h"
+#include <stdlib.h>
+
+/* Applies the block after pooling to a row of zeros. */
+static void pool(const struct model *m, struct model_session *s)
+{
+    const struct model_facts *f = model_facts(m);
+    for (int rank = 0; rank < 2; rank++) {
+        struct base_error err = BASE_ERROR_INIT;
+        const uint32_t size = rank ? f->n_rank : f->n_pooled;
+        float *row = calloc(f->n_embd, sizeof *row), *out = calloc(size + 1, sizeof *out);
+        if (row && out && size) fuzz_check(model_session_pool(s, rank, row, 1, out, &err), &err);
+        free(row);
+        free(out);
+    }
+}
 
 static void evaluate(const struct gguf_file *file, struct engine *engine)
 {
@@ -15,6 +30,7 @@ static void evaluate(const struct gguf_file *file, struct engine *engine)
     struct model_session_options o = model_session_options_default();
     o.n_ctx = 8;
     o.n_batch = 3;
+    o.hidden = !model_facts(m)->writes;
     struct model_session *s = model_session_new(m, &o, &err);
     fuzz_check(s != NULL, &err);
     if (s) {
@@ -23,6 +39,8 @@ static void evaluate(const struct gguf_file *file, struct engine *engine)
         fuzz_check(model_eval(s, ids, 4, MODEL_LOGITS_LAST, NULL, NULL, &err), &err);
         err = BASE_ERROR_INIT;
         fuzz_check(model_eval(s, ids, 1, MODEL_LOGITS_LAST, NULL, NULL, &err), &err);
+        err = BASE_ERROR_INIT;
+        if (o.hidden) pool(m, s);
     }
     model_session_free(s);
     model_close(m);

@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         cli_input_unescape(values.prompt, strlen(values.prompt), &out);
         base_buffer_free(&out);
     }
+    cli_options_free(&values);
     for (int i = 0; i < n_variables; i++) unsetenv(variable[i]);
     return 0;
 }

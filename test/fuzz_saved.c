@@ -1,11 +1,11 @@
 /* test/fuzz_saved.c: a fuzz target: any bytes as the files that infer writes and reads again (a
- * conversation, tools, saved logits), and as files of tasks. A conversation is written and read
- * again. */
-#include "cli/chat/messages.h"
-#include "cli/cmd/task_files.h"
+ * conversation, tools, saved logits). A conversation is written and read again. */
+#include "chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/out/saved_logits.h"
 #include "test/fuzz.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,51 +41,30 @@ static void use_messages(const char *path)
     fuzz_check(ok, &err);
     if (!ok) return;
     text_json_write(&first, list, false);
-    again = cli_json_parse(first.data, first.size, "", &err);
+    again = text_json_parse(first.data, first.size, "", &err);
     if (!again) abort();
     text_json_write(&second, again, false);
     if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();
-    for (size_t i = 0; i <= json_array_size(list); i++) cli_messages_role(list, i);
-    cli_messages_cut(list, cli_messages_last_turn(list));
+    for (size_t i = 0; i <= json_array_size(list); i++) chat_messages_role(list, i);
+    chat_messages_cut(list, chat_messages_last_turn(list));
     json_decref(list);
     json_decref(again);
     base_buffer_free(&first);
     base_buffer_free(&second);
 }
 
-static void use_tasks(const uint8_t *bytes, size_t size)
-{
-    struct base_buffer file = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
-    base_buffer_add(&file, bytes, size);
-    for (int form = CLI_TASKS_LINES; form <= CLI_TASKS_BINARY; form++) {
-        struct base_error err = BASE_ERROR_INIT;
-        struct cli_task_list list = {0};
-        const bool ok = cli_task_list_read(&list, (enum cli_task_form)form, &file, &err);
-        fuzz_check(ok, &err);
-        if (ok && !cli_task_list_select(&list, (list.n + 1) / 2, &err)) abort();
-        for (size_t i = 0; ok && i < list.n; i++)
-            for (size_t k = 0; k < list.task[i].n; k++)
-                cli_task_add_text(&list, &list.task[i], k, true, &text);
-        cli_task_list_free(&list);
-        base_buffer_clear(&text);
-    }
-    base_buffer_free(&file);
-    base_buffer_free(&text);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
     char path[64];
-    struct cli_values values = {.tools = path};
+    const struct chat_settings chat = {.tools = path};
     json_t *tools;
     const int fd = memfd_create("fuzz", 0);
     if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     use_logits(path);
     use_messages(path);
-    use_tasks(bytes, size);
-    fuzz_check(cli_tools_read(&values, &tools, &err), &err);
+    fuzz_check(cli_tools_read(&chat, true, &tools, &err), &err);
     json_decref(tools);
     close(fd);
     return 0;

@@ -52,6 +52,19 @@ of("generate/scheduler.c", "test_scheduler_policy",
     "jobs start in the order of arrival"),
    )
 
+# ---- Embeddings ----
+of("generate/embed.c", "test_embed",
+   ("if (e->rows == MODEL_POOL_CLS) return i == 0;", "if (e->rows == MODEL_POOL_CLS) return i == n - 1;",
+    "cls is the first token's row"),
+   ("pooled[i] = (float)(e->sum[i] / (double)text->n);", "pooled[i] = (float)e->sum[i];", "a mean is divided by the tokens"),
+   ("if (p == 0) return largest / 32760;", "if (p == 0) return largest;", "max scales to 16-bit integers"),
+   )
+of("models/state/kv_cache.c", "test_kv_cache",
+   ("if (kv->both) return position > kv->window / 2 ? position - kv->window / 2 : 0;",
+    "if (kv->both) return position > kv->window ? position - kv->window : 0;", "an encoder's window reaches half its size back"),
+   ("return position + s->kv.window / 2 + 1;", "return position + 1;", "and half its size ahead"),
+   )
+
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
    ("t->owed = left / 4;", "t->owed = left / 16;", "a quarter of the limit is left for the answer"),
@@ -78,8 +91,7 @@ of("generate/request.c", "test_generate",
 of("generate/constraint_driver.c", "test_in_time",
    ("rest == UINT64_MAX ? rest : 4 * rest + TRIES;", "rest == UINT64_MAX ? rest : rest + TRIES;",
     "without a token for each byte, four tokens for each byte are assumed"),
-   ("!can_complete(d, *id, d->bytes.data, d->bytes.size, left - 1, &fits, err))",
-    "!can_complete(d, *id, d->bytes.data, d->bytes.size, left, &fits, err))",
+   ("!can_complete(d, token, left - 1, &fits, err))", "!can_complete(d, token, left, &fits, err))",
     "after a token one fewer is left"),
    ("*fits = *fits && d->n_plan <= left;", "*fits = *fits && d->n_plan < left;",
     "a completion may take all tokens that are left"),
@@ -299,11 +311,15 @@ of("cli/pull/http.c", "test_cli_policy",
    ("0.25 * (double)(1 << (n % 8));", "0.25 * (double)(n % 8 + 1);", "pauses double"),
    ("told >= 0 && told <= WAIT_MAX ?", "told > 0 && told < WAIT_MAX ?", "a server may say how long to wait"),
    )
-of("cli/chat/messages.c", "test_cli_policy",
-   ("if (strcmp(cli_messages_role(list, i), \"user\") == 0) return i;",
-    "if (strcmp(cli_messages_role(list, i), \"assistant\") != 0) return i;", "a turn begins with the user's message"),
+of("cli/options.c", "test_cli_policy",
+   ("return again || reset(g, o, err);", "return true;", "a list of a line replaces the command's"),
+   ("if (!reset(g, o, err)) return false;", "", "an option of the command that a line's contradicts is absent"),
+   )
+of("chat/messages.c", "test_cli_policy",
+   ("if (strcmp(chat_messages_role(list, i), \"user\") == 0) return i;",
+    "if (strcmp(chat_messages_role(list, i), \"assistant\") != 0) return i;", "a turn begins with the user's message"),
    ("if (has) json_array_remove(list, 0);", "", "there is one system message"),
-   ("if (ok && system && !cli_messages_n_system(list))", "if (ok && system)", "a line's own system message counts"),
+   ("if (ok && system && !chat_messages_n_system(list))", "if (ok && system)", "a line's own system message counts"),
    )
 
 # ---- Texts ----
@@ -325,8 +341,8 @@ of("text/tokenizer/spm.c", "test_tokenizer_cases",
    )
 of("text/tokenizer/unigram.c", "test_tokenizer_cases",
    ("if (score > b->score) *b =", "if (score >= b->score) *b =", "of equal divisions the first is chosen"),
-   ("if (!has_token) offer(l, start + n, sum + u->unknown_score, t->unk, start);",
-    "offer(l, start + n, sum + u->unknown_score + 100, t->unk, start);", "an unknown token only where no token begins"),
+   ("if (!has_token) extend_path(l, start + n, sum + u->unknown_score, t->unk, start);",
+    "extend_path(l, start + n, sum + u->unknown_score + 100, t->unk, start);", "an unknown token only where no token begins"),
    )
 of("text/tokenizer/wordpiece.c", "test_tokenizer_cases",
    ("w->out->count = n_before;", "", "a word that tokens cannot form is one unknown token"),

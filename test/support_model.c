@@ -311,8 +311,9 @@ static bool plan_beside(struct plan *plan)
 
 enum { MAX_WORDS = 512 };
 
-/* Adds to a plan's file the tensors of m->with that name a layer: "blk.0.ffn_up.weight" with one
- * row, "blk.0.attn_gate.weight=4" with four. Returns their number of rows. */
+/* Adds to a plan's file the tensors of m->with that name a layer or a number of rows:
+ * "blk.0.ffn_up.weight" with one row, "token_types.weight=2" with two. Returns their number of
+ * rows. */
 static uint64_t add_placeholders(const struct support_model *m, struct gguf_writer *w,
                                  char names[MAX_WORDS])
 {
@@ -321,7 +322,7 @@ static uint64_t add_placeholders(const struct support_model *m, struct gguf_writ
     snprintf(names, MAX_WORDS, "%s", m->with ? m->with : "");
     while ((word = strsep(&rest, " "))) {
         char *rows = strchr(word, '=');
-        if (strncmp(word, "blk.", 4) != 0) continue;
+        if (strncmp(word, "blk.", 4) != 0 && !rows) continue;
         if (rows) *rows++ = '\0';
         const uint64_t n = rows ? strtoull(rows, NULL, 10) : 1;
         gguf_writer_tensor(w, (struct gguf_str){word, strlen(word)}, quant_type_by_id(QUANT_F32), 2,
@@ -367,6 +368,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     done = file && model_params_read(&p, file, err);
     if (done) {
         p.n_vocab = p.ends.n_vocab = p.mtp.n_vocab = m->n_vocab;
+        if (p.ends.n_output) p.ends.n_output = m->n_vocab;
         plan->p = &p;
         done = (model_rows_visit(&p, plan_row, plan) && plan_beside(plan)) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");

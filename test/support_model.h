@@ -32,7 +32,8 @@ struct support_model {
     bool biases;                    /* of Q, K and V */
     /* Lists of words, separated by spaces. with: optional tensors, without "blk.N.", such as
      * "attn_output.bias rope_freqs.weight"; tensors of one layer with their number of rows, if
-     * these determine the kind of the layer: "blk.0.attn_gate.weight=4". keys: further keys,
+     * these determine the kind of the layer: "blk.0.attn_gate.weight=4", and others whose number
+     * of rows no key has: "token_types.weight=2". keys: further keys,
      * without "ARCH." (keys without this prefix begin with '!'), such as "attention.scale=0.25
      * rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;

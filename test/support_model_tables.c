@@ -24,6 +24,8 @@
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
+#define BERT "token_types.weight=2 token_embd_norm.bias post_attention_norm.bias post_ffw_norm.bias " QKV_BIAS OUT_BIAS FFN_BIAS
+
 /* Limits above the default: the other implementation computes GELU by a half-precision table
  * (1e-6), the gated delta rule in chunks (1e-9), and scans with its own exponential (1e-11).
  * Figures of the Gemmas with limits of 1e-10 (1e-8: 23 layers, sparse) are those of a build without
@@ -183,5 +185,21 @@ const struct support_fixture support_fixtures[] = {
     {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
     {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
+    /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
+     * scaled: they are four times as large, and so are their roundings. */
+    {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},
+    {"nomic-bert", "nomic-bert", .n_layer = 3, .n_head_kv = 4, .with = "token_types.weight=2 token_embd_norm.bias post_attention_norm.bias post_ffw_norm.bias"},
+    {"nomic-bert-moe", "nomic-bert-moe", .n_layer = 4, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 2, .with = BERT, .keys = "moe_every_n_layers=2"},
+    {"jina-bert-v2", "jina-bert-v2", .n_layer = 3, .n_head_kv = 4, .with = "blk.1.ffn_gate.weight=128 blk.2.ffn_up.weight=256 " BERT},
+    {"jina-bert-v2-norms", "jina-bert-v2", .n_layer = 2, .n_head_kv = 4, .with = "attn_q_norm.weight attn_q_norm.bias attn_k_norm.weight attn_k_norm.bias attn_norm_2.weight attn_norm_2.bias " BERT},
+    {"jina-bert-v3", "jina-bert-v3", .n_layer = 2, .n_head_kv = 4, .with = BERT},
+    {"modern-bert", "modern-bert", .n_layer = 4, .n_head_kv = 4, .window = 8, .with = "attn_qkv.weight", .keys = "rope.freq_base_swa=20000.0"},
+    {"modern-bert-silu", "modern-bert", .n_layer = 3, .n_head_kv = 4, .window = 7, .with = "attn_qkv.weight attn_norm.weight", .keys = "hidden_activation=silu attention.sliding_window_pattern=2"},
+    {"neo-bert", "neo-bert", .n_layer = 2, .n_head_kv = 4, .with = "attn_qkv.weight"},
+    {.name = "eurobert", .arch = "eurobert"},
+    {.name = "llama-embed", .arch = "llama-embed"},
+    {"gemma-embedding", "gemma-embedding", .n_layer = 7, .window = 9},
+    {"t5encoder", "t5encoder", .n_layer = 3, .n_head_kv = 4, .with = "enc.blk.0.ffn_gate.weight=128", .keys = "attention.relative_buckets_count=12 attention.key_length=24 attention.value_length=24", .bar = 1e-11},
+    {"t5encoder-own", "t5encoder", .n_head_kv = 4, .with = "attn_rel_b.weight", .keys = "attention.relative_buckets_count=32", .bar = 1e-11},
     {.name = NULL},
 };

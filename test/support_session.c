@@ -50,7 +50,9 @@ double support_nmse(const float *got, const float *want, size_t n)
 
 const char *support_arch(size_t i)
 {
-    return model_arch_name(i, NULL);
+    const struct model_arch *a;
+    const char *name = model_arch_name(i, &a);
+    return name && !a->encoder ? name : NULL; /* encoders are the last ones */
 }
 
 static bool same_kind(const struct model_arch *a, const struct model_arch *b)

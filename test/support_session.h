@@ -28,7 +28,7 @@ bool support_rows_keep(void *rows, uint64_t first, uint64_t n, const float *logi
 /* Normalized mean squared error: sum of squared differences over the sum of squares of `want`. */
 double support_nmse(const float *got, const float *want, size_t n);
 
-/* The name of row i of the architecture table, or NULL past its end. */
+/* The name of row i of the architecture table, or NULL past the last one that has logits. */
 const char *support_arch(size_t i);
 /* Whether no name before i has the same kinds of mixers and of state: short runs test these. */
 bool support_arch_is_first(size_t i);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LISTS = 3 };
+enum { LISTS = 3, RELATIVE_MAX = 1024 };
 
 struct shape {
     const char *name;
@@ -23,9 +23,10 @@ struct shape {
     bool lists; /* tokens belong to different sequences */
     bool sinks;
     float softcap;
-    double bar;  /* largest NMSE */
-    float sharp; /* scales queries, if not 0 */
-    float alibi; /* exponent of ALiBi's largest slope; 0: none */
+    double bar;   /* largest NMSE */
+    float sharp;  /* scales queries, if not 0 */
+    float alibi;  /* exponent of ALiBi's largest slope; 0: none */
+    int relative; /* radius of biases by relative position; 0: none */
 };
 
 static const struct shape shapes[] = {
@@ -75,13 +76,19 @@ static const struct shape shapes[] = {
      .alibi = 8},
     {"alibi, five heads, softcap", 5, 5, 1, 40, 24, 60, QUANT_F16, QUANT_F16, .past = 50,
      .softcap = 5.0f, .bar = 1e-7, .alibi = 4},
+    {"alibi, later keys", 40, 8, 2, 32, 32, 300, QUANT_F16, QUANT_F16, .past = 230, .ahead = true,
+     .bar = 1e-7, .alibi = 8},
+    {"relative, later keys", 40, 6, 2, 32, 32, 300, QUANT_F16, QUANT_F16, .past = 230,
+     .ahead = true, .bar = 1e-7, .relative = 25},
+    {"relative, f32 cache, sinks", 20, 5, 5, 40, 24, 300, QUANT_F32, QUANT_F32, .past = 250,
+     .window = 70, .sinks = true, .bar = 1e-12, .relative = 40},
 };
 
 /* All data of a shape; the reference reads decoded caches. */
 struct data {
     const struct shape *s;
     int n_cells;
-    float *q, *k, *v, sinks[128];
+    float *q, *k, *v, sinks[128], relative[RELATIVE_MAX];
     char *k_cache, *v_cache;
     int32_t *span, *cells;
     double *want;
@@ -119,7 +126,7 @@ static void fill_lists(struct data *d)
     for (int t = 0; t < s->n_tokens; t++) {
         int end = s->ahead ? s->past + s->n_tokens : s->past + t + 1;
         int first = s->window && end > s->window ? end - s->window : 0;
-        int32_t span[4] = {list_of(s, t), first, end, 0};
+        int32_t span[4] = {list_of(s, t), first, end, end - 1 - (s->past + t)};
         memcpy(d->span + 4 * t, span, sizeof(span));
     }
 }
@@ -147,7 +154,14 @@ static void reference_row(struct data *d, int t, int h)
                     *k = d->k + (int64_t)(cells[j] * s->n_kv + kv) * s->d;
         for (int i = 0; i < s->d; i++) score[j] += (double)q[i] * k[i];
         score[j] *= (float)(1 / sqrt(s->d));
-        if (s->alibi != 0) score[j] += slope_of(s->alibi, s->n_heads, h) * (j - (span[2] - 1));
+        const int distance = j - (span[2] - 1 - span[3]);
+        if (s->alibi != 0) score[j] -= slope_of(s->alibi, s->n_heads, h) * abs(distance);
+        if (s->relative) {
+            const int at = distance > s->relative    ? s->relative
+                           : distance < -s->relative ? -s->relative
+                                                     : distance;
+            score[j] += d->relative[(s->relative + at) * s->n_heads + h];
+        }
         if (s->softcap != 0) score[j] = s->softcap * tanh(score[j] / s->softcap);
         m = fmax(m, score[j]);
     }
@@ -176,6 +190,7 @@ static struct data *data_new(const struct shape *s)
     d->span = calloc((size_t)s->n_tokens, 4 * sizeof(int32_t));
     d->cells = calloc((size_t)LISTS * (size_t)s->room, sizeof(int32_t));
     for (int h = 0; h < s->n_heads; h++) d->sinks[h] = 2 * product_random(&seed);
+    for (int i = 0; i < RELATIVE_MAX; i++) d->relative[i] = 2 * product_random(&seed);
     fill_lists(d);
     d->want = calloc(n_q * (size_t)s->dv, sizeof(double));
     for (int t = 0; t < s->n_tokens; t++)
@@ -249,6 +264,8 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     struct engine_tensor span = product_leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
     struct engine_tensor cells = product_leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
     struct engine_tensor sinks = product_leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
+    struct engine_tensor relative =
+        product_leaf(QUANT_F32, 2, (int64_t[]){s->n_heads, 2 * s->relative + 1}, d->relative);
     struct engine_attention how = {.scale = (float)(1 / sqrt(s->d)),
                                    .softcap = s->softcap,
                                    .dv = s->dv,
@@ -257,7 +274,8 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     struct engine_tensor *keys = k_data ? engine_permute(g, &k_codes, 0, 2, 1, 3) : &k;
     struct engine_tensor *values = v_data ? engine_permute(g, &v_codes, 0, 2, 1, 3) : &v;
     struct engine_tensor *result =
-        engine_attention(g, &q, keys, values, &span, &cells, s->sinks ? &sinks : NULL, &how);
+        engine_attention(g, &q, keys, values, &span, &cells, s->sinks ? &sinks : NULL,
+                         s->relative ? &relative : NULL, &how);
     engine_output(g, result);
     if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err))
         fail_msg("%s: %s", s->name, base_error_format(&err, text, sizeof(text)));

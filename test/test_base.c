@@ -4,9 +4,12 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/keep.h"
+#include "base/list.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include <stdlib.h>
 #include <string.h>
 
 static void the_first_error_is_kept(void **state)
@@ -156,6 +159,47 @@ static void sha256_of_known_texts(void **state)
     }
 }
 
+static void list_grows_and_keeps_its_items(void **state)
+{
+    (void)state;
+    uint32_t *item = NULL;
+    size_t count = 0, room = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(BASE_LIST_ROOM(item, count, room));
+        item[count++] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++) assert_int_equal(item[i], i);
+    const uint32_t *old = item;
+    assert_false(base_list_grow(&item, &room, SIZE_MAX / 2));
+    assert_ptr_equal(item, old);
+    free(item);
+}
+
+static void texts_stay_in_place_while_their_list_grows(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_keep keep = {0};
+    struct base_texts list = {0};
+    for (size_t i = 0; i < 100; i++) {
+        const char letter = (char)('!' + i % 90);
+        const char *text = base_keep_text(&keep, &letter, 1, &err);
+        assert_non_null(text);
+        assert_true(base_texts_add(&list, text, &keep, &err));
+        const struct base_texts copy = list; /* sees the texts so far */
+        assert_ptr_equal(copy.item[i], text);
+    }
+    assert_int_equal(list.count, 100);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(list.item[i][0], '!' + i % 90);
+        assert_int_equal(list.item[i][1], '\0');
+    }
+    assert_null(base_keep_text(&keep, "", SIZE_MAX, &err));
+    assert_int_equal(err.code, BASE_NO_MEMORY);
+    base_keep_free(&keep);
+    assert_null(keep.latest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,7 +208,9 @@ int main(void)
         cmocka_unit_test(sums_and_products_of_sizes_do_not_overflow),
         cmocka_unit_test(arena_is_bounded_aligned_and_zeroed),
         cmocka_unit_test(sha256_of_known_texts),
+        cmocka_unit_test(list_grows_and_keeps_its_items),
         cmocka_unit_test(json_strings_are_escaped),
+        cmocka_unit_test(texts_stay_in_place_while_their_list_grows),
         cmocka_unit_test(utf8_every_code_point_round_trips),
         cmocka_unit_test(utf8_rejects_what_is_not_utf8),
     };

@@ -3,9 +3,10 @@
  * conversation. */
 #include "test/support.h"
 
+#include "chat/messages.h"
 #include "cli/cache/cache_folder.h"
 #include "cli/chat/chat_history.h"
-#include "cli/chat/messages.h"
+#include "cli/options.h"
 #include "cli/pull/partial.h"
 #include "test/support_files.h"
 #include <fcntl.h>
@@ -397,9 +398,9 @@ static void the_last_turn_begins_with_the_last_message_of_the_user(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *list = talk(cases[i].roles);
-        assert_int_equal(cli_messages_last_turn(list), cases[i].last_turn);
-        assert_int_equal(cli_messages_n_system(list), cases[i].n_system);
-        cli_messages_cut(list, cases[i].last_turn); /* drops the turn */
+        assert_int_equal(chat_messages_last_turn(list), cases[i].last_turn);
+        assert_int_equal(chat_messages_n_system(list), cases[i].n_system);
+        chat_messages_cut(list, cases[i].last_turn); /* drops the turn */
         assert_int_equal(json_array_size(list), cases[i].last_turn);
         json_decref(list);
     }
@@ -410,22 +411,74 @@ static void a_conversation_has_one_system_message_in_front(void **state)
     struct base_error err = BASE_ERROR_INIT;
     (void)state;
     json_t *list = talk("ua");
-    assert_true(cli_messages_set_system(list, "one", &err));
-    assert_true(cli_messages_set_system(list, "two", &err));
+    assert_true(chat_messages_set_system(list, "one", &cli_chat_caller, &err));
+    assert_true(chat_messages_set_system(list, "two", &cli_chat_caller, &err));
     assert_int_equal(json_array_size(list), 3);
-    assert_string_equal(cli_messages_role(list, 0), "system");
+    assert_string_equal(chat_messages_role(list, 0), "system");
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "content")),
                         "two");
-    assert_true(cli_messages_set_system(list, NULL, &err));
+    assert_true(chat_messages_set_system(list, NULL, &cli_chat_caller, &err));
     assert_int_equal(json_array_size(list), 2);
     /* A line's own system message comes before that of the command line. */
-    json_t *own = talk("su"), *both = cli_messages_of_line(own, "given", NULL, false, &err);
+    const struct chat_request request = {.chat = {.caller = &cli_chat_caller, .system = "given"}};
+    json_t *own = talk("su"), *both = chat_messages_of_line(own, &request, NULL, &err);
     assert_int_equal(json_array_size(both), 2);
     assert_string_equal(json_string_value(json_object_get(json_array_get(both, 0), "content")),
                         "x");
     json_decref(own);
     json_decref(both);
     json_decref(list);
+}
+
+/* ---- Requests ---- */
+
+static bool set_member(struct cli_given *given, const char *name, const json_t *value,
+                       struct base_error *err)
+{
+    bool known;
+    const struct cli_option *o = cli_option_of_request(CLI_BATCH, name, &known);
+    return o && cli_request_set_json(given, o, value, false, err);
+}
+
+static void a_request_points_into_the_values_that_it_was_set_from(void **state)
+{
+    (void)state;
+    char *argv[] = {"--temp", "0.5", "--stop", "x", "--json-object", "-n", "7", NULL};
+    struct base_error err = BASE_ERROR_INIT;
+    struct cli_values values;
+    struct base_keep keep = {0};
+    struct cli_given given;
+    struct chat_request r;
+    assert_true(cli_options_parse(CLI_BATCH, 7, argv, 0, &values, &err));
+    json_t *line = json_pack("{s:[s,s], s:i, s:s, s:{s:i}}", "stop", "a", "b", "top_k", 3, "regex",
+                             "z", "template_var", "v", 1);
+    const char *name;
+    json_t *value;
+    cli_request_begin(&given, CLI_BATCH, &values, &r, &keep);
+    json_object_foreach(line, name, value) assert_true(set_member(&given, name, value, &err));
+    assert_true(cli_request_end(&given, &values, &err));
+    assert_int_equal(r.generate.stop.count, 2); /* in place of the command's */
+    assert_ptr_equal(r.generate.stop.item[1],
+                     json_string_value(json_array_get(json_object_get(line, "stop"), 1)));
+    assert_ptr_equal(r.generate.constraint.regex,
+                     json_string_value(json_object_get(line, "regex")));
+    assert_ptr_equal(r.chat.variables, json_object_get(line, "template_var"));
+    assert_int_equal(r.generate.sample.top_k, 3);
+    assert_true(r.chat.chat);                    /* which template_var implies */
+    assert_false(r.generate.constraint.object);  /* which regex contradicts */
+    assert_true(r.generate.sample.temp == 0.5F); /* the command's */
+    assert_int_equal(r.generate.max_tokens, 7);
+    assert_int_equal(values.request.generate.stop.count, 1); /* unchanged */
+    assert_true(values.request.generate.constraint.object);
+    cli_request_begin(&given, CLI_BATCH, &values, &r, &keep);
+    assert_true(set_member(&given, "choices", json_object_get(line, "stop"), &err));
+    assert_true(set_member(&given, "raw", json_true(), &err));
+    assert_true(set_member(&given, "system", json_object_get(line, "regex"), &err));
+    assert_false(cli_request_end(&given, &values, &err)); /* a system message implies a chat */
+    assert_string_equal(err.item, "--system");
+    base_keep_free(&keep);
+    json_decref(line);
+    cli_options_free(&values);
 }
 
 int main(void)
@@ -442,6 +495,7 @@ int main(void)
         cmocka_unit_test(pauses_double_unless_the_server_says_how_long),
         cmocka_unit_test(the_last_turn_begins_with_the_last_message_of_the_user),
         cmocka_unit_test(a_conversation_has_one_system_message_in_front),
+        cmocka_unit_test(a_request_points_into_the_values_that_it_was_set_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

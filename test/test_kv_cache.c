@@ -17,13 +17,29 @@ struct world {
     struct model_state_inputs inputs;
 };
 
+/* This machine's memory. */
+static const struct engine_place *host(void)
+{
+    static struct engine *engine;
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.n_threads = 1;
+    if (!engine) engine = engine_new(&options, &err);
+    assert_non_null(engine);
+    return &engine->place[0];
+}
+
 static void open_world(struct world *w, uint32_t window, bool chunked)
 {
     struct base_error err = BASE_ERROR_INIT;
     const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
-    const struct model_state_options options = {
-        .n_seq = 2, .n_ctx = N_CTX, .n_batch = N_BATCH, .type_k = f32, .type_v = f32};
-    *w = (struct world){.layer.kv = {1, 4, 4, window, chunked}};
+    const struct model_state_options options = {.n_seq = 2,
+                                                .n_ctx = N_CTX,
+                                                .n_batch = N_BATCH,
+                                                .type_k = f32,
+                                                .type_v = f32,
+                                                .host = host()};
+    *w = (struct world){.layer = {.kv = {1, 4, 4, window, chunked}, .place = host()}};
     w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
     w->slots.data = (char *)&w->slot;
@@ -57,6 +73,28 @@ static void queries_attend_to_the_keys_of_their_range(void **state)
     }
 }
 
+/* Where tokens attend to later ones, a window reaches half its size to each side, within the text.
+ */
+static void queries_of_encoders_see_both_sides(void **state)
+{
+    struct world w;
+    (void)state;
+    for (uint32_t window = 0; window <= WINDOW + 1; window += window ? 1 : WINDOW)
+        for (uint32_t length = 1; length <= 20; length++) {
+            open_world(&w, window, false);
+            w.state.kv.both = true;
+            model_state_append(&w.state, 0, length);
+            for (uint32_t p = 0; p < length; p++) {
+                const uint32_t half = window ? window / 2 : MANY;
+                model_state_fill_inputs(&w.state, &w.inputs, &(struct model_place){.position = p});
+                assert_int_equal(w.range[1], p > half ? p - half : 0);
+                assert_int_equal(w.range[2], p + half + 1 < length ? p + half + 1 : length);
+                assert_int_equal(w.range[2] - 1 - w.range[3], p); /* its own position */
+            }
+            model_state_free(&w.state);
+        }
+}
+
 /* A sequence is truncated to a position whose keys are all still stored, or to the start. */
 static void sequences_go_back_as_far_as_their_keys_are_kept(void **state)
 {
@@ -81,9 +119,13 @@ static void open_codes(struct world *w)
 {
     struct base_error err = BASE_ERROR_INIT;
     const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
-    const struct model_state_options options = {
-        .n_seq = 2, .n_ctx = N_CTX, .n_batch = N_BATCH, .type_k = f16, .type_v = f16};
-    *w = (struct world){.layer.kv = {1, 16, 16, 0, false}};
+    const struct model_state_options options = {.n_seq = 2,
+                                                .n_ctx = N_CTX,
+                                                .n_batch = N_BATCH,
+                                                .type_k = f16,
+                                                .type_v = f16,
+                                                .host = host()};
+    *w = (struct world){.layer = {.kv = {1, 16, 16, 0, false}, .place = host()}};
     w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
 }
@@ -202,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_attend_to_the_keys_of_their_range),
+        cmocka_unit_test(queries_of_encoders_see_both_sides),
         cmocka_unit_test(sequences_go_back_as_far_as_their_keys_are_kept),
         cmocka_unit_test(a_fork_copies_only_its_incomplete_group),
         cmocka_unit_test(slots_are_freed_when_nothing_can_attend_to_them),

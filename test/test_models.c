@@ -67,14 +67,15 @@ struct setting {
     bool go_back; /* evaluates, truncates the second half, and evaluates it again */
 };
 
-static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_back,
+/* `whole`: all ids must be evaluated together. */
+static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_back, bool whole,
                  struct support_rows *out, struct base_error *err)
 {
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
     /* Truncating a few tokens always works; the logits must be the same as before. */
-    uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
+    uint32_t left = model_session_truncate(s, whole ? 0 : (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
                       err);
@@ -117,24 +118,39 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
     return true;
 }
 
-/* The logits [n][n_vocab] of a model file, or of its MTP layer; the caller frees them. */
-static float *logits_of(const char *path, const struct setting *s, bool mtp, const int32_t *ids,
-                        int n, size_t *n_vocab)
+static bool is_encoder(const char *arch)
 {
+    const struct model_arch *a = NULL;
+    const char *name;
+    for (size_t i = 0; (name = model_arch_name(i, &a)) && strcmp(name, arch) != 0;) i++;
+    return name && a->encoder;
+}
+
+/* The logits [n][n_vocab] of a model file, of its MTP layer, or an encoder's hidden states
+ * [n][n_embd], whose size is then *n_vocab; the caller frees them. */
+static float *logits_of(const char *path, const struct setting *s, const struct support_fixture *v,
+                        const int32_t *ids, int n, size_t *n_vocab)
+{
+    const bool mtp = v->mtp, encoder = is_encoder(v->arch);
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
-    struct model_session_options session = {
-        .n_ctx = 128, .n_batch = s->batch, .type_k = s->cache, .type_v = s->cache, .mtp = mtp};
+    struct model_session_options session = {.n_ctx = 128,
+                                            .n_batch = s->batch,
+                                            .type_k = s->cache,
+                                            .type_v = s->cache,
+                                            .mtp = mtp,
+                                            .hidden = encoder};
     options.n_threads = s->threads;
     options.level = s->level;
     struct support_session opened;
     support_session_open(&opened, path, &options, &session);
-    struct support_rows rows = {.n_vocab = model_facts(opened.model)->n_vocab};
+    const struct model_facts *facts = model_facts(opened.model);
+    struct support_rows rows = {.n_vocab = encoder ? facts->n_embd : facts->n_vocab};
     rows.data = calloc((size_t)n * rows.n_vocab, sizeof(float));
     assert_int_equal(model_session_has_mtp(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
     if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
-              : eval(opened.session, ids, n, s->go_back, &rows, &err)))
+              : eval(opened.session, ids, n, s->go_back, encoder, &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
     *n_vocab = rows.n_vocab;
     support_session_close(&opened);
@@ -213,7 +229,7 @@ static void check_figures(const struct support_fixture *v, const json_t *root)
     temporary(path, v->name);
     write_model(&m, path);
     make_ids(ids, N_IDS, m.n_vocab);
-    float *ours = logits_of(path, &plain, v->mtp, ids, N_IDS, &n_vocab);
+    float *ours = logits_of(path, &plain, v, ids, N_IDS, &n_vocab);
     unlink(path);
     const struct figures got = figures_of(ours, n_vocab);
     const double error = estimated_nmse(&got, &want);
@@ -242,11 +258,11 @@ static void every_architecture_has_a_fixture(void **state)
 {
     (void)state;
     size_t i = 0;
-    for (; support_arch(i); i++) {
+    for (const char *name; (name = model_arch_name(i, NULL)); i++) {
         bool found = false;
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
-            found = found || strcmp(f->arch, support_arch(i)) == 0;
-        if (!found) fail_msg("no fixture for %s", support_arch(i));
+            found = found || strcmp(f->arch, name) == 0;
+        if (!found) fail_msg("no fixture for %s", name);
     }
     assert_true(i >= 4);
 }
@@ -278,7 +294,7 @@ static void check_same_bytes(const struct support_fixture *v, enum quant_id type
         const struct setting *s = &settings[i];
         if (!support_level_runs(s->level)) continue;
         if (support_quick() && i > 0 && (i + nth) % 3 != 0) continue;
-        float *logits = logits_of(path, s, v->mtp, ids, MANY_IDS, &n_vocab);
+        float *logits = logits_of(path, s, v, ids, MANY_IDS, &n_vocab);
         for (size_t row = 0; first && row < MANY_IDS; row++)
             if (memcmp(logits + row * n_vocab, first + row * n_vocab, n_vocab * sizeof(float)) != 0)
                 fail_msg("%s in %s: position %zu differs with %d threads, batch %u, level %s",
@@ -318,6 +334,8 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
     for (size_t i = 0, nth = 0; support_quick() && support_arch(i); i++)
         if (support_arch_is_first(i))
             check_same_bytes(first_fixture_of(support_arch(i)), QUANT_F32, QUANT_F16, nth++);
+    for (size_t i = 0; support_quick() && i < 2; i++)
+        check_same_bytes(fixture(i ? "modern-bert" : "bert"), QUANT_F32, QUANT_F16, i);
 }
 
 /* Old files of Mixtral have a tensor for each expert. */
@@ -337,7 +355,7 @@ static void experts_one_by_one_give_the_bits_of_stacked_ones(void **state)
             m.experts = (enum support_experts)how;
             temporary(path, "one-by-one");
             write_model(&m, path);
-            logits[how] = logits_of(path, &plain, false, ids, MANY_IDS, &n_vocab);
+            logits[how] = logits_of(path, &plain, fixture("llama-moe"), ids, MANY_IDS, &n_vocab);
             unlink(path);
         }
         const size_t size = MANY_IDS * n_vocab * sizeof(float);
@@ -424,7 +442,7 @@ static int print_figures(const char *folder)
 static const char *network_of(const struct model_arch *a)
 {
     static const char *const forms[] = {"gated", "gated, gate and up in one tensor", "plain",
-                                        "plain, xIELU"};
+                                        "plain, xIELU", "gated or plain, by the file's tensors"};
     return forms[a->ffn.form];
 }
 
@@ -434,6 +452,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         bool has;
         const char *text;
     } all[] = {
+        {a->encoder, "encoder"},
         {a->norm == MODEL_LAYER_NORM, "layer norms"},
         {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
         {a->norm == MODEL_RMS_NORM_PLAIN, "norms without weights"},
@@ -441,6 +460,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->plan.loops, "layers run several times"},
         {a->residual == MODEL_SANDWICH, "norms before and after"},
         {a->residual == MODEL_POST_NORM, "norms after"},
+        {a->residual == MODEL_SUM_NORM, "norms of sums"},
         {a->residual >= MODEL_PARALLEL, "parallel residual"},
         {a->attn.rope == MODEL_ROPE_NEOX, "NEOX pairs"},
         {a->attn.rope == MODEL_ROPE_NONE, "no RoPE"},
@@ -455,9 +475,11 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.window.chunked, "attention inside pieces"},
         {a->attn.softcap != 0.0f, "score softcap"},
         {a->attn.alibi != 0.0f, "ALiBi"},
+        {a->attn.relative, "biases by relative position"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
         {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
         {a->ends.positions, "learned positions"},
+        {a->ends.token_types, "token types"},
         {a->ends.embd_skip, "embeddings added to each layer"},
         {a->ends.embd_norm != MODEL_EMBD_NORM_NONE, "normalized embeddings"},
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},

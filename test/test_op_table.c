@@ -201,6 +201,12 @@ static struct engine_tensor *case_mul_mat(struct support_rig *rig)
     return engine_mul_mat(rig->g, weight(rig, 50, 1), rows(rig));
 }
 
+static struct engine_tensor *case_add_low_rank(struct support_rig *rig)
+{
+    return engine_add_low_rank(rig->g, rows(rig), f32(rig, 5, 100, 1, 1), f32(rig, 64, 5, 2, 1),
+                               f32(rig, 100, 1, 1, 1), 0.5f, NULL);
+}
+
 static struct engine_tensor *case_mul_mat_id(struct support_rig *rig)
 {
     return engine_mul_mat_id(rig->g, weight(rig, 50, 12), f32(rig, 96, 1, 6, 1), ids(rig, 2, 6));
@@ -258,7 +264,7 @@ static struct engine_tensor *attention(struct support_rig *rig, struct engine_te
     const struct engine_attention params = {.scale = 0.2f, .dv = HEAD};
     return engine_attention(rig->g, f32(rig, HEAD, HEADS, 3, 1), k, v,
                             support_ids(rig, 4, 3, range), support_ids(rig, SLOTS, 1, slots), NULL,
-                            &params);
+                            NULL, &params);
 }
 
 static struct engine_tensor *case_attention(struct support_rig *rig)

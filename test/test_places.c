@@ -38,6 +38,7 @@ static void open_model(struct opened *o, const struct support_model *m, enum sup
     unlink(path);
     o->engine = engine_new(&options, &err);
     o->model = o->file && o->engine ? support_apart_open(o->file, o->engine, how, &err) : NULL;
+    session.hidden = o->model && !model_facts(o->model)->writes;
     o->session = o->model ? model_session_new(o->model, &session, &err) : NULL;
     if (!o->session) fail_msg("%s: %s: %s", m->arch, err.item, err.text);
 }
@@ -70,13 +71,16 @@ static int32_t id_at(const struct opened *o, uint64_t i)
     return (int32_t)((i * 7 + 11) % model_facts(o->model)->n_vocab);
 }
 
-/* Evaluates n ids from the sequence's length on, and adds all their logits to *rows. */
+/* Evaluates n ids from the sequence's length on (of an encoder from 0 on, as a text of its own),
+ * and adds all their logits, or hidden states, to *rows. */
 static void eval(struct opened *o, uint32_t seq, uint64_t n, struct rows *rows)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct model_token tokens[N_CTX];
+    const struct model_facts *facts = model_facts(o->model);
+    if (!facts->writes) model_seq_truncate(o->session, seq, 0);
     const uint32_t from = model_seq_length(o->session, seq);
-    rows->row = model_facts(o->model)->n_vocab * sizeof(float);
+    rows->row = (facts->writes ? facts->n_vocab : facts->n_embd) * sizeof(float);
     for (uint64_t i = 0; i < n; i++)
         tokens[i] =
             (struct model_token){.id = id_at(o, from + i), .seq = seq, .wants_logits = true};

@@ -29,21 +29,6 @@ static void means_have_their_standard_errors(void **state)
     assert_true(generate_share_error(1, 1) == 0);
 }
 
-static void shares_have_95_percent_intervals(void **state)
-{
-    (void)state;
-    const double z2 = 1.95996398454 * 1.95996398454;
-    double low, high;
-    generate_share_interval(1, 7, &low, &high);
-    NEAR(low, 7 / (7 + z2)); /* if all are right, the formula gives n / (n + z^2) */
-    NEAR(high, 1.0);
-    generate_share_interval(0, 7, &low, &high);
-    NEAR(low, 0.0);
-    NEAR(high, z2 / (7 + z2));
-    generate_share_interval(0.5, 2, &low, &high);
-    assert_true(fabs(low - 0.094531) < 1e-6 && fabs(high - 0.905469) < 1e-6);
-}
-
 static void quantiles_are_interpolated(void **state)
 {
     (void)state;
@@ -325,7 +310,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_have_their_standard_errors),
-        cmocka_unit_test(shares_have_95_percent_intervals),
         cmocka_unit_test(quantiles_are_interpolated),
         cmocka_unit_test(two_rows_have_their_divergence),
         cmocka_unit_test(positions_are_summed_up),

@@ -29,11 +29,15 @@ enum shape {
     SHAPE_MUL_ADD, /* x, y, acc */
     SHAPE_EXP_SUM,
     SHAPE_SCALE_MUL,
-    SHAPE_SCALE_ONLY,  /* scale_mul with w NULL */
-    SHAPE_ROTATE_PAIR, /* step 2, dist 1; 2n elements; y contains cos and sin */
-    SHAPE_ROTATE_NEOX, /* step 1, dist n */
-    SHAPE_ROTATE_ODD   /* step 3, dist 2: no vector form */
+    SHAPE_SCALE_ONLY,   /* scale_mul with w NULL */
+    SHAPE_ROTATE_PAIR,  /* step 2, dist 1; 2n elements; y contains cos and sin */
+    SHAPE_ROTATE_NEOX,  /* step 1, dist n */
+    SHAPE_ROTATE_ODD,   /* step 3, dist 2: no vector form */
+    SHAPE_LOW_RANK,     /* of rank 3: x are the panels, y the factors; also reads out */
+    SHAPE_LOW_RANK_HALF /* the same for F16 panels */
 };
+
+enum { RANK = 3 }; /* of SHAPE_LOW_RANK */
 
 struct entry {
     const char *name;
@@ -54,6 +58,7 @@ static const struct entry named[] = {
     ENTRY(exp_sum, SHAPE_EXP_SUM),      ENTRY(scale_mul, SHAPE_SCALE_MUL),
     ENTRY(scale_mul, SHAPE_SCALE_ONLY), ENTRY(rotate, SHAPE_ROTATE_PAIR),
     ENTRY(rotate, SHAPE_ROTATE_NEOX),   ENTRY(rotate, SHAPE_ROTATE_ODD),
+    ENTRY(low_rank, SHAPE_LOW_RANK),    ENTRY(low_rank_half, SHAPE_LOW_RANK_HALF),
 };
 enum { N_NAMED = sizeof(named) / sizeof(named[0]), N_ENTRIES = N_NAMED + 2 * ENGINE_UNARY_COUNT };
 
@@ -78,11 +83,18 @@ static struct entry entry_at(int i)
                                         : offsetof(struct engine_vec, unary) + f * sizeof(void *)};
 }
 
+static bool is_low_rank(enum shape s)
+{
+    return s == SHAPE_LOW_RANK || s == SHAPE_LOW_RANK_HALF;
+}
+
 /* Number of elements of x, y and out that a call with n accesses. */
 static int64_t x_count(enum shape s, int64_t n)
 {
     return s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX ? 2 * n
            : s == SHAPE_ROTATE_ODD                          ? 3 * n
+           : s == SHAPE_LOW_RANK                            ? (n + 63) / 64 * 64 * RANK
+           : s == SHAPE_LOW_RANK_HALF                       ? (n + 63) / 64 * 32 * RANK
                                                             : n;
 }
 
@@ -91,12 +103,12 @@ static int64_t y_count(enum shape s, int64_t n)
     const bool rotates = s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX || s == SHAPE_ROTATE_ODD;
     const bool reads =
         s == SHAPE_BINARY || s == SHAPE_MUL_ADD || s == SHAPE_REDUCE2 || s == SHAPE_SCALE_MUL;
-    return rotates ? 2 * n : reads ? n : 0;
+    return rotates ? 2 * n : reads ? n : is_low_rank(s) ? RANK : 0;
 }
 
 static int64_t out_count(enum shape s, int64_t n)
 {
-    return s == SHAPE_REDUCE || s == SHAPE_REDUCE2 ? 0 : x_count(s, n);
+    return s == SHAPE_REDUCE || s == SHAPE_REDUCE2 ? 0 : is_low_rank(s) ? n : x_count(s, n);
 }
 
 /* Calls the entry; returns its value (0 if it has none). */
@@ -143,6 +155,12 @@ static float call(const struct engine_vec *vec, struct entry e, int64_t n, const
         return 0;
     case SHAPE_ROTATE_ODD:
         vec->rotate(n, 3, 2, y, y + n, x, out);
+        return 0;
+    case SHAPE_LOW_RANK:
+        vec->low_rank(n, RANK, y, x, out);
+        return 0;
+    case SHAPE_LOW_RANK_HALF:
+        vec->low_rank_half(n, RANK, y, x, out);
         return 0;
     }
     return 0;
@@ -385,6 +403,18 @@ static void scalar_functions_follow_the_header(void **state)
     assert_true(out[0] == 2 && isnan(out[1]) && out[2] == 2.5f);
     vec.scale(N, x, 1.25f, -3.0f, out);
     for (int i = 0; i < N; ++i) assert_true(out[i] == fmaf(x[i], 1.25f, -3.0f));
+    float b[2 * 2 * 64], acc[80];
+    fill(b, 256, 1, &seed);
+    memcpy(acc, y, sizeof acc);
+    vec.low_rank(80, 2, (float[]){0.3f, -7.0f}, b, acc);
+    for (int i = 0; i < 80; ++i) {
+        const float *panel = b + i / 64 * 128 + i % 64;
+        assert_true(acc[i] == fmaf(panel[64], -7.0f, fmaf(panel[0], 0.3f, y[i])));
+    }
+    const uint16_t half[64] = {[0] = 0x3c00, [63] = 0xc200}; /* 1 and -3 */
+    memset(acc, 0, sizeof acc);
+    vec.low_rank_half(64, 1, (float[]){0.5f}, half, acc);
+    assert_true(acc[0] == 0.5f && acc[1] == 0.0f && acc[63] == -1.5f);
     const float a[] = {1, 2, 3, 4}, cos[] = {0.5f, 0.25f}, sin[] = {2, 3};
     vec.rotate(2, 2, 1, cos, sin, a, out);
     const float pair[] = {1 * 0.5f - 2 * 2, 2 * 0.5f + 1 * 2, 3 * 0.25f - 4 * 3, 4 * 0.25f + 3 * 3};

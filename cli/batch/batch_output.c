@@ -1,10 +1,11 @@
 /* cli/batch/batch_output.c: the output of answers. See cli/batch/batch_output.h. */
 #include "cli/batch/batch_output.h"
+#include "base/list.h"
 #include "base/output.h"
 #include "base/sha256.h"
 #include "cli/batch/batch_input.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,13 +22,8 @@ static const char model_line[] = "model ";
 static bool add_line(struct cli_batch_lines *l, uint64_t number, uint64_t hash,
                      struct base_error *err)
 {
-    if (l->count == l->room) {
-        const size_t room = l->room ? 2 * l->room : 64;
-        struct cli_batch_line *more = reallocarray(l->item, room, sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for line numbers");
-        l->item = more;
-        l->room = room;
-    }
+    if (!BASE_LIST_ROOM(l->item, l->count, l->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for line numbers");
     l->item[l->count] = (struct cli_batch_line){number, hash, l->count};
     l->count++;
     return true;
@@ -73,7 +69,7 @@ static bool take_object(struct cli_batch_output *o, const char *line, size_t siz
                         struct base_error *err)
 {
     struct base_error ignored = BASE_ERROR_INIT;
-    json_t *object = cli_json_parse(line, size, "", &ignored);
+    json_t *object = text_json_parse(line, size, "", &ignored);
     const json_t *number = json_object_get(object, "line");
     const json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
     const json_t *error = json_object_get(object, "error");

@@ -1,377 +1,31 @@
 /* cli/batch/batch_text.c: makes jobs of lines. See cli/batch/batch_text.h. */
 #include "cli/batch/batch_text.h"
+#include "chat/messages.h"
 #include "cli/batch/batch_input.h"
 #include "cli/batch/openai.h"
-#include "cli/chat/messages.h"
-#include "cli/chat/tool_choice.h"
 #include "cli/input.h"
 #include "cli/system.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
-#include <math.h>
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PROFILES_KEPT = 32, /* profiles that no text uses; a compiled constraint may take 1 MB */
-    SETTINGS_MAX = 256
-};
-
-/* ---- Profiles ---- */
-
-struct cli_batch_profile {
-    struct cli_batch_profile *next;
-    struct base_buffer key; /* options of the line as JSON, sorted by name; "": none */
-    size_t n_texts;
-    struct cli_values values;
-    struct base_buffer texts; /* texts of settings: consecutive, each ended by a zero */
-    struct cli_setting setting[SETTINGS_MAX];
-    size_t text_at[SETTINGS_MAX], n_settings;
-    bool escape; /* the line's texts have escapes */
-    struct cli_generation generation;
-    struct cli_chat_template own;             /* with a template, tools or variables of the line */
-    const struct cli_chat_template *template; /* own, or the one of the context */
-};
-
-static void free_profile(struct cli_batch_profile *p)
-{
-    if (!p) return;
-    cli_generation_close(&p->generation);
-    cli_chat_template_close(&p->own);
-    base_buffer_free(&p->key);
-    base_buffer_free(&p->texts);
-    free(p);
-}
-
-/* `text` NULL: an empty list. */
-static bool add_setting(struct cli_batch_profile *p, const struct cli_option *o, const char *text,
-                        size_t size, struct base_error *err)
-{
-    char name[64];
-    snprintf(name, sizeof name, "--%s", o->name);
-    if (p->n_settings == SETTINGS_MAX)
-        return base_fail_at(err, BASE_USAGE, name, -1, "one of too many options");
-    const size_t at = p->texts.size;
-    p->setting[p->n_settings].option = o;
-    p->text_at[p->n_settings++] = text ? at : SIZE_MAX;
-    if (!text) return true;
-    if (p->escape && o->escapes)
-        cli_input_unescape(text, size, &p->texts);
-    else
-        base_buffer_add(&p->texts, text, size);
-    base_buffer_add(&p->texts, "", 1);
-    if (!cli_buffer_check(&p->texts, err)) return false;
-    return at + strlen(p->texts.data + at) + 1 == p->texts.size ||
-           base_fail_at(err, BASE_USAGE, name, -1, "contains a NUL");
-}
-
-static bool fail_kind(const struct cli_option *o, const char *wanted, struct base_error *err)
-{
-    char name[64];
-    snprintf(name, sizeof name, "--%s", o->name);
-    return base_fail_at(err, BASE_USAGE, name, -1, "is not %s", wanted);
-}
-
-/* Adds a list ["a","b"] as --choices. */
-static bool add_choices(struct cli_batch_profile *p, const struct cli_option *o, const json_t *list,
-                        struct base_error *err)
-{
-    struct base_buffer all = BASE_BUFFER_INIT;
-    bool ok = true;
-    for (size_t i = 0; ok && i < json_array_size(list); i++) {
-        const char *one = json_string_value(json_array_get(list, i));
-        ok = one && !strchr(one, ',');
-        if (i) base_buffer_add_text(&all, ",");
-        if (ok) base_buffer_add_text(&all, one);
-    }
-    ok = ok ? cli_buffer_check(&all, err) &&
-                  add_setting(p, o, all.size ? all.data : "", all.size, err)
-            : fail_kind(o, "a list of texts without commas", err);
-    base_buffer_free(&all);
-    return ok;
-}
-
-static bool add_number(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
-                       struct base_error *err)
-{
-    char text[64];
-    const bool whole = json_is_integer(value);
-    const char *kept = text_json_number(value);
-    if (kept && o->kind == CLI_REAL) return add_setting(p, o, kept, strlen(kept), err);
-    if (!whole && (o->kind == CLI_INTEGER || !json_is_real(value)))
-        return fail_kind(o, o->kind == CLI_INTEGER ? "a whole number" : "a number", err);
-    const int n = whole ? snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value))
-                        : snprintf(text, sizeof text, "%.17g", json_real_value(value));
-    return add_setting(p, o, text, (size_t)n, err);
-}
-
-static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
-                     struct base_error *err)
-{
-    const bool is_schema = o->at == offsetof(struct cli_values, json_schema);
-    const bool is_tools = o->at == offsetof(struct cli_values, tools);
-    if (json_is_string(value))
-        return add_setting(p, o, json_string_value(value), json_string_length(value), err);
-    if (json_is_array(value) && o->at == offsetof(struct cli_values, choices))
-        return add_choices(p, o, value, err);
-    if (!(is_schema && (text_json_is_object(value) || json_is_boolean(value))) &&
-        !(is_tools && json_is_array(value)))
-        return fail_kind(o,
-                         is_schema  ? "a schema, nor the text of one"
-                         : is_tools ? "a list of tools"
-                                    : "a text",
-                         err);
-    struct base_buffer text = BASE_BUFFER_INIT;
-    text_json_write(&text, value, false);
-    const bool ok = cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
-    base_buffer_free(&text);
-    return ok;
-}
-
-/* Adds an object {"name": value} as NAME=JSON of --template-var. */
-static bool add_variables(struct cli_batch_profile *p, const struct cli_option *o,
-                          const json_t *object, struct base_error *err)
-{
-    const char *name;
-    json_t *value;
-    if (json_object_size(object) == 0) return add_setting(p, o, NULL, 0, err);
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
-    {
-        struct base_buffer text = BASE_BUFFER_INIT;
-        base_buffer_add_format(&text, "%s=", name);
-        text_json_write(&text, value, false);
-        const bool ok =
-            cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
-        base_buffer_free(&text);
-        if (!ok) return false;
-    }
-    return true;
-}
-
-static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
-                     struct base_error *err)
-{
-    if (json_is_string(value)) return add_text(p, o, value, err);
-    if (text_json_is_object(value) && o->at == offsetof(struct cli_values, template_var))
-        return add_variables(p, o, value, err);
-    if (json_is_array(value) && json_array_size(value) == 0) return add_setting(p, o, NULL, 0, err);
-    if (!json_is_array(value)) return fail_kind(o, "a text or a list of texts", err);
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *one = json_array_get(value, i);
-        if (!json_is_string(one)) return fail_kind(o, "a list of texts", err);
-        if (!add_text(p, o, one, err)) return false;
-    }
-    return true;
-}
-
-/* Fails for a member, such as `max_tokens`, as for its option --max-tokens. */
-static bool fail_member(const char *name, struct base_error *err)
-{
-    char option[64], says[CLI_CLAUSE_SIZE];
-    snprintf(option, sizeof option, "--%s", name);
-    for (char *c = option; *c; c++)
-        if (*c == '_') *c = '-';
-    const struct cli_foreign *foreign = cli_foreign_find(option, strlen(option));
-    if (!foreign)
-        return base_fail_at(
-            err, BASE_USAGE, name, -1,
-            "is not a member of a line: prompt, messages, id or an option of one text");
-    cli_foreign_say(foreign, says, sizeof says);
-    return base_fail_at(err, BASE_USAGE, name, -1, "is not a member of a line; %s", says);
-}
-
-static bool add_member(struct cli_batch_profile *p, const char *name, const json_t *value,
-                       struct base_error *err)
-{
-    bool known;
-    const struct cli_option *o = cli_option_of_request(CLI_BATCH, name, &known);
-    if (!o && known)
-        return base_fail_at(err, BASE_USAGE, name, -1,
-                            "is an option of all lines: give it on the command line");
-    if (!o) return fail_member(name, err);
-    switch (o->kind) {
-    case CLI_FLAG:
-        if (!json_is_boolean(value)) return fail_kind(o, "true or false", err);
-        return add_setting(p, o, json_is_true(value) ? "on" : "off", json_is_true(value) ? 2 : 3,
-                           err);
-    case CLI_INTEGER:
-    case CLI_REAL:
-        return add_number(p, o, value, err);
-    case CLI_LIST:
-        return add_list(p, o, value, err);
-    case CLI_TEXT:
-    case CLI_CHOICE:
-    case CLI_CHOICES:
-    case CLI_INTEGERS:
-        break;
-    }
-    return add_text(p, o, value, err);
-}
-
-static bool sets(const struct cli_batch_profile *p, size_t at)
-{
-    for (size_t i = 0; i < p->n_settings; i++)
-        if (p->setting[i].option->at == at) return true;
-    return false;
-}
-
-/* Opens a template for a line with a template, tools or variables of its own; what the line does
- * not set is the command's. */
-static bool open_own_template(struct cli_batch_profile *p, const struct cli_batch_context *c,
-                              struct base_error *err)
-{
-    const bool own_tools = sets(p, offsetof(struct cli_values, tools));
-    const bool own_text = sets(p, offsetof(struct cli_values, template));
-    json_t *tools = NULL;
-    p->template = &c->template;
-    if (!own_tools && !own_text && !sets(p, offsetof(struct cli_values, template_var))) {
-        if (!c->template.template) *err = c->no_template;
-        return c->template.template != NULL;
-    }
-    p->template = &p->own;
-    if (!own_text && p->values.template) p->values.template = c->template.source.data;
-    if (own_tools && !cli_tools_read(&p->values, &tools, err)) return false;
-    if (!own_tools) tools = json_incref(json_object_get(c->template.variables, "tools"));
-    const bool ok = cli_chat_template_open(&p->own, &p->values, c->model,
-                                           json_is_array(tools) ? tools : NULL, err);
-    json_decref(tools);
-    return ok;
-}
-
-/* Decides whether the texts are answered through the chat template, and opens it. */
-static bool open_chat(struct cli_batch_profile *p, const struct cli_batch_context *c,
-                      struct base_error *err)
-{
-    struct cli_values *v = &p->values;
-    const bool by_model = cli_options_mode(v) == CLI_MODE_BY_MODEL;
-    if (by_model && !cli_chat_template_exists(v, c->model, &v->chat, err)) return false;
-    p->generation.options.show_special = v->special || v->chat;
-    p->generation.options.hides_control = v->chat && !v->special;
-    if (!v->chat || open_own_template(p, c, err))
-        return !v->chat || cli_tool_choice_open(v, p->template, c->model, &p->generation, err);
-    const size_t n = strlen(err->text);
-    if (by_model && err->code == BASE_USAGE)
-        snprintf(err->text + n, sizeof err->text - n,
-                 "; --raw completes texts without the chat template");
-    return false;
-}
-
-/* `options`: the members of a line that are options, except the seed. */
-static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_context *c,
-                         const json_t *options, struct base_error *err)
-{
-    const char *name;
-    json_t *value;
-    p->escape = json_is_true(json_object_get(options, "escape"));
-    json_object_foreach((json_t *)(uintptr_t)options, name,
-                        value) if (!json_is_null(value) &&
-                                   !add_member(p, name, value, err)) return false;
-    for (size_t i = 0; i < p->n_settings; i++)
-        p->setting[i].text = p->text_at[i] == SIZE_MAX ? NULL : p->texts.data + p->text_at[i];
-    if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
-        return false;
-    p->values.escape = false; /* escapes are bytes already */
-    /* The command's schema is noted once. */
-    p->generation.no_notes = c->n_profiles && !sets(p, offsetof(struct cli_values, json_schema));
-    return cli_generation_prepare(&p->generation, &p->values, false, err) &&
-           cli_sampler_finish(&p->values, c->model, &p->generation.parts,
-                              &p->generation.options.sample, err) &&
-           open_chat(p, c, err);
-}
-
-/* Evicts the least recently used profiles, but not the latest. */
-static void drop_profiles(struct cli_batch_context *c)
-{
-    while (c->n_profiles > PROFILES_KEPT) {
-        struct cli_batch_profile **oldest = NULL;
-        for (struct cli_batch_profile **at = &c->profile->next; *at; at = &(*at)->next)
-            if ((*at)->n_texts == 0) oldest = at;
-        if (!oldest) return;
-        struct cli_batch_profile *p = *oldest;
-        *oldest = p->next;
-        c->n_profiles--;
-        generate_scheduler_release(c->scheduler, &p->generation.options);
-        free_profile(p);
-    }
-}
-
-static struct cli_batch_profile *take_front(struct cli_batch_context *c,
-                                            struct cli_batch_profile **at)
-{
-    struct cli_batch_profile *p = *at;
-    *at = p->next;
-    p->next = c->profile;
-    return c->profile = p;
-}
-
-/* Returns the profile for these options, or NULL with an error. */
-static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const json_t *options,
-                                            struct base_error *err)
-{
-    struct base_buffer key = BASE_BUFFER_INIT;
-    text_json_write(&key, options, true);
-    struct cli_batch_profile *p = NULL;
-    if (!cli_buffer_check(&key, err)) goto failed;
-    for (struct cli_batch_profile **at = &c->profile; *at; at = &(*at)->next)
-        if ((*at)->key.size == key.size && memcmp((*at)->key.data, key.data, key.size) == 0) {
-            base_buffer_free(&key);
-            return take_front(c, at);
-        }
-    p = calloc(1, sizeof *p);
-    if (!p) base_fail(err, BASE_NO_MEMORY, "not enough memory for options");
-    if (!p || !fill_profile(p, c, options, err)) goto failed;
-    p->key = key;
-    p->next = c->profile;
-    c->profile = p;
-    c->n_profiles++;
-    drop_profiles(c);
-    return p;
-failed:
-    base_buffer_free(&key);
-    free_profile(p);
-    return NULL;
-}
-
 /* ---- State shared by all lines ---- */
-
-static bool open_template(struct cli_batch_context *c, struct base_error *err)
-{
-    struct cli_values v = *c->values;
-    json_t *tools = NULL;
-    v.texts_only = false; /* the command's may be files */
-    bool ok = cli_tools_read(&v, &tools, err);
-    if (ok && !cli_chat_template_open(&c->template, &v, c->model, tools, &c->no_template)) {
-        const bool must = v.chat || (!v.raw && (v.template || tools));
-        ok = !must && c->no_template.code != BASE_NO_MEMORY;
-        if (!ok) *err = c->no_template;
-        cli_chat_template_close(&c->template);
-    }
-    json_decref(tools);
-    return ok;
-}
 
 bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values *values,
                             const struct cli_model *model, struct base_error *err)
 {
     c->values = values;
     c->model = model;
-    c->no_template = BASE_ERROR_INIT;
-    if (values->each && !cli_each_read(values, &c->each, err)) return false;
-    json_t *none = json_object();
-    if (!none) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    const bool ok = open_template(c, err) && profile_of(c, none, err) != NULL;
-    json_decref(none);
-    return ok;
+    return (!values->each || cli_each_read(values, &c->each, err)) &&
+           cli_profiles_open(&c->profiles, CLI_BATCH, values, model, err);
 }
 
 void cli_batch_context_close(struct cli_batch_context *c)
 {
-    for (struct cli_batch_profile *p = c->profile, *next; p; p = next) {
-        next = p->next;
-        free_profile(p);
-    }
-    cli_chat_template_close(&c->template);
+    cli_profiles_close(&c->profiles);
     base_buffer_free(&c->each);
     cli_csv_close(&c->csv);
     *c = (struct cli_batch_context){0};
@@ -404,7 +58,7 @@ static bool fill_each(struct cli_batch_text *t, const char *line, size_t size,
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
 {
-    const json_t *prompt = cli_json_member(t->line, "prompt");
+    const json_t *prompt = text_json_member(t->line, "prompt");
     const char *text = json_string_value(prompt);
     if (!prompt) return true;
     if (!text) return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
@@ -420,32 +74,32 @@ static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
 static json_t *read_messages(const struct cli_batch_text *t, const struct base_buffer *prompt,
                              bool asks, struct base_error *err)
 {
-    const struct cli_values *v = &t->profile->values;
-    const json_t *given = cli_json_member(t->line, "messages");
-    const bool own_system = cli_json_member(t->line, "system") != NULL;
-    if (given && v->system && own_system && cli_messages_n_system(given)) {
+    const struct chat_request *r = &t->profile->request;
+    const json_t *given = text_json_member(t->line, "messages");
+    const bool own_system = text_json_member(t->line, "system") != NULL;
+    if (given && r->chat.system && own_system && chat_messages_n_system(given)) {
         base_fail_at(err, BASE_USAGE, "system", -1,
                      "the messages begin with a system message already");
         return NULL;
     }
-    return cli_messages_of_line(given, v->system, asks ? prompt : NULL, v->lossy, err);
+    return chat_messages_of_line(given, r, asks ? prompt : NULL, err);
 }
 
 static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
                        struct base_error *err)
 {
-    const struct cli_batch_profile *p = t->profile;
-    const struct cli_model *model = t->context->model;
+    const struct cli_profile *p = t->profile;
+    const char *continues = p->request.chat.continues;
     json_t *messages = read_messages(t, prompt, asks, err);
-    const bool ok =
-        messages && cli_chat_prompt_begin(&t->prompt, &p->values, messages, err) &&
-        cli_chat_template_render(p->template, &p->values, model, messages, &t->prompt, err);
+    bool ok = messages && chat_messages_take_begun(messages, &t->prompt.begun, err);
+    if (ok && continues) base_buffer_add_text(&t->prompt.begun, continues);
+    ok = ok && chat_template_render(p->template, &p->request, messages, &t->prompt, err);
     json_decref(messages);
-    t->reply.mode = cli_reasoning_mode(&p->values, CLI_REASONING_HIDE);
-    if (!ok || !cli_chat_reply_open(&t->reply, p->template, model, &t->prompt, err)) return false;
+    t->reply.mode = chat_reasoning_mode(&p->request.chat, CHAT_REASONING_HIDE);
+    if (!ok || !chat_reply_open(&t->reply, p->template, &t->prompt, err)) return false;
     t->ids = t->prompt.ids;
     t->prompt.ids = TEXT_IDS_INIT;
-    return cli_chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
+    return chat_reply_begin(&t->reply, &t->prompt, &t->marks, &t->job.prompt, err);
 }
 
 /* Returns the members that are options, as a new object; NULL without memory. The seed is not part
@@ -466,7 +120,7 @@ static json_t *options_of(const json_t *line, bool chat)
 static bool read_seed(struct cli_batch_text *t, struct base_error *err)
 {
     const json_t *own = json_object_get(t->line, "seed");
-    int64_t seed = t->profile->values.seed;
+    int64_t seed = t->profile->request.generate.seed;
     if (own && !json_is_null(own)) {
         if (!json_is_integer(own) || json_integer_value(own) < -1 ||
             json_integer_value(own) > (int64_t)1 << 62)
@@ -479,16 +133,18 @@ static bool read_seed(struct cli_batch_text *t, struct base_error *err)
 
 static bool find_profile(struct cli_batch_text *t, struct base_error *err)
 {
-    const json_t *messages = cli_json_member(t->line, "messages");
+    const json_t *messages = text_json_member(t->line, "messages");
     json_t *options = options_of(t->line, messages != NULL);
     if (!options) return base_fail(err, BASE_NO_MEMORY, "not enough memory for options");
-    t->profile = profile_of(t->context, options, err);
+    t->profile = cli_profile_of(&t->context->profiles, options, err);
     json_decref(options);
     if (!t->profile) return false;
     t->profile->n_texts++;
     t->job.options = &t->profile->generation.options;
-    t->is_chat = t->profile->values.chat;
-    return cli_logprobs_open(&t->logprobs, t->context->model, t->profile->values.logprobs, err) &&
+    t->is_chat = t->profile->request.chat.chat;
+    if (t->profile->has_adapters) t->job.prompt.adapters = t->profile->adapters;
+    return cli_logprobs_open(&t->logprobs, t->context->model, t->profile->request.generate.logprobs,
+                             err) &&
            read_seed(t, err);
 }
 
@@ -498,7 +154,7 @@ static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bo
     const struct cli_batch_context *c = t->context;
     if (t->is_chat) {
         if (!begin_chat(t, prompt, asks, err)) return false;
-    } else if (!cli_input_encode(&t->profile->values, c->model->tokenizer, prompt, &t->ids, err)) {
+    } else if (!cli_input_encode(&t->profile->request, c->model->tokenizer, prompt, &t->ids, err)) {
         return false;
     }
     t->job.prompt.ids = t->ids.id;
@@ -518,20 +174,20 @@ static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bo
 static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
                        struct base_error *err)
 {
-    t->line = cli_json_parse(line, size, "JSON", err);
+    t->line = text_json_parse(line, size, "JSON", err);
     if (!t->line) return false;
     if (!text_json_is_object(t->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
     const bool is_openai = cli_openai_is_line(t->line);
     const char *id = is_openai ? "custom_id" : "id";
-    if (json_object_get(t->line, id)) cli_json_add_own(&t->id, t->line, line, size, id);
+    if (json_object_get(t->line, id)) text_json_add_own(&t->id, t->line, line, size, id);
     if (!cli_buffer_check(&t->id, err)) return false;
     if (is_openai) {
         t->openai = t->line;
-        t->line = cli_openai_read(t->openai, t->context->template.template, err);
+        t->line = cli_openai_read(t->openai, t->context->profiles.template.template, err);
         return t->line != NULL;
     }
-    if (cli_json_member(t->line, "prompt") || cli_json_member(t->line, "messages")) return true;
+    if (text_json_member(t->line, "prompt") || text_json_member(t->line, "messages")) return true;
     return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
 }
 
@@ -542,7 +198,7 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
     *t = (struct cli_batch_text){.context = c, .number = number};
     bool ok = c->values->each ? fill_each(t, line, size, &prompt, err)
                               : parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
-    const bool asks = c->values->each || cli_json_member(t->line, "prompt");
+    const bool asks = c->values->each || text_json_member(t->line, "prompt");
     ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
          begin(t, &prompt, asks, err);
     base_buffer_free(&prompt);
@@ -556,8 +212,8 @@ void cli_batch_text_close(struct cli_batch_text *t)
     base_buffer_free(&t->id);
     json_decref(t->openai);
     text_ids_free(&t->ids);
-    cli_chat_reply_close(&t->reply);
-    cli_chat_prompt_free(&t->prompt);
+    chat_reply_close(&t->reply);
+    chat_prompt_free(&t->prompt);
     base_buffer_free(&t->record);
     base_buffer_free(&t->text);
     cli_logprobs_close(&t->logprobs);
@@ -580,9 +236,10 @@ bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *
 {
     t->reply.show = show;
     t->reply.user = &t->text;
-    if (t->is_chat && !cli_chat_reply_take(&t->reply, piece, err)) return false;
+    if (t->is_chat && !chat_reply_take(&t->reply, piece, err)) return false;
     if (!t->is_chat) base_buffer_add(&t->text, piece->text, piece->size);
-    if (piece->id >= 0 && t->profile->values.logprobs >= 0) cli_logprobs_take(&t->logprobs, piece);
+    if (piece->id >= 0 && t->profile->request.generate.logprobs >= 0)
+        cli_logprobs_take(&t->logprobs, piece);
     return cli_buffer_check(&t->text, err) && cli_buffer_check(&t->logprobs.items, err);
 }
 
@@ -639,7 +296,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     base_buffer_add_text(out, ",");
     base_buffer_add_member(out, "text", t->text.size ? t->text.data : "", t->text.size);
     if (t->is_chat) {
-        json_t *message = cli_chat_reply_message(&t->reply, err);
+        json_t *message = chat_reply_message(&t->reply, err);
         if (!message) return false;
         base_buffer_add_text(out, ",\"message\":");
         text_json_write(out, message, false);
@@ -650,7 +307,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
     base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"chat\":%s,\"seed\":%llu",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated,
                            t->is_chat ? "true" : "false", (unsigned long long)t->job.prompt.seed);
-    if (t->profile->values.logprobs < 0) return true;
+    if (t->profile->request.generate.logprobs < 0) return true;
     base_buffer_add_text(out, ",\"logprobs\":[");
     base_buffer_add(out, t->logprobs.items.size ? t->logprobs.items.data : "",
                     t->logprobs.items.size);
@@ -662,7 +319,7 @@ static bool add_object(const struct cli_batch_text *t, const struct generate_out
 static void note_lack(const struct cli_batch_text *t, const struct generate_outcome *outcome)
 {
     struct cli_batch_context *c = t->context;
-    const char *why = t->is_chat     ? cli_chat_reply_lack(&t->reply, outcome)
+    const char *why = t->is_chat     ? cli_reply_lack(&t->reply, outcome)
                       : t->text.size ? NULL
                                      : cli_outcome_lack(outcome, false);
     if (!why) return;
@@ -682,9 +339,9 @@ static bool add_openai(const struct cli_batch_text *t, const struct generate_out
                                   .text = t->text.size ? t->text.data : "",
                                   .size = t->text.size,
                                   .outcome = o};
-    if (t->profile->values.logprobs >= 0) a.logprobs = items->size ? items->data : "";
+    if (t->profile->request.generate.logprobs >= 0) a.logprobs = items->size ? items->data : "";
     a.n_logprobs = items->size;
-    if (t->is_chat && !(a.message = cli_chat_reply_message(&t->reply, err))) return false;
+    if (t->is_chat && !(a.message = chat_reply_message(&t->reply, err))) return false;
     const bool ok = cli_openai_add(&a, out, err);
     json_decref(a.message);
     return ok;
@@ -695,7 +352,7 @@ bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome 
 {
     struct base_error failed = BASE_ERROR_INIT;
     const bool plain = cli_batch_is_plain(t->context->values);
-    if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
+    if (t->is_chat && !chat_reply_end(&t->reply, err)) return false;
     *cut = !cli_outcome_check(outcome, &failed);
     note_lack(t, outcome);
     if (t->openai && *cut) cli_openai_fail(t->number, &t->id, &failed, out);

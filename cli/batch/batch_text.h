@@ -1,31 +1,23 @@
 /* cli/batch/batch_text.h: makes a job of the scheduler from a line of input, and a line of output
  * from its answer.
  *
- * It reads the members of a line, combines the line's options with the command's, and writes the
- * content of an answer. Lines with the same options share a profile: the options and their compiled
- * constraint. */
+ * It reads the members of a line that are no options (request_profile.h has these), and writes the
+ * content of an answer. */
 #ifndef CLI_BATCH_BATCH_TEXT_H
 #define CLI_BATCH_BATCH_TEXT_H
 
+#include "chat/chat_reply.h"
 #include "cli/batch/csv.h"
-#include "cli/chat/chat_reply.h"
-#include "cli/generation.h"
+#include "cli/batch/request_profile.h"
 #include "cli/out/logprobs.h"
-#include "generate/scheduler.h"
-
-struct cli_batch_profile; /* opaque */
 
 /* State shared by all lines. */
 struct cli_batch_context {
-    const struct cli_values *values; /* those of the command, with texts_only, no escapes */
+    const struct cli_values *values; /* those of the command, with texts in place of files */
     const struct cli_model *model;
-    struct generate_scheduler *scheduler;
-    struct cli_chat_template template; /* if the model has one */
-    struct base_error no_template;     /* the error if the model has none */
-    struct base_buffer each;           /* --each */
-    struct cli_csv csv;                /* the table of --csv */
-    struct cli_batch_profile *profile; /* the latest first */
-    size_t n_profiles;
+    struct cli_profiles profiles;
+    struct base_buffer each;      /* --each */
+    struct cli_csv csv;           /* the table of --csv */
     uint64_t n_empty, empty_line; /* number of empty answers, and the line of the first one, */
     const char *empty_why;        /* with the reason */
 };
@@ -36,9 +28,7 @@ static inline bool cli_batch_is_plain(const struct cli_values *values)
     return values->each && !values->json;
 }
 
-/* Opens the chat template; the model's own one may be missing until a line needs it. Compiles the
- * command's constraint, so that errors are reported before the first line. The caller sets the
- * scheduler later. */
+/* Opens the profiles, whose scheduler the caller sets later. */
 bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values *values,
                             const struct cli_model *model, struct base_error *err);
 void cli_batch_context_close(struct cli_batch_context *c); /* may be all zeros */
@@ -51,15 +41,15 @@ bool cli_batch_context_begin(struct cli_batch_context *c, const char *line, size
 struct cli_batch_text {
     struct generate_job job; /* prompt and options are set; the caller sets sink and end */
     struct cli_batch_context *context;
-    struct cli_batch_profile *profile;
+    struct cli_profile *profile;
     uint64_t number;       /* number of the line */
     json_t *line;          /* the line's object; NULL: none */
     struct base_buffer id; /* its id, as the line has it; empty: none */
     json_t *openai;        /* the line in OpenAI's form (cli/batch/openai.h); NULL: in ours */
     bool is_chat;
     struct text_ids ids;
-    struct cli_chat_prompt prompt; /* of a chat */
-    struct cli_chat_reply reply;
+    struct chat_prompt prompt; /* of a chat */
+    struct chat_reply reply;
     struct generate_thought_marks marks;
     struct base_buffer record; /* the line, if it is a record of a table */
     struct base_buffer text;

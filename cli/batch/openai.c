@@ -1,9 +1,9 @@
 /* cli/batch/openai.c: OpenAI's form of lines. See cli/batch/openai.h. */
 #include "cli/batch/openai.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -344,8 +344,9 @@ static bool add_logprobs(const struct cli_openai_answer *a, struct base_buffer *
     base_buffer_add_text(&text, "[");
     base_buffer_add(&text, a->logprobs, a->n_logprobs);
     base_buffer_add_text(&text, "]");
-    json_t *list =
-        cli_buffer_check(&text, err) ? cli_json_parse(text.data, text.size, "logprobs", err) : NULL;
+    json_t *list = cli_buffer_check(&text, err)
+                       ? text_json_parse(text.data, text.size, "logprobs", err)
+                       : NULL;
     json_t *shown = !list ? NULL : a->message ? as_chat(list) : as_completion(list);
     if (list && !shown) base_fail(err, BASE_NO_MEMORY, "not enough memory for probabilities");
     if (shown) text_json_write(out, shown, false);

@@ -1,6 +1,7 @@
 /* cli/cache/cache_folder.c: the folder of the prefix cache. See cli/cache/cache_folder.h. */
 #include "cli/cache/cache_folder.h"
 #include "cli/cache/cache_entry.h"
+#include "cli/user_folder.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,51 +16,24 @@ enum { OLD_SECONDS = 60 /* age of an incomplete file that may be removed */ };
 
 /* ---- The folder ---- */
 
-static bool find_path(const char *given, struct base_buffer *path)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (strcmp(given, "auto") != 0) {
-        base_buffer_add_text(path, given);
-        return true;
-    }
-    if (cache && *cache == '/')
-        base_buffer_add_format(path, "%s/infer/prefix", cache);
-    else if (home && *home == '/')
-        base_buffer_add_format(path, "%s/.cache/infer/prefix", home);
-    else
-        return false;
-    return true;
-}
-
-static void make_folders(char *path, bool parents)
-{
-    for (char *at = path + 1; parents && *path && *at; at++) {
-        if (*at != '/') continue;
-        *at = '\0';
-        (void)mkdir(path, 0700);
-        *at = '/';
-    }
-    (void)mkdir(path, 0700);
-}
-
-static bool is_own(const struct stat *st)
-{
-    return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 static bool open_path(struct cli_cache_folder *f, const char *given, bool make, bool *missing,
                       struct base_error *err)
 {
     struct stat st;
-    if (!find_path(given, &f->path))
+    const bool is_own = strcmp(given, "auto") == 0;
+    if (!is_own)
+        base_buffer_add_text(&f->path, given);
+    else if (!cli_user_path("XDG_CACHE_HOME", ".cache", "prefix", &f->path))
         return base_fail(err, BASE_FAILED, "there is no folder for it: set HOME, or name one");
     if (f->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (make && f->path.size) make_folders(f->path.data, strcmp(given, "auto") == 0);
+    if (make && is_own && f->path.size) (void)cli_user_make_folder(f->path.data, 0700);
+    if (make && !is_own && f->path.size) (void)mkdir(f->path.data, 0700);
     f->fd = open(f->path.size ? f->path.data : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *missing = f->fd < 0 && errno == ENOENT;
     if (f->fd < 0 || fstat(f->fd, &st) != 0)
         return base_fail(err, BASE_FAILED, "%s", strerror(errno));
-    return is_own(&st) || base_fail(err, BASE_FAILED, "others can write to it, or it is theirs");
+    return cli_user_owns(&st) ||
+           base_fail(err, BASE_FAILED, "others can write to it, or it is theirs");
 }
 
 /* ---- The list ---- */
@@ -89,7 +63,7 @@ static void remove_left_over(int folder, const char *name)
     if (n < 5 || strcmp(name + n - 5, ".part") != 0) return;
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_own(&st) &&
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && cli_user_owns(&st) &&
         st.st_mtim.tv_sec < time(NULL) - OLD_SECONDS && cli_cache_is_marked(fd) &&
         flock(fd, LOCK_EX | LOCK_NB) == 0)
         unlinkat(folder, name, 0);
@@ -160,7 +134,7 @@ int cli_cache_file_open(const struct cli_cache_folder *f, const struct cli_cache
     const int flags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
     int fd = openat(f->fd, file->name, O_RDWR | flags); /* for the time of its use */
     if (fd < 0) fd = openat(f->fd, file->name, O_RDONLY | flags);
-    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_own(&st))) return fd;
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && cli_user_owns(&st))) return fd;
     close(fd);
     return -1;
 }

@@ -45,9 +45,9 @@ static bool add_program(struct base_buffer *out)
     return found;
 }
 
-/* ---- The model ---- */
+/* ---- The model and its adapters ---- */
 
-static bool add_model(const struct gguf_file *file, struct base_buffer *out)
+static bool add_file(const struct gguf_file *file, struct base_buffer *out)
 {
     const bool small = gguf_size(file) <= SMALL_BYTES;
     char hash[BASE_SHA256_HEX];
@@ -77,7 +77,23 @@ static void add_settings(const struct cli_values *v, struct base_buffer *out)
         base_buffer_add(out, v->override_kv.item[i], strlen(v->override_kv.item[i]) + 1);
 }
 
-bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file, bool mtp,
+/* Appends adapters and control vectors. Activated adapters are not part of the key, because only
+ * what precedes their invocation is stored. */
+static bool add_adapters(const struct cli_model *model, struct base_buffer *out)
+{
+    const struct cli_adapters *a = &model->adapters;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct cli_adapter *item = &a->item[i];
+        if (!item->is_vector && model_adapter_facts(model->model, (uint32_t)i)->n_invocation > 0)
+            continue;
+        if (!add_file(item->file, out)) return false;
+        base_buffer_add_format(out, "%d %a %u %u\n", item->is_vector, (double)item->scale,
+                               item->first, item->last);
+    }
+    return true;
+}
+
+bool cli_cache_key(const struct cli_values *values, const struct cli_model *model,
                    char key[BASE_SHA256_HEX], const char **why)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -85,11 +101,13 @@ bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file
     *why = "not enough memory";
     if (!add_program(&text))
         *why = "the program was linked without a build id";
-    else if (!add_model(file, &text))
+    else if (!add_file(model->file, &text))
         *why = "the model's file has just changed";
+    else if (!add_adapters(model, &text))
+        *why = "an adapter's file has just changed";
     else {
         add_settings(values, &text);
-        base_buffer_add_format(&text, "%d\n", mtp);
+        base_buffer_add_format(&text, "%d\n", cli_model_keeps_mtp(model, values));
         if (!text.failed) *why = NULL;
     }
     base_sha256_init(&h);

@@ -1,10 +1,10 @@
 /* cli/cache/cache_key.h: the key of a stored sequence: facts that must be equal for its state to be
  * valid.
  *
- * A state is a function of the model's bytes, of metadata that the command line overrides, of the
- * cache types, of the arithmetic, and of the ids. The key covers all of these but the ids. Reading
- * a whole model at each start would cost more time than the cache saves, so the key covers its
- * bytes by
+ * A state is a function of the bytes of the model, its adapters and control vectors, of metadata
+ * that the command line overrides, of the cache types, of the arithmetic, and of the ids. The key
+ * covers all of these but the ids. Reading a whole model at each start would cost more time than
+ * the cache saves, so the key covers its bytes by
  *
  *   inode, size and time of change of each file    the kernel sets the time of change, to the
  *                                                  present, at every write and to every new file,
@@ -19,12 +19,11 @@
 #define CLI_CACHE_CACHE_KEY_H
 
 #include "base/sha256.h"
-#include "cli/options.h"
-#include "gguf/gguf.h"
+#include "cli/load.h"
 
-/* Computes the key. `mtp`: the sequences have the state of an MTP layer. Returns false, with the
- * reason in *why, if there is no key. */
-bool cli_cache_key(const struct cli_values *values, const struct gguf_file *file, bool mtp,
+/* Computes the key of sequences of an open model. Returns false, with the reason in *why, if there
+ * is no key. */
+bool cli_cache_key(const struct cli_values *values, const struct cli_model *model,
                    char key[BASE_SHA256_HEX], const char **why);
 
 #endif

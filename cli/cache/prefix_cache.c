@@ -153,8 +153,7 @@ void cli_prefix_choose(struct cli_prefix_cache *c, const struct cli_model *model
 {
     const char *why;
     if (!c) return;
-    if (!cli_cache_key(c->values, model->file, cli_model_keeps_mtp(model, c->values), c->key,
-                       &why)) {
+    if (!cli_cache_key(c->values, model, c->key, &why)) {
         cli_note("the prefix cache is not used: %s", why);
         return;
     }
@@ -230,6 +229,9 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
                        const int32_t *ids, size_t n, size_t n_held)
 {
     if (!c || !c->name || n <= LEAST) return 0;
+    const uint32_t usual = model_seq_usual(session, seq);
+    if (n - 1 > usual) n = (size_t)usual + 1;
+    if (n <= LEAST) return 0;
     const uint32_t length = model_seq_length(session, seq);
     size_t best = 0;
     find_common(c, ids, n - 1);
@@ -297,7 +299,7 @@ bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, 
     struct base_error err = BASE_ERROR_INIT;
     char name[CLI_CACHE_FILE_NAME];
     if (!c || !c->name || n < LEAST || c->n_written == c->n_out || base_interrupted()) return false;
-    if ((n - n_stored) * WORTH < n) return false;
+    if ((n - n_stored) * WORTH < n || model_seq_usual(session, seq) < n) return false;
     name_file(c, ids, n, name);
     if (is_known(c, name)) return false;
     const bool ok = store(c, session, seq, ids, n, name, &err);

@@ -39,7 +39,8 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
                        const int32_t *ids, size_t n, size_t n_held);
 
 /* Stores sequence `seq`, which has ids[n], unless most of it, the first n_stored ids, is stored
- * already. Returns false if it was not stored, as for all calls after the first n_writes. */
+ * already, or it has other adapters than a new sequence (the key has those). Returns false if it
+ * was not stored, as for all calls after the first n_writes. */
 bool cli_prefix_save(struct cli_prefix_cache *c, struct model_session *session, uint32_t seq,
                      const int32_t *ids, size_t n, size_t n_stored);
 

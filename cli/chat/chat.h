@@ -6,8 +6,8 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
+#include "chat/chat_reply.h"
 #include "cli/cache/prefix_cache.h"
-#include "cli/chat/chat_reply.h"
 #include "cli/chat/chat_wrap.h"
 #include "cli/generation.h"
 
@@ -15,24 +15,26 @@ enum { CLI_CHAT_SETTINGS = 64 };
 
 /* Options that /set changed. */
 struct cli_chat_settings {
-    const struct cli_values *given; /* by the command line */
-    struct cli_values values;       /* with the settings */
-    struct cli_setting setting[CLI_CHAT_SETTINGS];
-    char *text[CLI_CHAT_SETTINGS]; /* of the settings */
+    const struct cli_option *option[CLI_CHAT_SETTINGS];
+    char *text[CLI_CHAT_SETTINGS];
+    float adapters[MODEL_ADAPTERS_MAX]; /* their scales, with the settings */
     size_t n;
+    struct base_keep keep; /* of the conversation's request */
 };
 
 struct cli_chat {
-    const struct cli_values *values; /* those of the command line, or of the settings */
+    const struct cli_values *values;
+    struct chat_request request; /* that of the command line, with the settings */
     struct cli_chat_settings settings;
+    bool verbose;     /* -v, or /set verbose */
     bool interactive; /* the input is a terminal: an error does not end the session */
     bool colour;
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
-    struct cli_chat_template template;
-    struct cli_chat_prompt prompt; /* prompt of the latest answer */
+    struct chat_template template;
+    struct chat_prompt prompt; /* prompt of the latest answer */
     struct cli_generation generation;
-    struct cli_chat_reply reply;
+    struct chat_reply reply;
     struct generate_outcome outcome; /* outcome of the latest answer */
     size_t n_dropped;                /* messages after the system message that are not rendered */
     uint64_t n_answers;

@@ -1,7 +1,8 @@
 /* cli/chat/chat_command.c: the commands: lines that begin with '/'. See cli/chat/chat.h. Results
  * are written to standard error, because standard output has only answers. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
-#include "cli/chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/system.h"
@@ -27,7 +28,7 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
     (void)argument;
     (void)next;
     (void)err;
-    cli_messages_cut(c->messages, cli_messages_n_system(c->messages));
+    chat_messages_cut(c->messages, chat_messages_n_system(c->messages));
     cli_chat_changed(c);
     return true;
 }
@@ -41,7 +42,7 @@ static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *n
     (void)next;
     reading.messages = NULL;
     const bool ok = cli_output_open(&file, argument, &reading, c->model.file, err) &&
-                    cli_messages_write(c->messages, &file, err);
+                    chat_messages_write(c->messages, &file, err);
     if (!cli_output_close(&file, ok, err)) return false;
     cli_note("%zu messages written to %s", json_array_size(c->messages), argument);
     return true;
@@ -66,11 +67,11 @@ static bool set_system(struct cli_chat *c, const char *argument, enum cli_chat_n
     (void)next;
     if (*argument) {
         cli_chat_changed(c);
-        return cli_messages_set_system(c->messages, strcmp(argument, "-") == 0 ? NULL : argument,
-                                       err);
+        return chat_messages_set_system(c->messages, strcmp(argument, "-") == 0 ? NULL : argument,
+                                        c->request.chat.caller, err);
     }
     const json_t *message =
-        cli_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
+        chat_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(message, "content"));
     cli_tell(text ? text : "there is no system message");
     cli_tell("\n");
@@ -80,12 +81,12 @@ static bool set_system(struct cli_chat *c, const char *argument, enum cli_chat_n
 static bool undo(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    const size_t turn = cli_messages_last_turn(c->messages);
+    const size_t turn = chat_messages_last_turn(c->messages);
     (void)argument;
     (void)next;
     if (turn == json_array_size(c->messages))
         return base_fail(err, BASE_USAGE, "there is no message to take back");
-    cli_messages_cut(c->messages, turn);
+    chat_messages_cut(c->messages, turn);
     cli_chat_changed(c);
     return true;
 }
@@ -93,11 +94,11 @@ static bool undo(struct cli_chat *c, const char *argument, enum cli_chat_next *n
 static bool regenerate(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                        struct base_error *err)
 {
-    const size_t turn = cli_messages_last_turn(c->messages);
+    const size_t turn = chat_messages_last_turn(c->messages);
     (void)argument;
     if (turn == json_array_size(c->messages))
         return base_fail(err, BASE_USAGE, "there is no message to answer again");
-    cli_messages_cut(c->messages, turn + 1);
+    chat_messages_cut(c->messages, turn + 1);
     *next = CLI_CHAT_ANSWER;
     return true;
 }

@@ -4,6 +4,7 @@
 #include "base/output.h"
 #include "base/utf8.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <fcntl.h>
 #include <histedit.h>
 #include <stdio.h>
@@ -21,25 +22,12 @@ struct cli_history {
 
 /* ---- The file ---- */
 
-/* Creates the folders of a path, accessible to the owner only. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 static void find_path(struct cli_history *h)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && *state == '/')
-        base_buffer_add_format(&h->path, "%s/infer/history", state);
-    else if (home && *home == '/')
-        base_buffer_add_format(&h->path, "%s/.local/state/infer/history", home);
+    if (!cli_user_path("XDG_STATE_HOME", ".local/state", "", &h->path)) return;
+    if (!h->path.failed) cli_user_make_folder(h->path.data, 0700);
+    base_buffer_add_text(&h->path, "history");
     if (h->path.failed) base_buffer_free(&h->path);
-    if (h->path.size) make_folders(h->path.data);
 }
 
 static void enter(struct cli_history *h, const char *text, size_t size)

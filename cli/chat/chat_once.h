@@ -5,14 +5,15 @@
 #ifndef CLI_CHAT_CHAT_ONCE_H
 #define CLI_CHAT_CHAT_ONCE_H
 
-#include "cli/chat/chat_reply.h"
+#include "chat/chat_reply.h"
+#include "cli/load.h"
 
 struct cli_chat_once {
     const struct cli_values *values;
     json_t *messages, *tools;
-    struct cli_chat_template template;
-    struct cli_chat_prompt prompt;
-    struct cli_chat_reply reply;
+    struct chat_template template;
+    struct chat_prompt prompt;
+    struct chat_reply reply;
     struct base_buffer shown; /* what is shown of the latest piece */
 };
 
@@ -25,8 +26,7 @@ bool cli_chat_once_asks(const struct cli_values *values);
 /* Adds the question and renders the prompt; the model must have its file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err);
-bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model,
-                         struct base_error *err);
+bool cli_chat_once_begin(struct cli_chat_once *c, struct base_error *err);
 /* Takes a piece of the answer and reduces its text to what is shown. */
 bool cli_chat_once_take(struct cli_chat_once *c, struct generate_piece *piece,
                         struct base_error *err);

@@ -2,9 +2,9 @@
  * ollama. See cli/chat/chat.h.
  *
  * A setting is an option of the command line that one text may have (cli_option_of_request); the
- * values of the session are those of the command line with all settings applied. */
+ * request of the session is that of the command line with all settings applied. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
-#include "cli/chat/messages.h"
 #include "cli/system.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void remove_setting(struct cli_chat_settings *s, size_t i)
     free(s->text[i]);
     s->n--;
     for (; i < s->n; i++) {
-        s->setting[i] = s->setting[i + 1];
+        s->option[i] = s->option[i + 1];
         s->text[i] = s->text[i + 1];
     }
 }
@@ -29,17 +29,32 @@ static void remove_setting(struct cli_chat_settings *s, size_t i)
 void cli_chat_settings_free(struct cli_chat_settings *s)
 {
     while (s->n) remove_setting(s, s->n - 1);
+    base_keep_free(&s->keep);
 }
 
 /* Applies all settings to the session. */
 static bool apply(struct cli_chat *c, struct base_error *err)
 {
     struct cli_chat_settings *s = &c->settings;
-    struct cli_values values;
-    if (!cli_options_override(CLI_CHAT, s->given, s->setting, s->n, &values, err)) return false;
-    s->values = values;
-    c->values = &s->values;
-    return cli_generation_change(&c->generation, c->values, &c->model, err);
+    struct chat_request request;
+    struct base_keep keep = {0};
+    struct cli_given given;
+    cli_request_begin(&given, CLI_CHAT, c->values, &request, &keep);
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->n; i++)
+        ok = cli_request_set_text(&given, s->option[i], s->text[i], err);
+    ok = ok && cli_request_end(&given, c->values, err) &&
+         cli_adapters_choose(&c->model.adapters, &request.generate.lora, s->adapters, err);
+    if (!ok) {
+        base_keep_free(&keep);
+        return false;
+    }
+    struct base_keep before = s->keep; /* the generation points into it until it changes */
+    s->keep = keep;
+    c->request = request;
+    ok = cli_generation_change(&c->generation, &c->request, &c->model, err);
+    base_keep_free(&before);
+    return ok;
 }
 
 /* Applies them; if that fails, goes back to the settings before, without the last one. */
@@ -52,12 +67,6 @@ static bool apply_or_undo(struct cli_chat *c, struct base_error *err)
     return false;
 }
 
-static void forget(struct cli_chat *c, const struct cli_option *o)
-{
-    for (size_t i = c->settings.n; i-- > 0;)
-        if (c->settings.setting[i].option == o) remove_setting(&c->settings, i);
-}
-
 /* `text` replaces the option's other settings. */
 static bool set_option(struct cli_chat *c, const struct cli_option *o, const char *text,
                        struct base_error *err)
@@ -67,21 +76,12 @@ static bool set_option(struct cli_chat *c, const struct cli_option *o, const cha
         return base_fail(err, BASE_USAGE, "too many settings: start a session with options");
     char *copy = strdup(text);
     if (!copy) return no_memory(err);
-    s->setting[s->n] = (struct cli_setting){.option = o, .text = copy};
+    s->option[s->n] = o;
     s->text[s->n++] = copy;
     if (!apply_or_undo(c, err)) return false;
     for (size_t i = 0; i + 1 < s->n; i++)
-        if (s->setting[i].option == o) remove_setting(s, i--);
+        if (s->option[i] == o) remove_setting(s, i--);
     return true;
-}
-
-static const struct cli_option *option_named(const char *name)
-{
-    for (size_t i = 0; i < cli_option_count; i++)
-        if (strcmp(cli_option_table[i].name, name) == 0 &&
-            cli_option_table[i].commands & 1u << CLI_CHAT)
-            return &cli_option_table[i];
-    return NULL;
 }
 
 /* ---- /set ---- */
@@ -120,16 +120,13 @@ static bool set_thinking(struct cli_chat *c, bool on, struct base_error *err)
                         "the chat template has no variable that switches reasoning");
 }
 
-static bool set_verbose(struct cli_chat *c, bool on, struct base_error *err)
-{
-    return set_option(c, option_named("verbose"), on ? "on" : "off", err);
-}
-
 static bool set_format(struct cli_chat *c, bool json, struct base_error *err)
 {
-    const struct cli_option *o = option_named("json-schema");
+    bool known;
+    const struct cli_option *o = cli_option_of_request(CLI_CHAT, "json-schema", &known);
     if (json) return set_option(c, o, "{\"type\":\"object\"}", err);
-    forget(c, o);
+    for (size_t i = c->settings.n; i-- > 0;)
+        if (c->settings.option[i] == o) remove_setting(&c->settings, i);
     return apply(c, err);
 }
 
@@ -145,7 +142,7 @@ bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *e
     if (is_word(argument, n, "parameter")) return set_parameter(c, rest, err);
     if (is_word(argument, n, "system") && *rest) {
         cli_chat_changed(c);
-        return cli_messages_set_system(c->messages, rest, err);
+        return chat_messages_set_system(c->messages, rest, c->request.chat.caller, err);
     }
     if (is_word(argument, n, "format") && strcmp(rest, "json") == 0)
         return set_format(c, true, err);
@@ -158,8 +155,10 @@ bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *e
             return true;
         }
         if (no && strcmp(word, "format") == 0) return set_format(c, false, err);
-        if (is_word(argument, n, "verbose")) return set_verbose(c, true, err);
-        if (is_word(argument, n, "quiet")) return set_verbose(c, false, err);
+        if (is_word(argument, n, "verbose") || is_word(argument, n, "quiet")) {
+            c->verbose = *argument == 'v';
+            return true;
+        }
         if (strcmp(word, "history") == 0)
             return base_fail_at(err, BASE_USAGE, "/set", -1,
                                 "the history is chosen when a session starts: --no-history");
@@ -173,7 +172,6 @@ bool cli_chat_set(struct cli_chat *c, const char *argument, struct base_error *e
 
 static void show_parameters(const struct cli_chat *c, struct base_buffer *out)
 {
-    const struct cli_values *v = c->values;
     const struct sample_options *o = &c->generation.options.sample;
     base_buffer_add_format(out, "temperature     %g\ntop_k           %lld\ntop_p           %g\n",
                            (double)o->temp, (long long)o->top_k, (double)o->top_p);
@@ -181,11 +179,12 @@ static void show_parameters(const struct cli_chat *c, struct base_buffer *out)
                            (double)o->min_p, (double)o->repeat_penalty,
                            (unsigned long long)o->seed);
     base_buffer_add_format(out, "predict         %lld\nctx_size        %u\n",
-                           (long long)v->n_predict, model_session_n_ctx(c->model.session));
+                           (long long)c->request.generate.max_tokens,
+                           model_session_n_ctx(c->model.session));
     for (size_t i = 0; i < c->generation.options.n_stop; i++)
         base_buffer_add_format(out, "stop            %s\n", c->generation.options.stop[i]);
     for (size_t i = 0; i < c->settings.n; i++)
-        base_buffer_add_format(out, "set here        %s %s\n", c->settings.setting[i].option->name,
+        base_buffer_add_format(out, "set here        %s %s\n", c->settings.option[i]->name,
                                c->settings.text[i]);
 }
 
@@ -205,7 +204,7 @@ bool cli_chat_show(struct cli_chat *c, const char *argument, struct base_error *
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     const json_t *system =
-        cli_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
+        chat_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(system, "content"));
     bool ok = true;
     if (strcmp(argument, "info") == 0)

@@ -3,8 +3,9 @@
  * Each turn renders the whole conversation and compares its ids with those of the session: the
  * common prefix remains in the cache, the rest is evaluated. This is correct for any treatment of
  * older messages by a template, and the answer has the same bits as with an empty cache. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
-#include "cli/chat/messages.h"
+#include "cli/chat/chat_files.h"
 #include "cli/system.h"
 #include "text/json/json_number.h"
 #include <string.h>
@@ -20,10 +21,10 @@ static bool no_memory(struct base_error *err)
 
 static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *err)
 {
-    if (!cli_generation_prepare(&c->generation, c->values, true, err) ||
+    if (!cli_generation_prepare(&c->generation, &c->request, true, err) ||
         !cli_model_open_file(&c->model, c->values, err) ||
         !cli_model_open_tokenizer(&c->model, err) ||
-        !cli_chat_template_open(&c->template, c->values, &c->model, tools, err) ||
+        !cli_template_open(&c->template, &c->request.chat, true, &c->model, tools, err) ||
         !cli_model_open_weights(&c->model, c->values, err))
         return false;
     uint32_t n_ctx = (uint32_t)c->values->ctx_size;
@@ -36,7 +37,7 @@ static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *e
 bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 {
     json_t *tools = NULL;
-    if (!cli_tools_read(c->values, &tools, err)) return false;
+    if (!cli_tools_read(&c->request.chat, true, &tools, err)) return false;
     const bool ok = open_session(c, tools, err);
     json_decref(tools);
     return ok;
@@ -44,10 +45,10 @@ bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 
 void cli_chat_close(struct cli_chat *c)
 {
-    cli_chat_reply_close(&c->reply);
+    chat_reply_close(&c->reply);
     cli_generation_close(&c->generation);
-    cli_chat_prompt_free(&c->prompt);
-    cli_chat_template_close(&c->template);
+    chat_prompt_free(&c->prompt);
+    chat_template_close(&c->template);
     cli_wrap_free(&c->wrap);
     base_buffer_free(&c->piece);
     cli_prefix_close(c->cache);
@@ -62,7 +63,7 @@ void cli_chat_close(struct cli_chat *c)
 static json_t *read_messages(const struct cli_chat *c)
 {
     json_t *list = json_array();
-    const size_t first = cli_messages_n_system(c->messages);
+    const size_t first = chat_messages_n_system(c->messages);
     for (size_t i = 0; list && i < json_array_size(c->messages); i++)
         if (i < first || i >= first + c->n_dropped)
             if (json_array_append(list, json_array_get(c->messages, i)) != 0) {
@@ -75,9 +76,8 @@ static json_t *read_messages(const struct cli_chat *c)
 static bool render(struct cli_chat *c, struct base_error *err)
 {
     json_t *list = read_messages(c);
-    const bool ok =
-        list ? cli_chat_template_render(&c->template, c->values, &c->model, list, &c->prompt, err)
-             : no_memory(err);
+    const bool ok = list ? chat_template_render(&c->template, &c->request, list, &c->prompt, err)
+                         : no_memory(err);
     json_decref(list);
     return ok;
 }
@@ -85,10 +85,10 @@ static bool render(struct cli_chat *c, struct base_error *err)
 /* Drops the oldest rendered turn; false if only the last one is left. */
 static bool drop_turn(struct cli_chat *c)
 {
-    const size_t first = cli_messages_n_system(c->messages),
-                 last = cli_messages_last_turn(c->messages);
+    const size_t first = chat_messages_n_system(c->messages),
+                 last = chat_messages_last_turn(c->messages);
     size_t next = first + c->n_dropped + 1;
-    while (next < last && strcmp(cli_messages_role(c->messages, next), "user") != 0) next++;
+    while (next < last && strcmp(chat_messages_role(c->messages, next), "user") != 0) next++;
     if (next > last) return false;
     c->n_dropped = next - first;
     return true;
@@ -99,7 +99,8 @@ static bool drop_turn(struct cli_chat *c)
 static bool make_room(struct cli_chat *c, struct base_error *err)
 {
     const uint64_t n_ctx = model_session_n_ctx(c->model.session);
-    const uint64_t predict = c->values->n_predict < 0 ? n_ctx : (uint64_t)c->values->n_predict;
+    const uint64_t predict =
+        c->request.generate.max_tokens < 0 ? n_ctx : (uint64_t)c->request.generate.max_tokens;
     const uint64_t room = predict < n_ctx / 4 ? predict : n_ctx / 4;
     const size_t before = c->n_dropped;
     const bool shift = strcmp(c->values->on_full, "shift") == 0;
@@ -148,7 +149,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     cli_progress_end();
     if (c->cache && !c->has_stored && piece->id >= 0 && piece->index == 0)
         model_seq_fork(c->model.session, 0, 1, (uint32_t)c->prompt.ids.count);
-    return cli_chat_reply_take(&c->reply, piece, err);
+    return chat_reply_take(&c->reply, piece, err);
 }
 
 /* Returns the seed: that of the options for the first answer, one more for each further answer. */
@@ -222,17 +223,19 @@ static bool generate(struct cli_chat *c, struct base_error *err)
 {
     struct generate_request *request = c->generation.request;
     struct generate_thought_marks marks;
-    struct generate_prompt prompt = {
-        .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
-    if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
-    if (!cli_chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
+    struct generate_prompt prompt = {.ids = c->prompt.ids.id,
+                                     .n = c->prompt.ids.count,
+                                     .seed = seed_of(c),
+                                     .adapters = c->settings.n ? c->settings.adapters : NULL};
+    if (!chat_reply_open(&c->reply, &c->template, &c->prompt, err)) return false;
+    if (!chat_reply_begin(&c->reply, &c->prompt, &marks, &prompt, err)) return false;
     prompt.n_held = load_prompt(c, &prompt);
     if (!generate_request_begin(request, &prompt, err)) return false;
     cli_model_progress_length(&c->model, prompt.n);
     const bool ok =
         generate_run_with(request, c->generation.draft.draft, take_piece, c, &c->outcome, err);
     cli_progress_end();
-    if (!ok || !cli_chat_reply_end(&c->reply, err)) return false;
+    if (!ok || !chat_reply_end(&c->reply, err)) return false;
     cli_wrap_flush(&c->wrap, &c->piece);
     if (!write_piece(c, err)) return false;
     store_prompt(c, &prompt);
@@ -242,7 +245,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
 /* Appends the answer, or removes the question if Ctrl-C was typed before any text. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
-    json_t *message = cli_chat_reply_message(&c->reply, err);
+    json_t *message = chat_reply_message(&c->reply, err);
     const bool nothing =
         c->outcome.ending == GENERATE_END_INTERRUPTED && c->outcome.n_generated == 0;
     bool ok = message != NULL;
@@ -264,14 +267,14 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     if (!make_room(c, err)) return false;
     c->last_byte = 0;
     cli_wrap_begin(&c->wrap, !c->no_wrap);
-    c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
-                                                                           : CLI_REASONING_HIDE);
+    c->reply.mode = chat_reasoning_mode(
+        &c->request.chat, cli_stdout_is_terminal() ? CHAT_REASONING_SHOW : CHAT_REASONING_HIDE);
     c->reply.show = c->values->json ? NULL : show;
     c->reply.user = c;
     if (!generate(c, err) || !finish(c, err)) return false;
-    if (c->values->verbose) note_turn(c);
+    if (c->verbose) note_turn(c);
     c->n_answers++;
-    const char *lack = cli_chat_reply_lack(&c->reply, &c->outcome);
+    const char *lack = cli_reply_lack(&c->reply, &c->outcome);
     if (lack && c->outcome.ending != GENERATE_END_CONTEXT)
         cli_note("the answer is empty: %s", lack);
     if (!cli_outcome_check(&c->outcome, err)) return false;

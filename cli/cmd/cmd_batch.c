@@ -6,10 +6,10 @@
 #include "cli/batch/batch_text.h"
 #include "cli/batch/shard.h"
 #include "cli/cache/prefix_cache.h"
-#include "cli/commands.h"
 #include "cli/draft_model.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -42,9 +42,8 @@ struct entry {
 };
 
 struct batch {
-    struct cli_values values; /* for texts: with texts_only; otherwise those of the command */
-    struct base_buffer owned[3 * CLI_LIST_MAX + 5]; /* texts that values point to */
-    size_t n_owned;
+    struct cli_values values; /* of the command, with texts in place of files */
+    struct base_keep keep;    /* these texts */
     struct cli_model model;
     struct cli_batch_context context;
     struct generate_scheduler *scheduler;
@@ -64,53 +63,31 @@ struct batch {
 
 /* ---- Options of the command ---- */
 
-static bool own(struct batch *b, const char **text, bool is_file, struct base_error *err)
+static bool read_source(struct batch *b, const char **text, struct base_error *err)
 {
-    if (!*text) return true;
-    struct base_buffer *copy = &b->owned[b->n_owned++];
-    if (!is_file)
-        cli_input_unescape(*text, strlen(*text), copy);
-    else if (!cli_source_read(*text, copy, err))
-        return false;
-    base_buffer_add(copy, "", 1);
-    *text = copy->data;
-    return cli_buffer_check(copy, err);
-}
-
-/* Makes bytes of the escapes in the command's own texts: --escape is not for those of the lines. */
-static bool own_escaped(struct batch *b, struct base_error *err)
-{
-    struct cli_values *v = &b->values;
-    for (size_t i = 0; v->escape && i < cli_option_count; i++) {
-        const struct cli_option *o = &cli_option_table[i];
-        if (!o->escapes || !cli_option_belongs(o, CLI_BATCH)) continue;
-        void *value = (char *)v + o->at;
-        struct cli_list *list = o->kind == CLI_LIST ? value : NULL;
-        if (!list && !own(b, value, false, err)) return false;
-        for (size_t k = 0; list && k < list->count; k++)
-            if (!own(b, &list->item[k], false, err)) return false;
-    }
-    v->escape = false;
-    return true;
+    struct base_buffer source = BASE_BUFFER_INIT;
+    if (cli_source_read(*text, &source, err))
+        *text = base_keep_text(&b->keep, source.data, source.size, err);
+    base_buffer_free(&source);
+    return *text && !err->code;
 }
 
 /* Reads a grammar or schema into memory, before the sandbox forbids opening files, and compiles it,
  * so that an error names the file. The file is read once: it may be a pipe. */
 static bool own_constraint(struct batch *b, struct base_error *err)
 {
-    struct cli_values *v = &b->values;
-    struct cli_generation g = {.no_notes = true};
-    const char **text = v->grammar ? &v->grammar : &v->json_schema, *file = *text;
-    v->texts_only = file && access(file, R_OK) == 0;
-    if (v->texts_only && !own(b, text, true, err)) return false;
-    const bool ok = cli_generation_prepare(&g, v, false, err);
+    struct generate_constraint_source *s = &b->values.request.generate.constraint;
+    const char **text = s->grammar ? &s->grammar : &s->schema, *file = *text;
+    struct cli_generation g = {.no_notes = true, .texts_only = file && access(file, R_OK) == 0};
+    const bool is_file = g.texts_only;
+    if (is_file && !read_source(b, text, err)) return false;
+    const bool ok = cli_generation_prepare(&g, &b->values.request, false, err);
     cli_generation_close(&g);
-    if (!ok && v->texts_only &&
+    if (!ok && is_file &&
         (strcmp(err->item, "--grammar") == 0 || strcmp(err->item, "--json-schema") == 0)) {
         err->item[0] = '\0';
         base_error_set_file(err, file);
     }
-    v->texts_only = true;
     return ok;
 }
 
@@ -124,7 +101,7 @@ static bool open_streams(struct batch *b, const struct cli_values *given, struct
     if (plain && v->unordered)
         return base_fail_at(err, BASE_USAGE, "--unordered", -1,
                             "plain answers do not say which line they are of: add --json");
-    if (plain && v->logprobs >= 0)
+    if (plain && v->request.generate.logprobs >= 0)
         return base_fail_at(err, BASE_USAGE, "--logprobs", -1,
                             "plain answers hold no probabilities: add --json");
     if (!cli_shard_find(v, &b->shard, err) ||
@@ -151,7 +128,7 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
                                                  .n_step = (uint32_t)b->values.batch_size,
                                                  .store = cli_prefix_store(b->cache),
                                                  .draft = b->draft.draft};
-    b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
+    b->scheduler = b->context.profiles.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
         cli_model_note(&b->model);
         cli_note("%u texts together; part %llu of %llu%s%s", n_slots,
@@ -166,7 +143,7 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
     b->values = *values;
     if ((values->lines || values->csv) && !values->each) b->values.each = "{}";
     b->input.csv = values->csv;
-    if (!cli_prefix_check(values, err) || !own_escaped(b, err) || !own_constraint(b, err) ||
+    if (!cli_prefix_check(values, err) || !own_constraint(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) || !open_streams(b, values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;
@@ -422,11 +399,11 @@ static void close_all(struct batch *b)
     cli_batch_output_close(&b->output);
     if (b->input.fd > STDERR_FILENO) close(b->input.fd);
     cli_model_close(&b->model);
-    for (size_t i = 0; i < b->n_owned; i++) base_buffer_free(&b->owned[i]);
+    base_keep_free(&b->keep);
     free(b);
 }
 
-bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
+static bool cmd_batch(const struct cli_values *values, struct base_error *err)
 {
     struct batch *b = calloc(1, sizeof *b);
     if (!b) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
@@ -441,3 +418,14 @@ bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
     close_all(b);
     return ok;
 }
+
+const struct cli_command cli_command_batch = {
+    .name = "batch",
+    .usage = "infer batch [-m MODEL] [options] < LINES.jsonl",
+    .effect = "answer many texts together: JSON lines in, JSON lines out",
+    .about = "Each line is an object with a `prompt` or `messages` and options of its own, or\n"
+             "with --lines, --each or --csv a text. Answers are those of `infer run`.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_batch,
+};

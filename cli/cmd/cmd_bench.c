@@ -5,8 +5,8 @@
  * plus the cache that attention reads. Products inside attention do not count. Of a prompt only the
  * last token is computed after the last layer's attention. */
 #include "base/clock.h"
-#include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
 #include "cli/out/zeros_report.h"
@@ -62,11 +62,6 @@ struct bench {
     struct base_output svg;
 };
 
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
-}
-
 static double share_of_experts(const struct gguf_file *file, const char *arch)
 {
     char key[96];
@@ -91,16 +86,16 @@ static struct work count_work(const struct gguf_file *file, const struct model_f
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         double macs = (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
         double bytes = (double)t->size;
-        const bool embedding = str_is(t->name, "token_embd.weight");
-        const bool looked_up = embedding || str_is(t->name, "per_layer_token_embd.weight") ||
-                               str_is(t->name, "position_embd.weight");
+        const bool embedding = gguf_str_is(t->name, "token_embd.weight");
+        const bool looked_up = embedding || gguf_str_is(t->name, "per_layer_token_embd.weight") ||
+                               gguf_str_is(t->name, "position_embd.weight");
         if (memmem(t->name.data, t->name.size, "_exps.", 6)) {
             macs *= experts;
             bytes *= experts;
         }
         if (t->n_dims < 2) macs = 0;
         const bool late = t->name.size > length && memcmp(t->name.data, last_ffn, length) == 0;
-        if ((embedding && tied) || late || str_is(t->name, "output.weight")) {
+        if ((embedding && tied) || late || gguf_str_is(t->name, "output.weight")) {
             w.head_bytes += bytes;
             w.head_macs += macs;
         } else if (!looked_up) {
@@ -149,12 +144,6 @@ static bool measure(const struct bench *b, const struct subject *u, const struct
         for (uint32_t i = 0; ok && i < n; i++) ok = generate_step(b, u, r, i, err);
     *took = base_seconds() - start;
     return ok;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Computes the bytes of weights and cache that one measurement reads, and its multiply-adds. A step
@@ -247,7 +236,7 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
                      r->is_prompt ? "prompt" : "generate", r->n_tokens, r->depth, r->n_seq,
                      r->sample[i]);
     }
-    qsort(r->sample, count, sizeof *r->sample, by_size);
+    cli_bench_sort(r->sample, count);
     r->n_samples = count;
     fill_shares(u, r);
     return (!b->values->profile || run_profile(b, u, r, err)) &&
@@ -508,7 +497,7 @@ static void free_all(struct bench *b)
     free(b->step);
 }
 
-bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
+static bool cmd_bench(const struct cli_values *values, struct base_error *err)
 {
     struct bench b = {.values = values};
     base_output_init(&b.svg);
@@ -521,3 +510,19 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
     free_all(&b);
     return ok;
 }
+
+const struct cli_command cli_command_bench = {
+    .name = "bench",
+    .usage = "infer bench [-m MODEL].. [options]",
+    .effect = "measure tokens per second and the machine's limits",
+    .about = "Measures reading a prompt and generating, through the code that `run` uses,\n"
+             "and each figure's share of the machine's int8 multiply rate and of its streaming\n"
+             "read bandwidth, which are measured in the same run. Of lists (-t 1,2 -ctk\n"
+             "f16,q8_0, several -m) every combination is measured. With -np N each step\n"
+             "evaluates one token of each of N sequences, which share a prefix of -d tokens,\n"
+             "and tokens/s counts all; prompts are read one at a time. --compare FILE prints\n"
+             "ratios to earlier results, with the interval that their scatter leaves.",
+    .positional = "model",
+    .takes = {"FILE"},
+    .run = cmd_bench,
+};

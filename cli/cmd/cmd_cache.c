@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_cache.c: `infer cache`: lists or clears the prefix cache. */
 #include "cli/cache/cache_entry.h"
 #include "cli/cache/cache_folder.h"
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
@@ -111,7 +111,7 @@ static struct total handle_rows(const struct cli_values *v, struct cli_cache_fol
     return t;
 }
 
-bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
+static bool cmd_cache(const struct cli_values *values, struct base_error *err)
 {
     struct cli_cache_folder folder;
     struct base_buffer out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;
@@ -138,3 +138,14 @@ bool cli_cmd_cache(const struct cli_values *values, struct base_error *err)
     cli_cache_folder_close(&folder);
     return ok;
 }
+
+const struct cli_command cli_command_cache = {
+    .name = "cache",
+    .usage = "infer cache [NAME] [--clear] [options]",
+    .effect = "list or clear the prefix cache on disk",
+    .about = "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
+             "model. With NAME only of models whose name contains it. With --clear removes\n"
+             "what it would list.",
+    .max_arguments = 1,
+    .run = cmd_cache,
+};

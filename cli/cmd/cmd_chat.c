@@ -1,9 +1,10 @@
 /* cli/cmd/cmd_chat.c: `infer chat`: a conversation, message by message. */
+#include "chat/messages.h"
 #include "cli/chat/chat.h"
+#include "cli/chat/chat_files.h"
 #include "cli/chat/chat_line.h"
-#include "cli/chat/messages.h"
-#include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     const size_t before = json_array_size(c->messages);
     if (!cli_chat_answer(c, err)) {
         if (!can_go_on(c, err)) return false;
-        if (is_new) cli_messages_cut(c->messages, before - 1);
+        if (is_new) chat_messages_cut(c->messages, before - 1);
         if (err->code != BASE_INTERRUPTED) cli_report(err);
         *err = BASE_ERROR_INIT;
     }
@@ -65,8 +66,8 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
     if (is_command && !escaped) {
         ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
-        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
-                              c->values->lossy, err);
+        ok = chat_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
+                               &c->request, err);
         next = CLI_CHAT_ANSWER;
         is_new = true;
     }
@@ -91,7 +92,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     const bool reads = has_lines(c);
     bool ok = true, leave = false, is_text;
     if (c->values->prompt) {
-        cli_input_add(c->values, c->values->prompt, &text);
+        cli_input_add(&c->request, c->values->prompt, &text);
         base_buffer_add_text(&text, "");
         ok = cli_buffer_check(&text, err) && take(c, &text, true, &leave, err);
         base_buffer_clear(&text);
@@ -113,11 +114,13 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     return ok;
 }
 
-bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
+static bool cmd_chat(const struct cli_values *values, struct base_error *err)
 {
     if (!cli_prefix_check(values, err)) return false;
-    struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
-    c.settings.given = values;
+    struct cli_chat c = {.values = values,
+                         .request = values->request,
+                         .verbose = values->verbose,
+                         .interactive = cli_stdin_is_terminal()};
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
     /* Only commands that the user types may name files. */
@@ -129,7 +132,7 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
         else
             cli_sandbox_limit(cli_prefix_file(c.cache));
     }
-    bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
+    bool ok = cli_messages_open(values->messages, &values->request.chat, &c.messages, err) &&
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
@@ -145,3 +148,17 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     cli_chat_close(&c);
     return ok;
 }
+
+const struct cli_command cli_command_chat = {
+    .name = "chat",
+    .usage = "infer chat [-m MODEL] [TEXT] [options]",
+    .effect = "a conversation, line by line, through the model's chat template",
+    .about = "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
+             "stops the answer, and /help lists the commands; a backslash at the end of a\n"
+             "line or lines between two \"\"\" make a message of several lines. From a pipe\n"
+             "only the answers are written, each ending with a line end, and /commands are\n"
+             "text unless --commands is given. The conversation stays in the cache: each turn\n"
+             "evaluates only new text.",
+    .positional = "prompt",
+    .run = cmd_chat,
+};

@@ -1,9 +1,9 @@
 /* cli/cmd/cmd_check.c: `infer check`: tests whether a grammar, schema or expression accepts a text.
  * It uses no model. Status 0: accepted; 1: not accepted, with the position of the first byte that
  * does not fit. */
-#include "cli/commands.h"
 #include "cli/constrain.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 
 /* Fails with the position of byte `at`: lines and columns count from 1, columns count bytes. */
@@ -48,11 +48,12 @@ static bool refuse_tokens(const struct constraint *c, struct base_error *err)
     return true;
 }
 
-bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
+static bool cmd_check(const struct cli_values *values, struct base_error *err)
 {
     struct constraint *constraint = NULL;
     struct base_buffer text = BASE_BUFFER_INIT;
-    bool ok = cli_constraint_open(values, false, &constraint, NULL, err);
+    bool ok = cli_constraint_open(&values->request.generate.constraint, true, false, &constraint,
+                                  NULL, err);
     if (ok && !constraint)
         ok = base_fail(err, BASE_USAGE,
                        "nothing to check against: give --grammar, --json-schema, --json-object, "
@@ -66,3 +67,14 @@ bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&text);
     return ok;
 }
+
+const struct cli_command cli_command_check = {
+    .name = "check",
+    .usage = "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
+    .effect = "test whether a grammar, schema or expression accepts a text",
+    .about = "Reads a text (-p, -f or standard input) and tests whether the constraint accepts\n"
+             "it. Status 0: accepted; 1: not, with the position. Needs no model. A\n"
+             "keyword of a schema that cannot be enforced is an error (status 2).",
+    .positional = "prompt",
+    .run = cmd_check,
+};

@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_diff.c: `infer diff`: compares two model files: keys, tensors, and decoded values of
  * tensors. Status 0: they are equal; 1: they differ. */
-#include "cli/commands.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -46,28 +46,15 @@ static void add_count(struct diff *d, const char *name, uint64_t value)
  * model. */
 static bool is_compared(const struct gguf_kv *kv)
 {
-    return kv->key.size < 6 || memcmp(kv->key.data, "split.", 6) != 0;
+    return !gguf_str_begins(kv->key, "split.");
 }
 
 static void add_value(struct diff *d, const struct gguf_file *file, const struct gguf_kv *kv)
 {
-    struct base_buffer *out = &d->out;
-    const bool is_array = kv->kind == GGUF_ARRAY;
-    if (d->json) {
-        base_buffer_add_format(out, "{\"type\":\"%s\",", gguf_kind_name(kv->kind));
-        if (is_array)
-            base_buffer_add_format(out, "\"item\":\"%s\",\"count\":%llu,\"first\":",
-                                   gguf_kind_name(kv->item), (unsigned long long)kv->count);
-        else
-            base_buffer_add_text(out, "\"value\":");
-    } else if (is_array) {
-        base_buffer_add_format(out, "%s[%llu] ", gguf_kind_name(kv->item),
-                               (unsigned long long)kv->count);
-    } else {
-        base_buffer_add_format(out, "%s ", gguf_kind_name(kv->kind));
-    }
-    cli_gguf_add_value(out, d->json, file, kv);
-    if (d->json) base_buffer_add_text(out, "}");
+    if (kv)
+        cli_gguf_add_typed(&d->out, d->json, file, kv);
+    else if (d->json)
+        base_buffer_add_text(&d->out, "null");
 }
 
 static bool is_equal_item(const struct diff *d, const struct gguf_kv *a, const struct gguf_kv *b,
@@ -77,8 +64,7 @@ static bool is_equal_item(const struct diff *d, const struct gguf_kv *a, const s
     if (size)
         return memcmp((const char *)a->data + i * size, (const char *)b->data + i * size, size) ==
                0;
-    const struct gguf_str x = gguf_array_str(d->a, a, i), y = gguf_array_str(d->b, b, i);
-    return x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
+    return gguf_str_compare(gguf_array_str(d->a, a, i), gguf_array_str(d->b, b, i)) == 0;
 }
 
 /* Compares two arrays of the same kind and length; adds the number of different items and the first
@@ -117,23 +103,10 @@ static void add_key(struct diff *d, const struct gguf_kv *a, const struct gguf_k
     begin_item(d, "Metadata");
     base_buffer_add_text(&d->out, d->json ? "{\"key\":" : !b ? "- " : !a ? "+ " : "! ");
     cli_gguf_add_string(&d->out, d->json, key, CLI_SHOWN_BYTES, false);
-    if (d->json) {
-        base_buffer_add_text(&d->out, ",\"a\":");
-        if (a)
-            add_value(d, d->a, a);
-        else
-            base_buffer_add_text(&d->out, "null");
-        base_buffer_add_text(&d->out, ",\"b\":");
-        if (b)
-            add_value(d, d->b, b);
-        else
-            base_buffer_add_text(&d->out, "null");
-    } else {
-        base_buffer_add_text(&d->out, "  ");
-        if (a) add_value(d, d->a, a);
-        if (a && b) base_buffer_add_text(&d->out, " -> ");
-        if (b) add_value(d, d->b, b);
-    }
+    base_buffer_add_text(&d->out, d->json ? ",\"a\":" : "  ");
+    add_value(d, d->a, a);
+    base_buffer_add_text(&d->out, d->json ? ",\"b\":" : a && b ? " -> " : "");
+    add_value(d, d->b, b);
     if (a && b) add_items(d, a, b);
     base_buffer_add_text(&d->out, d->json ? "}" : "\n");
 }
@@ -210,20 +183,14 @@ static bool is_same_shape(const struct gguf_tensor *a, const struct gguf_tensor 
 
 static void add_shape(struct diff *d, const struct gguf_tensor *t)
 {
-    for (uint32_t i = t->n_dims; i-- > 0;)
-        base_buffer_add_format(&d->out, "%s%llu", i + 1 == t->n_dims ? "[" : ", ",
-                               (unsigned long long)t->ne[i]);
-    base_buffer_add_text(&d->out, "]");
+    cli_gguf_add_shape(&d->out, t->ne, t->n_dims, ", ");
 }
 
 static void add_element(struct diff *d, const struct gguf_tensor *t, uint64_t index)
 {
     uint64_t at[GGUF_MAX_DIMS];
     gguf_element_at(t, index, at);
-    for (uint32_t i = t->n_dims; i-- > 0;)
-        base_buffer_add_format(&d->out, "%s%llu", i + 1 == t->n_dims ? "[" : ", ",
-                               (unsigned long long)at[i]);
-    base_buffer_add_text(&d->out, "]");
+    cli_gguf_add_shape(&d->out, at, t->n_dims, ", ");
 }
 
 /* Adds type and shape of a tensor of one file as JSON; null if it is NULL. */
@@ -344,25 +311,17 @@ static bool diff_tensors(struct diff *d, struct base_error *err)
 
 /* ---- The command ---- */
 
-static void add_name(struct diff *d, const char *name, const char *path)
-{
-    base_buffer_add_member(&d->out, name, path, strlen(path));
-}
-
 static bool diff(struct diff *d, struct base_error *err)
 {
-    uint64_t bytes = 0;
     if (d->json) {
         base_buffer_add_text(&d->out, "{");
-        add_name(d, "a", gguf_path(d->a));
-        base_buffer_add_text(&d->out, ",");
-        add_name(d, "b", gguf_path(d->b));
+        base_buffer_add_string(&d->out, "a", gguf_path(d->a));
+        base_buffer_add_string(&d->out, "b", gguf_path(d->b));
         base_buffer_add_text(&d->out, ",\n\"metadata\":[");
     }
     if (!diff_metadata(d, err)) return false;
     if (d->json) base_buffer_add_text(&d->out, "],\n\"tensors\":[");
-    for (uint64_t i = 0; i < gguf_tensor_count(d->a); i++) bytes += gguf_tensor_at(d->a, i)->size;
-    cli_progress_begin("comparing", "bytes", bytes);
+    cli_progress_begin("comparing", "bytes", cli_gguf_sum(d->a).bytes);
     const bool compared = diff_tensors(d, err);
     cli_progress_end();
     if (!compared || !gguf_check_unchanged(d->a, err) || !gguf_check_unchanged(d->b, err))
@@ -375,7 +334,7 @@ static bool diff(struct diff *d, struct base_error *err)
     return cli_write_buffer(&d->out, err);
 }
 
-bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
+static bool cmd_diff(const struct cli_values *values, struct base_error *err)
 {
     struct diff d = {.json = values->json || strcmp(values->format, "json") == 0,
                      .all = values->all};
@@ -395,3 +354,18 @@ bool cli_cmd_diff(const struct cli_values *values, struct base_error *err)
     gguf_close(b);
     return ok && !d.differ; /* a difference is a result, not an error */
 }
+
+const struct cli_command cli_command_diff = {
+    .name = "diff",
+    .usage = "infer diff A.gguf B.gguf [options]",
+    .effect = "show how two model files differ",
+    .about = "Compares metadata and tensors: keys and tensors that one file lacks (- only in\n"
+             "A, + only in B), other values, types and shapes (!), and for each tensor whose\n"
+             "bytes differ the error of B from A once both are decoded: the root mean square\n"
+             "relative to that of A, and the largest difference. How a file is split does not\n"
+             "count. Status 0: equal; 1: different.",
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .takes = {"FILE", "FILE"},
+    .run = cmd_diff,
+};

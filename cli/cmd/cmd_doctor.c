@@ -1,10 +1,11 @@
 /* cli/cmd/cmd_doctor.c: `infer doctor`: facts about this machine, the engine's settings for it, and
  * advice for speed. It measures for a short time, and has no advice on facts that it cannot
  * read. */
-#include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
+#include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
@@ -70,9 +71,7 @@ static void check_model(struct doctor *d)
     d->model_error = BASE_ERROR_INIT;
     if (!cli_model_path(d->values, &d->model, &d->model_error)) return;
     struct gguf_file *file = gguf_open(d->model.data, &d->model_error);
-    const bool runs = file && cli_model_check(file, &d->model_error);
-    for (uint64_t i = 0; runs && i < gguf_tensor_count(file); i++)
-        d->model_bytes += gguf_tensor_at(file, i)->size;
+    if (file && cli_model_check(file, &d->model_error)) d->model_bytes = cli_gguf_sum(file).bytes;
     gguf_close(file);
 }
 
@@ -169,71 +168,62 @@ static void advise_model(struct doctor *d)
 
 /* ---- Reports ---- */
 
-static void row(struct base_buffer *out, const char *name)
+/* Returns the text, or that it is not known. */
+static const char *known(const char *text)
 {
-    base_buffer_add_format(out, "%-14s", name);
+    return *text ? text : "not known";
 }
 
 static void text_processor(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
-    row(out, "processor");
-    base_buffer_add_format(out, "%s\n", m->cpu[0] ? m->cpu : "not known");
-    row(out, "features");
+    base_buffer_add_format(out, "processor     %s\nfeatures      ", known(m->cpu));
     for (int i = 0; i < m->n_features; i++)
         base_buffer_add_format(out, "%s%s", i ? " " : "", m->feature[i]);
     base_buffer_add_text(out, m->n_features       ? "\n"
                               : m->features_known ? "none that kernels use\n"
                                                   : "not known\n");
-    row(out, "level");
-    base_buffer_add_format(out, "%s: %s\n", cpu_level_name(d->engine->options.level),
-                           d->why.size ? d->why.data : "");
-    row(out, "family");
-    base_buffer_add_format(out, "%s (%s)\n", cpu_family()->name, cpu_family()->what);
-    row(out, "threads");
-    base_buffer_add_format(out, "%d; %d processors online, %d allowed, %d physical cores",
-                           d->engine->options.n_threads, m->online, m->allowed, m->cores);
+    base_buffer_add_format(out,
+                           "level         %s: %s\n"
+                           "family        %s (%s)\n"
+                           "threads       %d; %d processors online, %d allowed, %d physical cores",
+                           cpu_level_name(d->engine->options.level), d->why.size ? d->why.data : "",
+                           cpu_family()->name, cpu_family()->what, d->engine->options.n_threads,
+                           m->online, m->allowed, m->cores);
     if (m->quota > 0)
         base_buffer_add_format(out, ", CPU quota %d\n", m->quota);
     else
         base_buffer_add_text(out, m->quota == 0 ? ", no CPU quota\n" : ", CPU quota not known\n");
-    row(out, "clock");
-    base_buffer_add_format(out, "governor %s\n", m->governor[0] ? m->governor : "not known");
+    base_buffer_add_format(out, "clock         governor %s\n", known(m->governor));
 }
 
 static void text_memory(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
-    row(out, "memory");
     if (m->memory.known)
-        base_buffer_add_format(out, "%.1f GB free of %.1f GB", (double)m->memory.free / 1e9,
-                               (double)m->memory.total / 1e9);
+        base_buffer_add_format(out, "memory        %.1f GB free of %.1f GB",
+                               (double)m->memory.free / 1e9, (double)m->memory.total / 1e9);
     else
-        base_buffer_add_text(out, "free memory not known");
+        base_buffer_add_text(out, "memory        free memory not known");
     if (m->memory.limit != UINT64_MAX)
         base_buffer_add_format(out, ", limit %.1f GB, of which %.1f GB are free",
                                (double)m->memory.limit / 1e9, (double)m->memory.left / 1e9);
     else if (!m->memory.limits_known)
         base_buffer_add_text(out, ", limits not known");
-    base_buffer_add_text(out, "\n");
-    row(out, "huge pages");
     base_buffer_add_format(out,
-                           "%s (weights are read where the file is mapped: it matters little)\n",
-                           m->huge_pages[0] ? m->huge_pages : "not known");
-    row(out, "model");
+                           "\nhuge pages    %s (weights are read where the file is mapped: it "
+                           "matters little)\n",
+                           known(m->huge_pages));
     if (d->model_error.code)
-        base_buffer_add_text(out, "none that can be used\n");
+        base_buffer_add_text(out, "model         none that can be used\n");
     else
-        base_buffer_add_format(out, "%s, %.1f MB of weights\n", d->model.data,
+        base_buffer_add_format(out, "model         %s, %.1f MB of weights\n", d->model.data,
                                (double)d->model_bytes / 1e6);
-    row(out, "OpenBLAS");
-    base_buffer_add_text(out, d->has_blas ? "found (used with --blas only)\n"
-                                          : "not found (needed for --blas only)\n");
-    row(out, "sandbox");
-    if (d->sandbox.seccomp)
-        base_buffer_add_text(out, "seccomp: no file, program or network once all is open");
-    else
-        base_buffer_add_text(out, "no seccomp: files, programs and the network stay open");
+    base_buffer_add_format(
+        out, "OpenBLAS      %s\nsandbox       %s",
+        d->has_blas ? "found (used with --blas only)" : "not found (needed for --blas only)",
+        d->sandbox.seccomp ? "seccomp: no file, program or network once all is open"
+                           : "no seccomp: files, programs and the network stay open");
     if (d->sandbox.landlock)
         base_buffer_add_format(out, "; Landlock %d: outputs in their folder%s\n",
                                d->sandbox.landlock,
@@ -242,21 +232,14 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
                                    : "");
     else
         base_buffer_add_text(out, "; no Landlock\n");
-    row(out, "bandwidth");
     if (d->bandwidth > 0)
-        base_buffer_add_format(out, "%.1f GB/s reading: the limit of generating\n",
+        base_buffer_add_format(out, "bandwidth     %.1f GB/s reading: the limit of generating\n",
                                d->bandwidth / 1e9);
     else
-        base_buffer_add_text(out, "not measured: no memory\n");
-    row(out, "int8 rate");
-    base_buffer_add_format(out, "%.0f G multiply-adds/s: the limit of reading a prompt\n",
+        base_buffer_add_text(out, "bandwidth     not measured: no memory\n");
+    base_buffer_add_format(out,
+                           "int8 rate     %.0f G multiply-adds/s: the limit of reading a prompt\n",
                            d->int8 / 1e9);
-}
-
-static void json_text(struct base_buffer *out, const char *name, const char *text)
-{
-    const bool some = text && *text;
-    base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
 }
 
 static void json_bytes(struct base_buffer *out, const char *name, bool known, uint64_t bytes)
@@ -270,18 +253,16 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     const struct cli_machine *m = &d->machine;
     char why[600];
     base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
-    json_text(out, "name", m->cpu);
+    base_buffer_add_string(out, "name", m->cpu);
     base_buffer_add_text(out, m->features_known ? ",\"features\":[" : ",\"features\":null");
     for (int i = 0; i < m->n_features; i++)
         base_buffer_add_format(out, "%s\"%s\"", i ? "," : "", m->feature[i]);
     base_buffer_add_format(out, "%s,\"level\":\"%s\",\"best_level\":\"%s\",",
                            m->features_known ? "]" : "", cpu_level_name(d->engine->options.level),
                            cpu_level_name(cpu_level_best()));
-    json_text(out, "why", d->why.data);
-    base_buffer_add_text(out, ",");
-    json_text(out, "family", cpu_family()->name);
-    base_buffer_add_text(out, ",");
-    json_text(out, "governor", m->governor);
+    base_buffer_add_string(out, "why", d->why.data);
+    base_buffer_add_string(out, "family", cpu_family()->name);
+    base_buffer_add_string(out, "governor", m->governor);
     base_buffer_add_format(out,
                            "},\n\"threads\":{\"used\":%d,\"standard\":%d,\"online\":%d,"
                            "\"allowed\":%d,\"cores\":%d,\"quota\":",
@@ -294,13 +275,13 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     json_bytes(out, "free", m->memory.known, m->memory.free);
     json_bytes(out, "limit", m->memory.limit != UINT64_MAX, m->memory.limit);
     json_bytes(out, "left", m->memory.limit != UINT64_MAX, m->memory.left);
-    json_text(out, "huge_pages", m->huge_pages);
+    base_buffer_add_string(out, "huge_pages", m->huge_pages);
     base_buffer_add_text(out, "},\n\"model\":{");
     base_error_format_here(&d->model_error, why, sizeof why);
-    json_text(out, "path", d->model.data);
+    base_buffer_add_string(out, "path", d->model.data);
     base_buffer_add_text(out, ",");
     json_bytes(out, "weight_bytes", !d->model_error.code, d->model_bytes);
-    json_text(out, "error", d->model_error.code ? why : NULL);
+    base_buffer_add_string(out, "error", d->model_error.code ? why : NULL);
     base_buffer_add_text(out, "},\n\"measured\":{");
     base_buffer_add_format(
         out, d->bandwidth > 0 ? "\"bytes_per_second\":%.0f," : "\"bytes_per_second\":null,",
@@ -325,7 +306,7 @@ static void add_text(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "-> %s\n", d->advice[i].data ? d->advice[i].data : "");
 }
 
-bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err)
+static bool cmd_doctor(const struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -348,3 +329,15 @@ done:
     engine_free(d.engine);
     return ok;
 }
+
+const struct cli_command cli_command_doctor = {
+    .name = "doctor",
+    .usage = "infer doctor [-m MODEL] [options]",
+    .effect = "report what limits speed on this machine",
+    .about = "Shows the features of this machine and the settings that infer chooses, with\n"
+             "reasons, and measures the limits of its speed for about a second. Lines that\n"
+             "begin with -> are advice for more speed. Always ends with status 0.",
+    .positional = "model",
+    .takes = {"FILE"},
+    .run = cmd_doctor,
+};

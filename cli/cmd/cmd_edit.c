@@ -5,11 +5,10 @@
  * tensors are copied unchanged, and shared if the file system supports it. Of a split model only
  * the first part, which has the metadata, is written. The edited model can be opened if the
  * original can. */
-#include "cli/chat/messages.h"
 #include "cli/cmd/edit_value.h"
-#include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/model_copy.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -42,16 +41,16 @@ struct edit {
     int lock;                  /* in_place: the file, locked; -1: not open */
 };
 
-static bool is_named(struct gguf_str key, const char *name)
+static bool is_same(struct gguf_str a, struct gguf_str b)
 {
-    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
+    return gguf_str_compare(a, b) == 0;
 }
 
 static bool is_deleted(const struct edit *e, struct gguf_str key)
 {
-    const struct cli_list *list = &e->values->delete;
+    const struct base_texts *list = &e->values->delete;
     for (size_t i = 0; i < list->count; i++)
-        if (is_named(key, list->item[i])) return true;
+        if (gguf_str_is(key, list->item[i])) return true;
     return false;
 }
 
@@ -60,9 +59,7 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 {
     for (size_t i = 0; i < e->n_rename; i++) {
         const struct rename *r = &e->rename[i];
-        if (r->is_key == is_key && r->old.size == name.size &&
-            memcmp(r->old.data, name.data, name.size) == 0)
-            return r->new;
+        if (r->is_key == is_key && is_same(r->old, name)) return r->new;
     }
     return name;
 }
@@ -72,7 +69,7 @@ static struct gguf_str renamed(const struct edit *e, struct gguf_str name, bool 
 /* Fails for keys that describe the layout of the file, not the model. */
 static bool check_key(struct gguf_str key, const char *option, struct base_error *err)
 {
-    if (key.size < 6 || memcmp(key.data, "split.", 6) != 0) return true;
+    if (!gguf_str_begins(key, "split.")) return true;
     return base_fail_at(err, BASE_USAGE, option, -1,
                         "%.*s is written by infer split and removed by infer merge", (int)key.size,
                         key.data);
@@ -81,7 +78,7 @@ static bool check_key(struct gguf_str key, const char *option, struct base_error
 static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
 {
     uint32_t value;
-    if (!is_named(kv->key, "general.alignment")) return true;
+    if (!gguf_str_is(kv->key, "general.alignment")) return true;
     memcpy(&value, kv->data, kv->kind == GGUF_U32 ? sizeof value : 0);
     if (kv->kind == GGUF_U32 && gguf_alignment_valid(le32toh(value))) return true;
     return base_fail_at(err, BASE_USAGE, "--set", -1,
@@ -90,7 +87,7 @@ static bool check_alignment(const struct gguf_kv *kv, struct base_error *err)
 
 static bool read_sets(struct edit *e, struct base_error *err)
 {
-    const struct cli_list *list = &e->values->set;
+    const struct base_texts *list = &e->values->set;
     for (size_t i = 0; i < list->count; i++) {
         const struct gguf_str key = {list->item[i], cli_edit_key_size(list->item[i])};
         const struct gguf_kv *old = is_deleted(e, key) ? NULL : gguf_kv_find_str(e->in, key);
@@ -104,7 +101,7 @@ static bool read_sets(struct edit *e, struct base_error *err)
 
 static bool read_template(struct edit *e, struct base_error *err)
 {
-    const char *path = e->values->template;
+    const char *path = e->values->request.chat.template;
     if (!path) return true;
     if (!cli_source_read(path, &e->template, err)) return false;
     if (e->template.size == 0)
@@ -119,7 +116,7 @@ static bool read_template(struct edit *e, struct base_error *err)
 
 static bool check_deletes(const struct edit *e, struct base_error *err)
 {
-    const struct cli_list *list = &e->values->delete;
+    const struct base_texts *list = &e->values->delete;
     for (size_t i = 0; i < list->count; i++) {
         const struct gguf_str key = {list->item[i], strlen(list->item[i])};
         if (!check_key(key, "--delete", err)) return false;
@@ -143,7 +140,7 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
                             "the file has no key and no tensor '%.*s'", (int)n, text);
     if (!check_key(r->old, "--rename", err) || !check_key(r->new, "--rename", err)) return false;
-    if (r->is_key && is_named(r->new, "general.alignment"))
+    if (r->is_key && gguf_str_is(r->new, "general.alignment"))
         return base_fail_at(err, BASE_USAGE, "--rename", -1,
                             "general.alignment describes the layout of the file: use --set");
     if (r->is_key ? gguf_kv_find(e->in, r->new.data) && !is_deleted(e, r->new)
@@ -158,17 +155,12 @@ static bool read_rename(struct edit *e, const char *text, struct base_error *err
     return true;
 }
 
-static bool is_same(struct gguf_str a, struct gguf_str b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 /* Returns whether --set or --template gives the key a value. */
 static bool is_set(const struct edit *e, struct gguf_str key)
 {
     for (size_t i = 0; i < e->n_set; i++)
         if (is_same(e->set[i].kv.key, key)) return true;
-    return e->values->template && is_named(key, TEMPLATE_KEY);
+    return e->values->request.chat.template && gguf_str_is(key, TEMPLATE_KEY);
 }
 
 static bool fail_collision(const char *option, struct gguf_str name, const char *what,
@@ -199,7 +191,7 @@ static bool check_rename(const struct edit *e, size_t i, struct base_error *err)
  * deleted and set, or deleted and the new name of another one. */
 static bool check_collisions(const struct edit *e, struct base_error *err)
 {
-    const struct cli_list *deleted = &e->values->delete;
+    const struct base_texts *deleted = &e->values->delete;
     for (size_t i = 0; i < deleted->count; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(deleted->item[i], deleted->item[k]) == 0)
@@ -207,7 +199,7 @@ static bool check_collisions(const struct edit *e, struct base_error *err)
                                     deleted->item[i]);
     for (size_t i = 0; i < e->n_set; i++) {
         const struct gguf_str key = e->set[i].kv.key;
-        bool twice = e->values->template && is_named(key, TEMPLATE_KEY);
+        bool twice = e->values->request.chat.template && gguf_str_is(key, TEMPLATE_KEY);
         for (size_t k = 0; k < i; k++) twice |= is_same(key, e->set[k].kv.key);
         if (twice) return fail_collision("--set", key, "is set twice", err);
     }
@@ -219,7 +211,7 @@ static bool check_collisions(const struct edit *e, struct base_error *err)
 static bool read_edits(struct edit *e, struct base_error *err)
 {
     const struct cli_values *v = e->values;
-    if (v->set.count + v->delete.count + v->rename.count == 0 && !v->template)
+    if (v->set.count + v->delete.count + v->rename.count == 0 && !v->request.chat.template)
         return base_fail(err, BASE_USAGE,
                          "nothing to change: give --set, --delete, --rename or --template");
     if (!check_deletes(e, err) || !read_sets(e, err) || !read_template(e, err)) return false;
@@ -292,12 +284,12 @@ static struct gguf_writer *declare(const struct edit *e, int part, struct base_e
     for (uint64_t i = 0; w && i < gguf_kv_count(e->in); i++) {
         struct gguf_kv kv = *gguf_kv_at(e->in, i);
         if (is_deleted(e, kv.key)) continue;
-        if (part < 0 && kv.key.size > 6 && memcmp(kv.key.data, "split.", 6) == 0) continue;
+        if (part < 0 && gguf_str_begins(kv.key, "split.")) continue;
         kv.key = renamed(e, kv.key, true);
         gguf_writer_copy_kv(w, &kv);
     }
     for (size_t i = 0; w && i < e->n_set; i++) gguf_writer_copy_kv(w, &e->set[i].kv);
-    if (w && e->values->template)
+    if (w && e->values->request.chat.template)
         gguf_writer_str(w, TEMPLATE_KEY, e->template.data ? e->template.data : "",
                         e->template.size);
     for (uint64_t i = 0; w && i < gguf_tensor_count(e->in); i++) {
@@ -366,7 +358,7 @@ static bool write_file(const struct edit *e, struct gguf_writer *w, struct base_
            (!e->in_place || check_there(e, err)) && gguf_writer_end(w, err);
 }
 
-bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
+static bool cmd_edit(const struct cli_values *values, struct base_error *err)
 {
     struct edit e = {.values = values, .in_place = !values->output, .lock = -1};
     const char *in = values->argument[0];
@@ -383,3 +375,18 @@ bool cli_cmd_edit(const struct cli_values *values, struct base_error *err)
     close_input(&e);
     return ok;
 }
+
+const struct cli_command cli_command_edit = {
+    .name = "edit",
+    .usage = "infer edit MODEL.gguf [-o OUT.gguf] [options]",
+    .effect = "change the metadata of a model file",
+    .about = "Sets, deletes and renames keys of the metadata and puts in a chat template;\n"
+             "tensors can be renamed too. Without -o the file is replaced when the new one is\n"
+             "complete. A key of the file keeps its type, a new one needs TYPE: int, float,\n"
+             "bool or str, as of --override-kv, or u8 to f64; with [] after it VALUE is a JSON\n"
+             "array. An edit after which the model could not be opened is an error.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_edit,
+};

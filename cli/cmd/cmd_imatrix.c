@@ -6,10 +6,10 @@
  * number of threads. */
 #include "cli/cmd/imatrix_combine.h"
 #include "cli/cmd/imatrix_statistics.h"
-#include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -143,23 +143,13 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct gguf_str x = ((const struct cli_imatrix_sums *)a)->name;
-    const struct gguf_str y = ((const struct cli_imatrix_sums *)b)->name;
-    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
-    return order ? order : (x.size > y.size) - (x.size < y.size);
-}
-
 /* Returns whether to collect a tensor: matrices of layers, and the output matrix only with the
  * option. */
 static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
 {
-    static const char output[] = "output.weight";
-    const bool of_layer = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0;
-    const bool of_output =
-        t->name.size == sizeof output - 1 && memcmp(t->name.data, output, sizeof output - 1) == 0;
-    return t->n_dims >= 2 && t->type->act && (of_layer || (m->values->process_output && of_output));
+    return t->n_dims >= 2 && t->type->act &&
+           (gguf_str_begins(t->name, "blk.") ||
+            (m->values->process_output && gguf_str_is(t->name, "output.weight")));
 }
 
 static bool make_items(struct imatrix *m, struct base_error *err)
@@ -250,7 +240,7 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
     if (!items) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     for (uint64_t i = 0; i < m->n_items; i++)
         if (was_used(&m->item[i])) items[n++] = sums_of(&m->item[i]);
-    qsort(items, n, sizeof *items, by_name);
+    qsort(items, n, sizeof *items, cli_imatrix_by_name);
     struct gguf_str sets[CLI_LIST_MAX] = {text_name(m->values->ids)};
     const size_t n_texts = m->values->texts.count;
     for (size_t i = 0; i < n_texts; i++) sets[i] = text_name(m->values->texts.item[i]);
@@ -314,7 +304,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
     return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
-bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
+static bool cmd_imatrix(const struct cli_values *values, struct base_error *err)
 {
     if (values->statistics) return cli_imatrix_statistics(values, err);
     if (!values->output)
@@ -340,3 +330,15 @@ bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m.model);
     return ok;
 }
+
+const struct cli_command cli_command_imatrix = {
+    .name = "imatrix",
+    .usage = "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
+    .effect = "collect an importance matrix from a text, for quantize",
+    .about = "Evaluates a text in chunks and writes the sums of squares of the inputs of each\n"
+             "matrix of the model, with experts separately: the importance matrix of\n"
+             "quantize --imatrix, as GGUF. --combine adds up matrices of several texts.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_imatrix,
+};

@@ -4,8 +4,8 @@
  * does not interpret them. */
 #include "base/interrupt.h"
 #include "cli/cmd/model_summary.h"
-#include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -41,12 +41,8 @@ static void text_metadata(struct view *v)
         size_t start = v->out.size;
         cli_gguf_add_string(&v->out, v->json, kv->key, CLI_SHOWN_BYTES, false);
         while (!v->out.failed && v->out.size < start + 44) base_buffer_add_text(&v->out, " ");
-        if (kv->kind == GGUF_ARRAY)
-            base_buffer_add_format(&v->out, " %s[%llu] ", gguf_kind_name(kv->item),
-                                   (unsigned long long)kv->count);
-        else
-            base_buffer_add_format(&v->out, " %s ", gguf_kind_name(kv->kind));
-        cli_gguf_add_value(&v->out, v->json, v->file, kv);
+        base_buffer_add_text(&v->out, " ");
+        cli_gguf_add_typed(&v->out, false, v->file, kv);
         base_buffer_add_text(&v->out, "\n");
     }
 }
@@ -99,50 +95,27 @@ static void text_tensors(struct view *v)
         size_t start = v->out.size;
         cli_gguf_add_string(&v->out, v->json, t->name, CLI_SHOWN_BYTES, false);
         while (!v->out.failed && v->out.size < start + 36) base_buffer_add_text(&v->out, " ");
-        base_buffer_add_format(&v->out, " %-8s %10.3f MiB  [", t->type->name, mebibytes(t->size));
-        for (uint32_t d = t->n_dims; d-- > 0;)
-            base_buffer_add_format(&v->out, "%llu%s", (unsigned long long)t->ne[d], d ? ", " : "");
-        base_buffer_add_text(&v->out, "]\n");
-    }
-}
-
-struct type_sum {
-    uint64_t count, bytes;
-    double elements;
-};
-
-static void sum_types(const struct gguf_file *file, struct type_sum sum[QUANT_ID_COUNT])
-{
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        struct type_sum *s = &sum[t->type->id];
-        s->count++;
-        s->bytes += t->size;
-        s->elements += (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
+        base_buffer_add_format(&v->out, " %-8s %10.3f MiB  ", t->type->name, mebibytes(t->size));
+        cli_gguf_add_shape(&v->out, t->ne, t->n_dims, ", ");
+        base_buffer_add_text(&v->out, "\n");
     }
 }
 
 static void text_types(struct view *v)
 {
-    struct type_sum sum[QUANT_ID_COUNT] = {0};
-    double elements = 0;
-    uint64_t bytes = 0;
-    sum_types(v->file, sum);
+    const struct cli_gguf_sums s = cli_gguf_sum(v->file);
     base_buffer_add_text(&v->out, "\nTypes\n");
-    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-        if (sum[id].count == 0) continue;
-        base_buffer_add_format(&v->out, "  %-8s %6llu tensors %12.3f MiB\n",
-                               quant_type_by_id(id)->name, (unsigned long long)sum[id].count,
-                               mebibytes(sum[id].bytes));
-        elements += sum[id].elements;
-        bytes += sum[id].bytes;
-    }
-    if (elements > 0)
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+        if (s.count[id])
+            base_buffer_add_format(&v->out, "  %-8s %6llu tensors %12.3f MiB\n",
+                                   quant_type_by_id(id)->name, (unsigned long long)s.count[id],
+                                   mebibytes(s.bytes_of[id]));
+    if (s.elements > 0)
         base_buffer_add_format(&v->out,
                                "  all      %6llu tensors %12.3f MiB, %.2f M weights, %.3f bits "
                                "each\n",
-                               (unsigned long long)gguf_tensor_count(v->file), mebibytes(bytes),
-                               elements / 1e6, 8 * (double)bytes / elements);
+                               (unsigned long long)gguf_tensor_count(v->file), mebibytes(s.bytes),
+                               (double)s.elements / 1e6, 8 * (double)s.bytes / (double)s.elements);
 }
 
 /* ---- Parts of the JSON ---- */
@@ -154,14 +127,8 @@ static void json_metadata(struct view *v)
         const struct gguf_kv *kv = gguf_kv_at(v->file, i);
         base_buffer_add_text(&v->out, i ? ",\n" : "\n");
         cli_gguf_add_string(&v->out, v->json, kv->key, SIZE_MAX, true);
-        base_buffer_add_format(&v->out, ":{\"type\":\"%s\",", gguf_kind_name(kv->kind));
-        if (kv->kind == GGUF_ARRAY)
-            base_buffer_add_format(&v->out, "\"item\":\"%s\",\"count\":%llu,\"first\":",
-                                   gguf_kind_name(kv->item), (unsigned long long)kv->count);
-        else
-            base_buffer_add_text(&v->out, "\"value\":");
-        cli_gguf_add_value(&v->out, v->json, v->file, kv);
-        base_buffer_add_text(&v->out, "}");
+        base_buffer_add_text(&v->out, ":");
+        cli_gguf_add_typed(&v->out, true, v->file, kv);
     }
     base_buffer_add_text(&v->out, "\n}");
 }
@@ -194,10 +161,9 @@ static void json_tensors(struct view *v)
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         base_buffer_add_text(&v->out, i ? ",\n{\"name\":" : "\n{\"name\":");
         cli_gguf_add_string(&v->out, v->json, t->name, SIZE_MAX, true);
-        base_buffer_add_format(&v->out, ",\"type\":\"%s\",\"shape\":[", t->type->name);
-        for (uint32_t d = t->n_dims; d-- > 0;)
-            base_buffer_add_format(&v->out, "%llu%s", (unsigned long long)t->ne[d], d ? "," : "");
-        base_buffer_add_format(&v->out, "],\"bytes\":%llu,\"offset\":%llu,\"part\":%d}",
+        base_buffer_add_format(&v->out, ",\"type\":\"%s\",\"shape\":", t->type->name);
+        cli_gguf_add_shape(&v->out, t->ne, t->n_dims, ",");
+        base_buffer_add_format(&v->out, ",\"bytes\":%llu,\"offset\":%llu,\"part\":%d}",
                                (unsigned long long)t->size, (unsigned long long)t->offset, t->part);
     }
     base_buffer_add_text(&v->out, "\n]");
@@ -313,7 +279,7 @@ static bool show(struct view *v, const struct cli_values *values, struct base_er
     return cli_write_buffer(&v->out, err);
 }
 
-bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
+static bool cmd_inspect(const struct cli_values *values, struct base_error *err)
 {
     struct cli_values v = *values;
     struct cli_model m = {0};
@@ -337,3 +303,14 @@ bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_inspect = {
+    .name = "inspect",
+    .usage = "infer inspect [MODEL] [options]",
+    .effect = "show the content of a GGUF file",
+    .about = "Prints what the model is and the memory that it needs; with -v also all\n"
+             "metadata, tokenizer and tensors, long arrays shortened. --json has all.",
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_inspect,
+};

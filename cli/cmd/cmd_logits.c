@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best ids of the
  * last one. */
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -37,6 +37,7 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
                             "file, or send them into a pipe");
     bool ok = cli_output_open(&t.file, v->output, v, m->file, err);
     if (ok && !v->no_sandbox) cli_sandbox_close(t.file.unfinished ? CLI_SANDBOX_RENAME : 0);
+    model_seq_adapt_to(m->session, 0, NULL, ids->id, ids->count);
     ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
     return cli_output_close(&t.file, ok, err);
 }
@@ -71,6 +72,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
     int32_t *best = calloc((size_t)v->top, sizeof *best);
     bool ok = best != NULL || base_fail(err, BASE_NO_MEMORY, "not enough memory");
     if (!v->no_sandbox) cli_sandbox_close(0);
+    model_seq_adapt_to(m->session, 0, NULL, ids->id, ids->count);
     ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_LAST, NULL, NULL, err);
     if (!ok) goto done;
 
@@ -113,7 +115,7 @@ static bool read_ids(const struct cli_model *m, const struct cli_values *v,
 {
     bool ok = v->ids ? cli_ids_parse(text->data ? text->data : "", text->size,
                                      model_facts(m->model)->n_vocab, ids, err)
-                     : cli_input_encode(v, m->tokenizer, text, ids, err);
+                     : cli_input_encode(&v->request, m->tokenizer, text, ids, err);
     if (ok && ids->count == 0)
         ok = base_fail(err, BASE_USAGE, "no tokens: give --ids \"1 2 3\" or -p TEXT");
     return ok;
@@ -130,7 +132,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
     return cli_model_open_session(m, v, 1, n_ctx, err);
 }
 
-bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
+static bool cmd_logits(const struct cli_values *values, struct base_error *err)
 {
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -158,3 +160,13 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_logits = {
+    .name = "logits",
+    .usage = "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
+    .effect = "write the logits of every position, or the best of the last",
+    .about = "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
+             "best tokens of the last position as JSON.",
+    .positional = "prompt",
+    .run = cmd_logits,
+};

@@ -1,33 +1,23 @@
 /* cli/cmd/cmd_man.c: `infer man`: the manual page, man(7) source made from the tables of commands
  * and options. `make install` installs its output in share/man. */
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/system.h"
 #include <ctype.h>
 #include <string.h>
 
 /* Appends text as roff, with escapes for characters that are special there or at the beginning of
  * lines. */
-static void add_roff(struct base_buffer *out, const char *text)
+static void add_roff(struct base_buffer *out, const char *text, size_t size)
 {
-    for (const char *c = text; *c; c++) {
+    static const char *const escapes[] = {"\\\\e",   "-\\-",   "'\\(aq", "`\\(ga",
+                                          "\"\\(dq", "^\\(ha", "~\\(ti"};
+    for (const char *c = text; c < text + size; c++) {
+        const char *escape = NULL;
+        for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
+            if (*c == escapes[i][0]) escape = escapes[i] + 1;
         if ((*c == '.' || *c == '\'') && (c == text || c[-1] == '\n'))
             base_buffer_add_text(out, "\\&");
-        if (*c == '\\')
-            base_buffer_add_text(out, "\\e");
-        else if (*c == '-')
-            base_buffer_add_text(out, "\\-");
-        else if (*c == '\'')
-            base_buffer_add_text(out, "\\(aq");
-        else if (*c == '`')
-            base_buffer_add_text(out, "\\(ga");
-        else if (*c == '"')
-            base_buffer_add_text(out, "\\(dq");
-        else if (*c == '^')
-            base_buffer_add_text(out, "\\(ha");
-        else if (*c == '~')
-            base_buffer_add_text(out, "\\(ti");
-        else
-            base_buffer_add(out, c, 1);
+        base_buffer_add(out, escape ? escape : c, escape ? strlen(escape) : 1);
     }
 }
 
@@ -41,12 +31,8 @@ static void add_paragraph(struct base_buffer *out, const char *text)
             literal = !literal;
             base_buffer_add_text(out, literal ? ".nf\n" : ".fi\n");
         }
-        struct base_buffer line = BASE_BUFFER_INIT;
-        base_buffer_add(&line, text, size);
-        add_roff(out, line.size ? line.data : "");
+        add_roff(out, text, size);
         base_buffer_add_text(out, "\n");
-        out->failed |= line.failed;
-        base_buffer_free(&line);
         text += size + (text[size] == '\n');
     }
     if (literal) base_buffer_add_text(out, ".fi\n");
@@ -56,9 +42,9 @@ static void add_commands(struct base_buffer *out)
 {
     base_buffer_add_text(out, ".SH COMMANDS\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
-        const struct cli_command *c = &cli_command_table[i];
+        const struct cli_command *c = cli_command_table[i];
         base_buffer_add_text(out, ".TP\n.B ");
-        add_roff(out, c->usage);
+        add_roff(out, c->usage, strlen(c->usage));
         base_buffer_add_text(out, "\n");
         struct base_buffer about = BASE_BUFFER_INIT;
         cli_help_about((enum cli_command_id)i, &about);
@@ -68,32 +54,21 @@ static void add_commands(struct base_buffer *out)
     }
 }
 
-static void add_spelling(struct base_buffer *out, const char *name, const char *value)
-{
-    base_buffer_add_text(out, "\\fB");
-    add_roff(out, name);
-    base_buffer_add_text(out, "\\fR");
-    if (!value) return;
-    base_buffer_add_text(out, " \\fI");
-    add_roff(out, value);
-    base_buffer_add_text(out, "\\fR");
-}
-
 static void add_option(struct base_buffer *out, const struct cli_option *o)
 {
-    struct base_buffer name = BASE_BUFFER_INIT;
     char variable[CLI_VARIABLE_SIZE];
     base_buffer_add_text(out, ".TP\n");
     for (int i = 0; i < CLI_ALIAS_MAX && o->alias[i]; i++) {
-        add_spelling(out, o->alias[i], NULL);
-        base_buffer_add_text(out, ", ");
+        base_buffer_add_text(out, "\\fB");
+        add_roff(out, o->alias[i], strlen(o->alias[i]));
+        base_buffer_add_text(out, "\\fR, ");
     }
-    base_buffer_add_format(&name, "--%s", o->name);
-    add_spelling(out, name.data ? name.data : "", o->value);
-    out->failed |= name.failed;
-    base_buffer_free(&name);
-    base_buffer_add_text(out, "\n");
-    add_roff(out, o->help);
+    base_buffer_add_text(out, "\\fB\\-\\-");
+    add_roff(out, o->name, strlen(o->name));
+    base_buffer_add_text(out, o->value ? "\\fR \\fI" : "\\fR");
+    if (o->value) add_roff(out, o->value, strlen(o->value));
+    base_buffer_add_text(out, o->value ? "\\fR\n" : "\n");
+    add_roff(out, o->help, strlen(o->help));
     if (o->choices) {
         base_buffer_add_text(out, "; one of ");
         for (const char *c = o->choices; *c; c++)
@@ -101,14 +76,14 @@ static void add_option(struct base_buffer *out, const struct cli_option *o)
     }
     if (o->standard) {
         base_buffer_add_text(out, " (default ");
-        add_roff(out, o->standard);
+        add_roff(out, o->standard, strlen(o->standard));
         base_buffer_add_text(out, ")");
     }
     base_buffer_add_text(out, ".\nCommands:");
     const char *before = " ";
     for (int c = 0; c < CLI_COMMAND_COUNT; c++) {
         if (!cli_option_belongs(o, (enum cli_command_id)c)) continue;
-        base_buffer_add_format(out, "%s%s", before, cli_command_table[c].name);
+        base_buffer_add_format(out, "%s%s", before, cli_command_table[c]->name);
         before = ", ";
     }
     base_buffer_add_text(out, ".\n");
@@ -173,27 +148,6 @@ static const char tail[] =
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
     "lists options of llama.cpp, ollama and llm and their names here.\n";
 
-/* Breaks lines at a space before column 80, unless the next line would begin a request of roff. */
-static void wrap(const struct base_buffer *page, struct base_buffer *out)
-{
-    size_t column = 0, line = 0; /* line: offset of the present line */
-    for (size_t i = 0; i < page->size; i++) {
-        const char *c = &page->data[i];
-        const size_t word = strcspn(c + 1, " \n");
-        const bool request = page->data[line] == '.';
-        column++;
-        if (*c == '\n') {
-            column = 0;
-            line = i + 1;
-        } else if (*c == ' ' && !request && column + word > 79 && c[1] != '.' && c[1] != '\'') {
-            column = 0;
-            base_buffer_add_text(out, "\n");
-            continue;
-        }
-        base_buffer_add(out, c, 1);
-    }
-}
-
 static void add_page(struct base_buffer *out)
 {
     base_buffer_add_text(out, ".\\\" Made by `infer man` from the table of options.\n"
@@ -207,21 +161,26 @@ static void add_page(struct base_buffer *out)
         const char *text = cli_status_table[i].meaning;
         base_buffer_add_format(out, ".TP\n.B %d\n%c", cli_status_table[i].status,
                                toupper((unsigned char)*text));
-        add_roff(out, text + 1);
+        add_roff(out, text + 1, strlen(text + 1));
         base_buffer_add_text(out, ".\n");
     }
     base_buffer_add_text(out, tail);
 }
 
-bool cli_cmd_man(const struct cli_values *values, struct base_error *err)
+static bool cmd_man(const struct cli_values *values, struct base_error *err)
 {
     (void)values;
-    struct base_buffer page = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    struct base_buffer page = BASE_BUFFER_INIT;
     add_page(&page);
-    wrap(&page, &out);
-    out.failed |= page.failed;
-    const bool ok = cli_write_buffer(&out, err);
+    const bool ok = cli_write_buffer(&page, err);
     base_buffer_free(&page);
-    base_buffer_free(&out);
     return ok;
 }
+
+const struct cli_command cli_command_man = {
+    .name = "man",
+    .usage = "infer man",
+    .effect = "print the manual page (infer man | man -l -)",
+    .about = "Prints the manual page as roff source: infer man | man -l -",
+    .run = cmd_man,
+};

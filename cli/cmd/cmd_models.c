@@ -2,11 +2,13 @@
  * the headers; and removes a model of the user's folder.
  *
  * Damaged files are listed with their error, and only the first file of a split model. */
+#include "base/list.h"
 #include "cli/cmd/quantize_plan.h"
-#include "cli/commands.h"
 #include "cli/hub_name.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
+#include "cli/out/gguf_text.h"
 #include "cli/out/model_table.h"
 #include "cli/pull/partial.h"
 #include "cli/system.h"
@@ -38,18 +40,12 @@ static void rows_free(struct rows *r)
 
 /* ---- One file ---- */
 
-static const char *main_type(const struct gguf_file *file)
+static const char *main_type(const struct cli_gguf_sums *s)
 {
-    uint64_t bytes[QUANT_ID_COUNT] = {0}, most = 0;
-    const char *name = NULL;
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        bytes[t->type->id] += t->size;
-        if (bytes[t->type->id] <= most) continue;
-        most = bytes[t->type->id];
-        name = t->type->name;
-    }
-    return name;
+    uint32_t most = 0;
+    for (uint32_t id = 1; id < QUANT_ID_COUNT; id++)
+        if (s->bytes_of[id] > s->bytes_of[most]) most = id;
+    return s->bytes_of[most] ? quant_type_by_id(most)->name : NULL;
 }
 
 static void read_text(const struct gguf_file *file, const char *key, struct base_buffer *out)
@@ -78,11 +74,9 @@ static void read_header(struct cli_model_row *row)
     read_text(file, "general.architecture", &row->arch);
     row->bytes = gguf_size(file);
     row->type = cli_quantize_name(file);
-    if (!row->type) row->type = main_type(file);
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        row->n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-    }
+    const struct cli_gguf_sums sums = cli_gguf_sum(file);
+    if (!row->type) row->type = main_type(&sums);
+    row->n_params = sums.elements;
     base_buffer_add_format(&key, "%s.context_length", row->arch.size ? row->arch.data : "");
     if (key.failed || row->name.failed || row->arch.failed)
         base_fail(&row->error, BASE_NO_MEMORY, "not enough memory to list it");
@@ -97,13 +91,8 @@ static void read_header(struct cli_model_row *row)
 static bool add_file(struct rows *rows, const char *folder, const char *name, const char *chosen,
                      struct base_error *err)
 {
-    if (rows->count == rows->room) {
-        const size_t room = rows->room ? 2 * rows->room : 16;
-        struct cli_model_row *more = reallocarray(rows->item, room, sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
-        rows->item = more;
-        rows->room = room;
-    }
+    if (!BASE_LIST_ROOM(rows->item, rows->count, rows->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
     struct cli_model_row *row = &rows->item[rows->count++];
     *row = (struct cli_model_row){.error = BASE_ERROR_INIT};
     base_buffer_add_format(&row->path, "%s/%s", folder, name);
@@ -146,12 +135,6 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static void add_member(struct base_buffer *out, const char *name, const char *text, size_t size)
-{
-    base_buffer_add_text(out, ",");
-    base_buffer_add_member(out, name, text, size);
-}
-
 static void print_json(const struct rows *rows, struct base_buffer *out)
 {
     base_buffer_add_text(out, "[");
@@ -162,12 +145,12 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
             r->error.code ? base_error_format_here(&r->error, why, sizeof why) : NULL;
         base_buffer_add_format(out, "%s{\"default\":%s", i ? ",\n" : "",
                                r->is_chosen ? "true" : "false");
-        add_member(out, "path", r->path.data, r->path.size);
-        add_member(out, "error", error, error ? strlen(error) : 0);
+        base_buffer_add_member(out, "path", r->path.data, r->path.size);
+        base_buffer_add_string(out, "error", error);
         if (!error) {
-            add_member(out, "name", r->name.data, r->name.size);
-            add_member(out, "architecture", r->arch.data, r->arch.size);
-            add_member(out, "type", r->type, r->type ? strlen(r->type) : 0);
+            base_buffer_add_member(out, "name", r->name.data, r->name.size);
+            base_buffer_add_member(out, "architecture", r->arch.data, r->arch.size);
+            base_buffer_add_string(out, "type", r->type);
             base_buffer_add_format(out, ",\"bytes\":%llu,\"parameters\":%llu,\"context\":%u",
                                    (unsigned long long)r->bytes, (unsigned long long)r->n_params,
                                    r->n_ctx);
@@ -287,7 +270,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
 
 /* ---- The command ---- */
 
-bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
+static bool cmd_models(const struct cli_values *values, struct base_error *err)
 {
     struct rows rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
@@ -324,3 +307,16 @@ done:
     rows_free(&rows);
     return ok;
 }
+
+const struct cli_command cli_command_models = {
+    .name = "models",
+    .usage = "infer models [FOLDER].. [options]",
+    .effect = "list the model files, or remove one",
+    .about = "Lists the model files of the folders, or of the folder of the default model:\n"
+             "names for -m, architecture, type, size, weights, trained context, date. Reads\n"
+             "headers only. * marks the model that is used without -m. --remove NAME removes\n"
+             "a model of that folder (of a split one all parts) and prints the files' names.",
+    .max_arguments = 3,
+    .takes = {"FOLDER", "FOLDER", "FOLDER"},
+    .run = cmd_models,
+};

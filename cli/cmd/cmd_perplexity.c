@@ -1,16 +1,14 @@
-/* cli/cmd/cmd_perplexity.c: `infer perplexity`: measures how well a model predicts a text, how far
- * its predictions are from saved ones (KL divergence), and how many tasks it solves
- * (cli/cmd/perplexity_tasks.c).
+/* cli/cmd/cmd_perplexity.c: `infer perplexity`: measures how well a model predicts a text, and how
+ * far its predictions are from saved ones (KL divergence).
  *
  * The ids are cut into chunks. Each chunk is evaluated from an empty context (its first id replaced
  * by the beginning-of-text token if the model adds one), and the predictions of its second half are
  * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is not used.
  * With --stride N chunks begin every N ids, no id is replaced, and the last N predictions of each
  * chunk are scored, except that of the id after the chunk. The engine's threads share the rows. */
-#include "cli/cmd/perplexity_tasks.h"
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/out/saved_logits.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
@@ -81,6 +79,7 @@ static bool eval_chunk(struct perplexity *p, uint64_t index, struct base_error *
     const int32_t *ids = p->ids.id + index * p->step;
     p->target = ids + p->first + 1;
     model_session_truncate(p->model.session, 0);
+    model_seq_adapt_to(p->model.session, 0, NULL, ids, p->first + p->rows);
     if (!model_eval(p->model.session, ids, p->first, MODEL_LOGITS_NONE, NULL, NULL, err) ||
         !model_eval(p->model.session, ids + p->first, p->rows, MODEL_LOGITS_ALL, take_rows, p, err))
         return false;
@@ -309,17 +308,14 @@ static bool open_text(struct perplexity *p, struct base_error *err)
     return true;
 }
 
-bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
+static bool cmd_perplexity(const struct cli_values *values, struct base_error *err)
 {
     if (values->save_logits && strcmp(values->save_logits, "-") == 0)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,
                             "needs a file: standard output has the result");
     struct perplexity p = {.values = values};
-    bool ok = open_model(&p, err);
-    if (ok && cli_tasks_asked(values))
-        ok = cli_tasks_run(values, &p.model, err);
-    else
-        ok = ok && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
+    const bool ok =
+        open_model(&p, err) && open_text(&p, err) && eval_all(&p, err) && print(&p, err);
     free(p.score);
     generate_statistics_free(&p.statistics);
     cli_saved_end(&p.save);
@@ -328,3 +324,15 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
     cli_model_close(&p.model);
     return ok;
 }
+
+const struct cli_command cli_command_perplexity = {
+    .name = "perplexity",
+    .usage = "infer perplexity [-m MODEL] -f FILE [options]",
+    .effect = "how well a model predicts a text; KL divergence",
+    .about = "Cuts the text into chunks, evaluates each from an empty context and scores\n"
+             "its second half. Prints the perplexity and its standard error. --save-logits\n"
+             "and --kl compare two models (or two quantizations) position by position.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_perplexity,
+};

@@ -1,33 +1,23 @@
 /* cli/cmd/cmd_pull.c: `infer pull`: fetches a model into the user's folder and prints its path. */
-#include "cli/commands.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/pull/pull.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TOKEN_MAX = 4096 };
 
-/* Creates the folder and its parents if they are missing. */
 static bool make_folder(struct base_buffer *folder, struct base_error *err)
 {
-    int failed = 0;
-    for (char *c = folder->data + 1; !failed; c++) {
-        const char was = *c;
-        if (was != '/' && was != '\0') continue;
-        *c = '\0';
-        if (mkdir(folder->data, 0777) != 0 && errno != EEXIST) failed = errno;
-        *c = was;
-        if (was == '\0') break;
-    }
-    if (!failed) return true;
-    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(failed));
+    if (cli_user_make_folder(folder->data, 0777)) return true;
+    base_fail(err, BASE_FAILED, "cannot make the folder: %s", strerror(errno));
     base_error_set_file(err, folder->data);
     return false;
 }
@@ -51,8 +41,8 @@ static struct hub find_hub(const struct cli_values *v)
     const char *other = variable("HF_ENDPOINT");
     size_t i = 0;
     while (cli_option_table[i].at != offsetof(struct cli_values, hub)) i++;
-    return (struct hub){v->given[i] || !other ? v->hub : other, cli_option_table[i].standard,
-                        v->given[i]};
+    return (struct hub){v->source[i].given || !other ? v->hub : other, cli_option_table[i].standard,
+                        v->source[i].given};
 }
 
 /* Appends the path of the file in which the hub's own tools keep the token. */
@@ -96,12 +86,6 @@ static bool read_token(const struct hub *hub, struct base_buffer *token, struct 
 
 /* ---- What is fetched ---- */
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF") == strlen(text) &&
-           strlen(text) == BASE_SHA256_HEX - 1;
-}
-
 /* Returns whether an address is that of a file, and not of a page about it. */
 static bool is_file_address(const char *url)
 {
@@ -138,10 +122,8 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
 {
     struct cli_hub_files files = {0};
     struct base_buffer token = BASE_BUFFER_INIT;
-    struct cli_http_options options = {.hub = hub->address,
-                                       .insecure = v->insecure,
-                                       .retries = (int)v->retries,
-                                       .timeout = v->timeout};
+    struct cli_http_options options = {
+        .hub = hub->address, .insecure = v->insecure, .timeout = v->timeout};
     const struct cli_pull_options pull = {
         .folder = folder, .connections = (int)v->connections, .retries = (int)v->retries};
     bool ok = read_token(hub, &token, err);
@@ -153,7 +135,7 @@ static bool fetch(const struct cli_values *v, const struct hub *hub,
     if (is_address)
         ok = http && cli_hub_from_url(v->argument[0], v->as, v->sha256, &files, err);
     else
-        ok = http && cli_hub_find(http, hub->address, name, &files, err) &&
+        ok = http && cli_hub_find(http, hub->address, name, pull.retries, &files, err) &&
              (!v->as || cli_hub_rename(&files, v->as, err));
     ok = ok && cli_pull(http, name, &files, &pull, err);
     cli_http_free(http);
@@ -174,7 +156,7 @@ static bool complete_name(struct cli_values *v, struct base_buffer *name, struct
     return cli_buffer_check(name, err);
 }
 
-bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
+static bool cmd_pull(const struct cli_values *given, struct base_error *err)
 {
     struct cli_values whole = *given;
     const struct cli_values *values = &whole;
@@ -183,7 +165,7 @@ bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
     struct cli_hub_name name = {.quant = BASE_BUFFER_INIT};
     const struct hub hub = find_hub(values);
     bool is_address;
-    if (values->sha256 && !is_digest(values->sha256))
+    if (values->sha256 && !base_sha256_is_hex(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     bool ok =
         cli_model_folder(&folder) ||
@@ -205,3 +187,18 @@ bool cli_cmd_pull(const struct cli_values *given, struct base_error *err)
     base_buffer_free(&path);
     return ok;
 }
+
+const struct cli_command cli_command_pull = {
+    .name = "pull",
+    .usage = "infer pull USER/REPO[@REVISION][:QUANT] | URL [options]",
+    .effect = "fetch a model from the hub, or from an address",
+    .about = "Fetches a GGUF file (of a split model all parts) into the folder that `infer\n"
+             "models` lists, verifies its checksum, and prints its path. QUANT is a part of\n"
+             "the file name, such as Q4_K_M, or all of it; the default is Q4_K_M, Q8_0 or the\n"
+             "first file. A file that is there needs no network. An interrupted download\n"
+             "continues at the next call. A token is read from HF_TOKEN, or from the file of\n"
+             "the hub's own tools, and sent only to the hub.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .run = cmd_pull,
+};

@@ -1,14 +1,16 @@
-/* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
+/* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type; `infer
+ * merge-lora`: the same with adapters added to the decoded rows.
  *
  * quantize_plan.c determines the type of each tensor. All threads decode and encode rows, a slab at
  * a time, so memory does not grow with the model. Short rows are converted several at a time, as
  * one long row, because encoders work on up to 512 elements at once. */
 #include "base/size.h"
+#include "cli/cmd/lora_update.h"
 #include "cli/cmd/quantize_plan.h"
-#include "cli/commands.h"
 #include "cli/imatrix.h"
 #include "cli/model_copy.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -32,6 +34,9 @@ struct quantize {
     struct engine_cpu *cpu;
     struct cli_quantize_plan plan;
     struct cli_imatrix imatrix;   /* --imatrix */
+    bool merges;                  /* the command is merge-lora */
+    struct cli_lora lora;         /* its adapters */
+    struct gguf_tensor output;    /* a copy of the embeddings as output.weight; or no name */
     struct base_buffer path;      /* the model's file */
     const char *type;             /* the argument that is TYPE */
     struct base_buffer named;     /* the output's path if no argument is one */
@@ -56,7 +61,8 @@ struct rows_job {
     const float *importance;    /* [matrices][len]: importance for the tensor; NULL: none */
     uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
-    atomic_bool *broken; /* set if a row has NaN or infinity */
+    const struct cli_lora_update *update; /* added to the rows of a run of one row */
+    atomic_bool *broken;                  /* set if a row has NaN or infinity */
 };
 
 static bool is_finite(const float *row, uint64_t n)
@@ -85,6 +91,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
         const struct quant_kernel *kernel = j->q->cpu->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        cli_lora_add(j->update, &j->q->cpu->vec, j->first + (uint64_t)r, row);
         bool ok = is_finite(row, j->len);
         if (j->to) {
             encode_row(j, (uint64_t)r, row, out);
@@ -169,17 +176,19 @@ static bool announce_columns(struct quantize *q, uint64_t i, struct base_error *
 
 /* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors, because they
  * make a model useless. */
-static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
-                    struct base_error *err)
+static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
+                         const struct quant_type *to, const struct cli_lora_update *update,
+                         struct base_error *err)
 {
     atomic_bool broken = false;
-    const uint64_t run = rows_of_run(t, to ? to : t->type);
+    const uint64_t run = update->n ? 1 : rows_of_run(t, to ? to : t->type);
     struct rows_job job = {.q = q,
                            .from = t->type,
                            .to = to,
                            .in = t->data,
                            .len = t->ne[0] * run,
                            .per_matrix = t->ne[1] / run,
+                           .update = update,
                            .broken = &broken};
     const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
     if (to && entry) { /* choose_types has checked its size */
@@ -213,6 +222,21 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         rows -= (uint64_t)job.rows;
     }
     return true;
+}
+
+/* Converts the rows of a tensor, with the updates of the adapters if it is one of the model. */
+static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
+                    struct base_error *err)
+{
+    struct cli_lora_update update = {0};
+    bool ok = t == &q->output || cli_lora_read(&q->lora, t, &update, err);
+    if (ok && update.n && !to) to = t->type;
+    if (ok && update.n && !to->scalar.encode)
+        ok = base_fail(err, BASE_USAGE, "%.*s: its type %s cannot be written: name another TYPE",
+                       (int)t->name.size, t->name.data, to->name);
+    ok = ok && convert_with(q, t, to, &update, err);
+    cli_lora_update_free(&update);
+    return ok;
 }
 
 /* ---- Before the data ---- */
@@ -251,7 +275,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
         weighted |= entry != NULL;
         if (ends_with(t->name, ".columns")) continue; /* a copy of the old rows */
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
-        if (!entry && q->to[i] != t->type && t->name.size > 4 && !memcmp(t->name.data, "blk.", 4))
+        if (!entry && q->to[i] != t->type && gguf_str_begins(t->name, "blk."))
             cli_imatrix_names_add(&without, t->name);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
@@ -272,6 +296,12 @@ static void begin_parts(struct quantize *q, int count)
         gguf_writer_part(q->writer);
 }
 
+/* Returns the type of the output matrix that the embeddings were until now. */
+static const struct quant_type *type_of_output(const struct quantize *q)
+{
+    return q->to[gguf_tensor_find(q->in, "token_embd.weight") - gguf_tensor_at(q->in, 0)];
+}
+
 static bool announce(struct quantize *q, struct base_error *err)
 {
     q->slab_bytes = SLAB_BYTES;
@@ -287,6 +317,9 @@ static bool announce(struct quantize *q, struct base_error *err)
         if (t->ne[0] > q->longest) q->longest = t->ne[0];
         if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
     }
+    if (q->output.name.size)
+        gguf_writer_tensor(q->writer, q->output.name, type_of_output(q), q->output.n_dims,
+                           q->output.ne);
     begin_parts(q, gguf_part_count(q->in));
     if (q->values->columns && q->matrix_bytes == 0)
         return base_fail_at(err, BASE_USAGE, "--columns", -1,
@@ -345,6 +378,18 @@ static bool name_output(struct quantize *q, struct base_error *err)
     return false;
 }
 
+/* Reads IN OUT [TYPE] of merge-lora. */
+static bool read_merge_arguments(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    q->type = v->n_arguments > 2 ? v->argument[2] : "COPY";
+    q->out = v->argument[1];
+    if (!is_type(q->type))
+        return base_fail(err, BASE_USAGE, "merge-lora: '%s' is not a type. Usage: %s", q->type,
+                         cli_command_merge_lora.usage);
+    return cli_model_path_of(v->argument[0], &q->path, err);
+}
+
 /* Returns the mix that llama-quantize knows by this number, or the text itself. */
 static const char *type_of_number(const char *text)
 {
@@ -374,7 +419,7 @@ static bool read_arguments(struct quantize *q, struct base_error *err)
                          v->argument[1], v->argument[2], v->argument[1]);
     if (last == 1 && !is_type(q->type))
         return base_fail(err, BASE_USAGE, "quantize: '%s' is not a type. Usage: %s", q->type,
-                         cli_command_table[CLI_QUANTIZE].usage);
+                         cli_command_quantize.usage);
     if (!cli_model_path_of(v->argument[0], &q->path, err)) return false;
     if (v->dry_run) return true;
     if (last == 1) return name_output(q, err);
@@ -393,6 +438,11 @@ static bool open_input(struct quantize *q, struct base_error *err)
         base_fail(err, BASE_MODEL, "is an importance matrix, not a model: --imatrix takes it");
         base_error_set_file(err, q->path.data);
         return false;
+    }
+    if (q->merges && !cli_lora_open(&q->lora, v, q->in, err)) return false;
+    if (cli_lora_unties(&q->lora)) {
+        q->output = *gguf_tensor_find(q->in, "token_embd.weight");
+        q->output.name = (struct gguf_str){"output.weight", 13};
     }
     if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
     return cli_quantize_plan_make(&q->plan, q->in, v, q->type, v->imatrix != NULL, err) &&
@@ -430,6 +480,10 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         if (!q->to[i]) continue;
         ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err) && write_columns(q, i, err);
+    }
+    if (ok && q->output.name.size) {
+        const struct quant_type *to = type_of_output(q);
+        ok = convert(q, &q->output, to == q->output.type ? NULL : to, err);
     }
     cli_progress_end();
     return ok && gguf_check_unchanged(q->in, err) && gguf_writer_end(q->writer, err);
@@ -484,16 +538,17 @@ static bool write_model(struct quantize *q, struct base_error *err)
     return ok;
 }
 
-bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
+static bool run(const struct cli_values *values, bool merges, struct base_error *err)
 {
-    struct quantize q = {.values = values};
-    bool ok = read_arguments(&q, err);
+    struct quantize q = {.values = values, .merges = merges};
+    bool ok = merges ? read_merge_arguments(&q, err) : read_arguments(&q, err);
     if (ok && !values->no_sandbox) cli_sandbox_limit(q.out);
     ok = ok && open_input(&q, err);
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
     cli_imatrix_free(&q.imatrix);
+    cli_lora_close(&q.lora);
     base_buffer_free(&q.prefix);
     base_buffer_free(&q.path);
     free(q.row);
@@ -513,3 +568,42 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
     gguf_close(q.in);
     return ok;
 }
+
+static bool cmd_quantize(const struct cli_values *values, struct base_error *err)
+{
+    return run(values, false, err);
+}
+
+static bool cmd_merge_lora(const struct cli_values *values, struct base_error *err)
+{
+    return run(values, true, err);
+}
+
+const struct cli_command cli_command_quantize = {
+    .name = "quantize",
+    .usage = "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
+    .effect = "convert a model's weights to another type",
+    .about = "Converts the matrices of a model to TYPE: a mix that uses more bits for\n"
+             "sensitive tensors, with --pure one type throughout; COPY converts nothing.\n"
+             "Norms and other vectors are unchanged. If a type's block does not divide a\n"
+             "row, the nearest type that fits is used, and -v reports it. Without OUT.gguf\n"
+             "the file is written beside IN.gguf, with TYPE in its name, and its path is\n"
+             "printed. --dry-run only prints types and sizes.",
+    .min_arguments = 2,
+    .max_arguments = 3,
+    .takes = {"FILE", "FILE", "TYPE"},
+    .run = cmd_quantize,
+};
+
+const struct cli_command cli_command_merge_lora = {
+    .name = "merge-lora",
+    .usage = "infer merge-lora IN.gguf OUT.gguf [TYPE] --lora FILE[:SCALE].. [options]",
+    .effect = "write a model with adapters merged into its weights",
+    .about = "Adds the adapters (--lora, in this order) to the weights of IN.gguf, as `infer run\n"
+             "--lora` does beside them. TYPE is one of `infer quantize`; without it each tensor\n"
+             "keeps its type, and those that no adapter changes keep their bytes.",
+    .min_arguments = 2,
+    .max_arguments = 3,
+    .takes = {"FILE", "FILE", "TYPE"},
+    .run = cmd_merge_lora,
+};

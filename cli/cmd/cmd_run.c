@@ -1,13 +1,13 @@
 /* cli/cmd/cmd_run.c: `infer run`: the answer to one text, through the model's chat template, or the
  * completion of exactly this text. */
 #include "base/clock.h"
+#include "chat/tool_choice.h"
 #include "cli/cache/prefix_cache.h"
 #include "cli/chat/chat_once.h"
-#include "cli/chat/tool_choice.h"
-#include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
+#include "cli/options.h"
 #include "cli/out/heat.h"
 #include "cli/out/memory_plan.h"
 #include "cli/out/result.h"
@@ -21,7 +21,6 @@ enum { CTX_SPARE = 1024 };
 
 struct completion {
     struct cli_values values; /* .chat: through the template, also by default */
-    enum cli_mode mode;       /* of the options */
     struct cli_model model;
     struct text_ids prompt;
     struct cli_generation generation;
@@ -43,15 +42,16 @@ struct completion {
 /* Decides whether the text is answered through the chat template. */
 static bool choose_mode(struct completion *c, bool has_text, struct base_error *err)
 {
-    struct cli_values *v = &c->values;
-    c->mode = cli_options_mode(v);
-    v->chat = c->mode == CLI_MODE_CHAT;
-    if (c->mode == CLI_MODE_BY_MODEL && !cli_chat_template_exists(v, &c->model, &v->chat, err))
+    struct chat_request *r = &c->values.request;
+    bool *chat = &r->chat.chat;
+    *chat = r->chat.mode == CHAT_MODE_CHAT;
+    if (r->chat.mode == CHAT_MODE_BY_MODEL &&
+        !chat_template_exists(&r->chat, c->model.file, chat, err))
         return false;
-    v->chat = v->chat && (has_text || !v->plan); /* a memory plan needs no text */
-    v->echo = v->echo && !v->chat;               /* INFER_ECHO is for plain texts */
-    c->generation.options.show_special = v->special || v->chat;
-    c->generation.options.hides_control = v->chat && !v->special;
+    *chat = *chat && (has_text || !c->values.plan); /* a memory plan needs no text */
+    c->values.echo = c->values.echo && !*chat;      /* INFER_ECHO is for plain texts */
+    c->generation.options.show_special = r->special || *chat;
+    c->generation.options.hides_control = *chat && !r->special;
     return true;
 }
 
@@ -61,7 +61,7 @@ static bool encode_chat(struct completion *c, const struct base_buffer *text,
     if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
     c->prompt = c->chat.prompt.ids;
     c->chat.prompt.ids = TEXT_IDS_INIT;
-    return cli_tool_choice_open(&c->values, &c->chat.template, &c->model, &c->generation, err);
+    return cli_generation_choose_tool(&c->generation, &c->values.request, &c->chat.template, err);
 }
 
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
@@ -71,15 +71,16 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
         text->size || (!c->values.prompt && !c->values.file && c->values.messages);
     if (!choose_mode(c, has_text, err)) return false;
     if (c->values.plan && !has_text) return true;
-    if (c->values.chat) {
+    if (c->values.request.chat.chat) {
         if (encode_chat(c, text, err)) return true;
         const size_t n = strlen(err->text);
-        if (err->code == BASE_USAGE && c->mode == CLI_MODE_BY_MODEL)
+        if (err->code == BASE_USAGE && c->values.request.chat.mode == CHAT_MODE_BY_MODEL)
             snprintf(err->text + n, sizeof err->text - n,
                      "; --raw completes the text without the chat template");
         return false;
     }
-    if (!cli_input_encode(&c->values, c->model.tokenizer, text, &c->prompt, err)) return false;
+    if (!cli_input_encode(&c->values.request, c->model.tokenizer, text, &c->prompt, err))
+        return false;
     if (c->prompt.count > 0) return true;
     return base_fail(err, BASE_USAGE,
                      "the text is empty and this model has no beginning-of-text token to start "
@@ -89,7 +90,9 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
 static bool open_session(struct completion *c, struct base_error *err)
 {
     const uint64_t n_prompt = c->prompt.count;
-    const uint64_t more = c->values.n_predict < 0 ? CTX_SPARE : (uint64_t)c->values.n_predict;
+    const uint64_t more = c->values.request.generate.max_tokens < 0
+                              ? CTX_SPARE
+                              : (uint64_t)c->values.request.generate.max_tokens;
     uint32_t n_ctx = (uint32_t)c->values.ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, n_prompt + more);
     if (n_prompt > n_ctx)
@@ -104,7 +107,7 @@ static bool open_session(struct completion *c, struct base_error *err)
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
-    return cli_generation_prepare(&c->generation, &c->values, false, err) &&
+    return cli_generation_prepare(&c->generation, &c->values.request, false, err) &&
            cli_model_open_file(&c->model, &c->values, err) &&
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
@@ -127,7 +130,7 @@ static bool open_rest(struct completion *c, struct base_error *err)
     cli_prefix_choose(c->cache, &c->model);
     return open_session(c, err) &&
            cli_generation_open(&c->generation, &c->values, &c->model, err) &&
-           (!c->values.chat || cli_chat_once_begin(&c->chat, &c->model, err));
+           (!c->values.request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
 
 /* ---- Results ---- */
@@ -153,7 +156,7 @@ static bool take_heat(struct completion *c, const struct generate_piece *piece,
                       struct base_error *err)
 {
     c->has_text |= piece->id >= 0;
-    return cli_heat_take(&c->heat, &c->model, c->values.special, piece, err);
+    return cli_heat_take(&c->heat, &c->model, c->values.request.special, piece, err);
 }
 
 static bool end_heat(struct completion *c, struct base_error *err)
@@ -168,8 +171,8 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     cli_progress_end();
     if (c->cache && piece->id >= 0 && piece->index == 0) keep_prompt(c);
     if (c->values.heat) return take_heat(c, piece, err);
-    if (c->values.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
-    if (c->values.chat) c->result.part = cli_chat_part_name[c->chat.reply.latest];
+    if (c->values.request.chat.chat && !cli_chat_once_take(&c->chat, &shown, err)) return false;
+    if (c->values.request.chat.chat) c->result.part = chat_part_name[c->chat.reply.latest];
     return write_piece(c, &shown, err);
 }
 
@@ -193,24 +196,25 @@ static bool finish(struct completion *c, struct base_error *err)
 {
     struct generate_piece rest;
     if (c->values.heat) return end_heat(c, err);
-    if (c->values.chat &&
+    if (c->values.request.chat.chat &&
         (!cli_chat_once_end(&c->chat, &rest, err) || (rest.size && !write_piece(c, &rest, err))))
         return false;
     if (!cli_result_wanted(&c->values)) {
         const bool ends_line = c->values.newline || cli_stdout_is_terminal();
         return !ends_line || cli_write("\n", 1, err);
     }
-    if (c->values.chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err)) return false;
+    if (c->values.request.chat.chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err))
+        return false;
     return cli_result_end(&c->result, &c->outcome, err);
 }
 
 /* Says why an answer is empty. */
 static void note_lack(const struct completion *c)
 {
-    const char *why = c->values.chat ? cli_chat_reply_lack(&c->chat.reply, &c->outcome)
-                      : c->has_text  ? NULL
-                                     : cli_outcome_lack(&c->outcome, false);
-    if (why) cli_note("the %s is empty: %s", c->values.chat ? "answer" : "text", why);
+    const char *why = c->values.request.chat.chat ? cli_reply_lack(&c->chat.reply, &c->outcome)
+                      : c->has_text               ? NULL
+                                                  : cli_outcome_lack(&c->outcome, false);
+    if (why) cli_note("the %s is empty: %s", c->values.request.chat.chat ? "answer" : "text", why);
 }
 
 static void note_timings(const struct completion *c)
@@ -241,11 +245,11 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     struct generate_thought_marks marks;
     struct generate_prompt prompt = {.ids = c->prompt.id,
                                      .n = c->prompt.count,
-                                     .continues = text->size > 0 && !c->values.chat,
+                                     .continues = text->size > 0 && !c->values.request.chat.chat,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
-    if (c->values.chat &&
-        !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
+    if (c->values.request.chat.chat &&
+        !chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
         return false;
     c->loaded = base_seconds();
     if (c->values.plan) return cli_plan_show(&c->model, &c->values, c->prompt.count, err);
@@ -281,14 +285,15 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
     if (!open_prompt(c, text, err)) return false;
     if (!c->values.show_prompt) return generate(c, text, err);
     return cli_prompt_show(&c->values, c->model.tokenizer,
-                           c->values.chat ? &c->chat.prompt.text : text, &c->prompt, err);
+                           c->values.request.chat.chat ? &c->chat.prompt.text : text, &c->prompt,
+                           err);
 }
 
-bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
+static bool cmd_run(const struct cli_values *values, struct base_error *err)
 {
     struct completion c = {.values = *values};
     struct base_buffer text = BASE_BUFFER_INIT;
-    const bool may_chat = cli_options_mode(values) != CLI_MODE_RAW;
+    const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;
     bool ok = cli_prefix_check(values, err);
     ok = ok && (!may_chat || cli_chat_once_read(&c.chat, &c.values, err));
@@ -307,3 +312,14 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     cli_model_close(&c.model);
     return ok;
 }
+
+const struct cli_command cli_command_run = {
+    .name = "run",
+    .usage = "infer [run] [-m MODEL] TEXT [options]",
+    .effect = "answer a text, or complete it (the default command)",
+    .about = "Answers the text through the model's chat template; with --raw, or if the model\n"
+             "has none, completes exactly the text. It is what is piped in, then TEXT, -p or a\n"
+             "file (-f), on a line of its own. The same command writes the same bytes.",
+    .positional = "prompt",
+    .run = cmd_run,
+};

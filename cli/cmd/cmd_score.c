@@ -2,13 +2,14 @@
  * prompt.
  *
  * The prompt of a line is tokenized as by `run`, and each continuation separately, as continuing
- * text; its tokens follow those of the prompt. The lines that are available are evaluated together
+ * text; its tokens follow those of the prompt. Whole texts (`texts`) are tokenized as by `run`; the
+ * ids with which all begin are the prompt. The lines that are available are evaluated together
  * (generate/score.h) and answered in their order. */
+#include "chat/messages.h"
 #include "cli/batch/batch_input.h"
-#include "cli/chat/chat_template.h"
-#include "cli/chat/messages.h"
-#include "cli/commands.h"
+#include "cli/chat/chat_files.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/out/heat.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
@@ -16,6 +17,7 @@
 #include "cli/system.h"
 #include "generate/score.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -42,8 +44,8 @@ struct item {
 struct score {
     struct cli_values values;
     struct cli_model model;
-    struct cli_chat_template template; /* if the model has one */
-    struct base_error no_template;     /* the error if the model has none */
+    struct chat_template template; /* if the model has one */
+    struct base_error no_template; /* the error if the model has none */
     struct generate_scorer *scorer;
     struct base_buffer each; /* --each, with escapes as bytes */
     struct cli_batch_input input;
@@ -98,8 +100,8 @@ static bool encode_continuation(const struct score *s, struct item *it, size_t i
                                 struct base_error *err)
 {
     const struct cli_values *v = &s->values;
-    const unsigned flags = TEXT_CONTINUES | (v->no_special ? 0 : TEXT_PARSE_SPECIAL);
-    if (!cli_encode(v, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
+    const unsigned flags = TEXT_CONTINUES | (v->request.no_special ? 0 : TEXT_PARSE_SPECIAL);
+    if (!cli_encode(&v->request, s->model.tokenizer, &it->text[i], NULL, flags, &it->ids[i], err))
         return false;
     if (it->ids[i].count == 0)
         return base_fail(err, BASE_USAGE, "continuation %zu is empty", i + 1);
@@ -116,7 +118,7 @@ static bool encode_joined(const struct score *s, struct item *it, size_t i,
     base_buffer_add(&whole, prompt->data, prompt->size);
     base_buffer_add(&whole, it->text[i].data, it->text[i].size);
     bool ok = cli_buffer_check(&whole, err) &&
-              cli_input_encode(&s->values, s->model.tokenizer, &whole, &ids, err);
+              cli_input_encode(&s->values.request, s->model.tokenizer, &whole, &ids, err);
     for (size_t k = n_own; ok && k < ids.count; k++) ok = text_ids_add(&it->ids[i], ids.id[k], err);
     base_buffer_free(&whole);
     text_ids_free(&ids);
@@ -146,15 +148,19 @@ static bool make_row_logprobs(struct item *it, struct base_error *err)
     return true;
 }
 
+static bool check_prompt(const struct item *it, struct base_error *err)
+{
+    return it->prompt.count > 0 ||
+           base_fail(err, BASE_USAGE,
+                     "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
+}
+
 /* Makes the rows of the continuations, whose texts are set. `joined`: the prompt, of n_own tokens;
  * NULL: continuations are encoded by themselves. */
 static bool make_rows(const struct score *s, struct item *it, const struct base_buffer *joined,
                       size_t n_own, struct base_error *err)
 {
-    if (it->prompt.count == 0)
-        return base_fail(
-            err, BASE_USAGE,
-            "the prompt is empty, and so is its beginning (--no-bos, or no such token)");
+    if (!check_prompt(it, err)) return false;
     for (size_t i = 0; i < it->n; i++)
         if (!(joined ? encode_joined(s, it, i, joined, n_own, err)
                      : encode_continuation(s, it, i, err)))
@@ -167,20 +173,19 @@ static bool encode_chat(struct score *s, const json_t *messages, const struct ba
                         struct text_ids *ids, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
-    struct cli_chat_prompt prompt = {0};
+    struct chat_prompt prompt = {0};
     if (!s->template.template) {
         *err = s->no_template;
         return false;
     }
-    json_t *list = cli_messages_of_line(messages, v->system, question, v->lossy, err);
-    const bool ok =
-        list && cli_chat_template_render(&s->template, v, &s->model, list, &prompt, err);
+    json_t *list = chat_messages_of_line(messages, &v->request, question, err);
+    const bool ok = list && chat_template_render(&s->template, &v->request, list, &prompt, err);
     json_decref(list);
     if (ok) {
         *ids = prompt.ids;
         prompt.ids = TEXT_IDS_INIT;
     }
-    cli_chat_prompt_free(&prompt);
+    chat_prompt_free(&prompt);
     return ok;
 }
 
@@ -189,36 +194,70 @@ static bool begin_empty(const struct score *s, struct text_ids *ids, struct base
 {
     const struct text_tokenizer *t = s->model.tokenizer;
     const int32_t id = text_token_bos(t) >= 0 ? text_token_bos(t) : text_token_eos(t);
-    return s->values.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
+    return s->values.request.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
 }
 
 static bool score_item(struct score *s, struct item *it, const json_t *messages,
                        const struct base_buffer *prompt, struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
-    if (messages || s->values.chat)
+    if (messages || s->values.request.chat.chat)
         return encode_chat(s, messages, prompt, ids, err) && make_rows(s, it, NULL, 0, err);
     struct base_buffer own = {.data = prompt->data, .size = prompt->size};
     /* White space at its end joins the next word. */
     while (s->values.joined && own.size && strchr(" \t\r\n", own.data[own.size - 1])) own.size--;
-    if (!cli_input_encode(&s->values, s->model.tokenizer, &own, ids, err)) return false;
+    if (!cli_input_encode(&s->values.request, s->model.tokenizer, &own, ids, err)) return false;
     const size_t n_own = ids->count;
     return begin_empty(s, ids, err) &&
            make_rows(s, it, s->values.joined ? prompt : NULL, n_own, err);
 }
 
+/* Returns the number of ids with which all texts begin, less than those of any; of a single text
+ * 1. */
+static size_t common_of(const struct item *it)
+{
+    size_t common = it->n > 1 ? SIZE_MAX : 1;
+    for (size_t k = 0; k < it->n; k++) {
+        size_t i = 0;
+        while (i < common && i + 1 < it->ids[k].count && it->ids[k].id[i] == it->ids[0].id[i]) i++;
+        common = i;
+    }
+    return common;
+}
+
+/* Encodes whole texts: the ids with which all begin are the prompt. */
+static bool encode_texts(const struct score *s, struct item *it, struct base_error *err)
+{
+    for (size_t i = 0; i < it->n; i++) {
+        if (it->text[i].size == 0) return base_fail(err, BASE_USAGE, "text %zu is empty", i + 1);
+        if (!cli_input_encode(&s->values, s->model.tokenizer, &it->text[i], &it->ids[i], err))
+            return false;
+    }
+    const size_t common = common_of(it);
+    for (size_t k = 0; k < common; k++)
+        if (!text_ids_add(&it->prompt, it->ids[0].id[k], err)) return false;
+    if (!begin_empty(s, &it->prompt, err)) return false;
+    for (size_t i = 0; i < it->n; i++) {
+        struct text_ids *ids = &it->ids[i];
+        ids->count -= common;
+        memmove(ids->id, ids->id + common, ids->count * sizeof *ids->id);
+        if (!check_length(s, it, i, err)) return false;
+    }
+    return check_prompt(it, err) && make_row_logprobs(it, err);
+}
+
 /* ---- Lines ---- */
 
-static bool read_continuations(struct item *it, struct base_error *err)
+static bool read_continuations(struct item *it, const char *name, struct base_error *err)
 {
-    const json_t *list = json_object_get(it->line, "continuations");
+    const json_t *list = json_object_get(it->line, name);
     if (!json_is_array(list) || json_array_size(list) == 0)
-        return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+        return base_fail_at(err, BASE_USAGE, name, -1, "is not a list of texts");
     if (!make_parts(it, json_array_size(list), err)) return false;
     for (size_t i = 0; i < it->n; i++) {
         const json_t *one = json_array_get(list, i);
         if (!json_is_string(one))
-            return base_fail_at(err, BASE_USAGE, "continuations", -1, "is not a list of texts");
+            return base_fail_at(err, BASE_USAGE, name, -1, "is not a list of texts");
         base_buffer_add(&it->text[i], json_string_value(one), json_string_length(one));
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
@@ -232,9 +271,11 @@ static bool check_members(const struct item *it, struct base_error *err)
     json_object_foreach(it->line, name, value)
     {
         if (strcmp(name, "id") != 0 && strcmp(name, "prompt") != 0 &&
-            strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0)
+            strcmp(name, "messages") != 0 && strcmp(name, "continuations") != 0 &&
+            strcmp(name, "texts") != 0)
             return base_fail_at(err, BASE_USAGE, name, -1,
-                                "is not a member of a line: prompt, messages, continuations or id");
+                                "is not a member of a line: prompt, messages, continuations, "
+                                "texts or id");
     }
     return true;
 }
@@ -245,7 +286,7 @@ static bool copy_continuations(const struct score *s, struct item *it, struct ba
     const struct cli_values *v = &s->values;
     if (!make_parts(it, v->continuation.count, err)) return false;
     for (size_t i = 0; i < it->n; i++) {
-        cli_input_add(v, v->continuation.item[i], &it->text[i]);
+        base_buffer_add_text(&it->text[i], v->continuation.item[i]);
         if (!cli_buffer_check(&it->text[i], err)) return false;
     }
     return true;
@@ -270,21 +311,27 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
     if (s->values.each) return read_plain_line(s, it, line, size, err);
-    it->line = cli_json_parse(line, size, "JSON", err);
+    it->line = text_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
     if (!text_json_is_object(it->line))
         return base_fail(err, BASE_USAGE, "the line is not a JSON object");
-    if (json_object_get(it->line, "id")) cli_json_add_own(&it->id, it->line, line, size, "id");
+    if (json_object_get(it->line, "id")) text_json_add_own(&it->id, it->line, line, size, "id");
     if (!cli_buffer_check(&it->id, err)) return false;
-    const json_t *prompt = cli_json_member(it->line, "prompt");
-    const json_t *messages = cli_json_member(it->line, "messages");
+    const json_t *prompt = text_json_member(it->line, "prompt");
+    const json_t *messages = text_json_member(it->line, "messages");
     if (!check_members(it, err)) return false;
+    if (json_object_get(it->line, "texts")) {
+        if (prompt || messages || json_object_get(it->line, "continuations"))
+            return base_fail_at(err, BASE_USAGE, "texts", -1,
+                                "are whole: without prompt, messages and continuations");
+        return read_continuations(it, "texts", err) && encode_texts(s, it, err);
+    }
     if (!prompt && !messages)
         return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
     if (prompt && !json_is_string(prompt))
         return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
     if (prompt) base_buffer_add(&text, json_string_value(prompt), json_string_length(prompt));
-    const bool ok = cli_buffer_check(&text, err) && read_continuations(it, err) &&
+    const bool ok = cli_buffer_check(&text, err) && read_continuations(it, "continuations", err) &&
                     score_item(s, it, messages, prompt ? &text : NULL, err);
     base_buffer_free(&text);
     return ok;
@@ -455,11 +502,11 @@ static bool make_whole(struct score *s, struct item *it, const struct base_buffe
                        struct base_error *err)
 {
     struct text_ids *ids = &it->prompt;
-    if (s->values.chat)
+    if (s->values.request.chat.chat)
         return base_fail_at(err, BASE_USAGE, "--heat", -1,
                             "with --chat needs --continuation, the answer");
     if (!make_parts(it, 1, err) ||
-        !cli_input_encode(&s->values, s->model.tokenizer, text, ids, err))
+        !cli_input_encode(&s->values.request, s->model.tokenizer, text, ids, err))
         return false;
     if (ids->count < 2)
         return base_fail(err, BASE_USAGE, "the text has %zu tokens: there is nothing to score",
@@ -573,9 +620,11 @@ static bool open_template(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     s->no_template = BASE_ERROR_INIT;
-    if (cli_chat_template_open(&s->template, v, &s->model, NULL, &s->no_template)) return true;
-    cli_chat_template_close(&s->template);
-    if (!v->chat && !v->template && s->no_template.code != BASE_NO_MEMORY) return true;
+    if (cli_template_open(&s->template, &v->request.chat, true, &s->model, NULL, &s->no_template))
+        return true;
+    chat_template_close(&s->template);
+    if (!v->request.chat.chat && !v->request.chat.template && s->no_template.code != BASE_NO_MEMORY)
+        return true;
     *err = s->no_template;
     return false;
 }
@@ -623,12 +672,12 @@ static void close_all(struct score *s)
     cli_batch_input_free(&s->input);
     base_buffer_free(&s->each);
     if (s->input.fd > STDERR_FILENO) close(s->input.fd);
-    cli_chat_template_close(&s->template);
+    chat_template_close(&s->template);
     cli_model_close(&s->model);
     free(s);
 }
 
-bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
+static bool cmd_score(const struct cli_values *values, struct base_error *err)
 {
     struct score *s = calloc(1, sizeof *s);
     if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
@@ -639,3 +688,17 @@ bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
     close_all(s);
     return ok;
 }
+
+const struct cli_command cli_command_score = {
+    .name = "score",
+    .usage = "infer score [-m MODEL] [options] < LINES.jsonl",
+    .effect = "probabilities of given continuations of a prompt",
+    .about = "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
+             "list of texts; or with `texts`, which are whole. The answer has the\n"
+             "log-probability of each, in total and for each token. With --continuation a\n"
+             "single prompt (-p, -f or standard input) is scored, as a table; with --each\n"
+             "too, each of many plain lines.",
+    .positional = "file",
+    .takes = {"FILE"},
+    .run = cmd_score,
+};

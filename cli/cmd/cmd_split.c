@@ -4,9 +4,9 @@
  * gguf/ implements the form of a split model; this file applies the limit of a part: a number of
  * tensors, or of their bytes with padding. */
 #include "base/size.h"
-#include "cli/commands.h"
 #include "cli/model_copy.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -88,14 +88,14 @@ static bool write_parts(struct split *s, struct base_error *err)
     return cli_model_copy(s->writer, s->in, -1, err) && gguf_writer_end(s->writer, err);
 }
 
-bool cli_cmd_split(const struct cli_values *values, struct base_error *err)
+static bool cmd_split(const struct cli_values *values, struct base_error *err)
 {
     struct split s = {.values = values};
     if (values->max_size && !cli_size_parse(values->max_size, "--max-size", &s.max_bytes, err))
         return false;
     if (values->n_arguments < 2 && !values->dry_run)
         return base_fail(err, BASE_USAGE, "split: missing argument. Usage: %s",
-                         cli_command_table[CLI_SPLIT].usage);
+                         cli_command_split.usage);
     if (!values->no_sandbox) cli_sandbox_limit(values->dry_run ? NULL : values->argument[1]);
     s.in = cli_model_open_path(values->argument[0], err);
     bool ok = s.in != NULL;
@@ -192,13 +192,13 @@ static bool merge(struct gguf_writer *w, const struct gguf_file *in,
     return cli_model_copy(w, in, -1, err) && gguf_writer_end(w, err);
 }
 
-bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
+static bool cmd_merge(const struct cli_values *values, struct base_error *err)
 {
     const size_t last = values->n_arguments - 1;
     const char *out = values->dry_run ? NULL : values->arguments[last];
     if (last == 0 && !values->dry_run)
         return base_fail(err, BASE_USAGE, "merge: missing argument. Usage: %s",
-                         cli_command_table[CLI_MERGE].usage);
+                         cli_command_merge.usage);
     if (!values->no_sandbox) cli_sandbox_limit(out);
     struct gguf_file *in = cli_model_open_path(values->argument[0], err);
     bool ok = in && check_merge(in, values, values->dry_run ? 1 : last, err);
@@ -214,3 +214,28 @@ bool cli_cmd_merge(const struct cli_values *values, struct base_error *err)
     gguf_close(in);
     return ok;
 }
+
+const struct cli_command cli_command_split = {
+    .name = "split",
+    .usage = "infer split IN.gguf PREFIX [options]",
+    .effect = "cut a model file into parts",
+    .about = "Writes PREFIX-00001-of-0000N.gguf and so on, of at most --max-size or\n"
+             "--max-tensors each; a larger tensor has a part of its own. All metadata is in\n"
+             "the first part. Any part's name opens the model, also as IN.gguf.",
+    .min_arguments = 1,
+    .max_arguments = 2,
+    .takes = {"FILE", "FILE"},
+    .run = cmd_split,
+};
+
+const struct cli_command cli_command_merge = {
+    .name = "merge",
+    .usage = "infer merge PART.gguf.. OUT.gguf [options]",
+    .effect = "join the parts of a model into one file",
+    .about = "Writes the model of which PART.gguf is a part as one file; one part is enough.\n"
+             "Parts that are missing or not of one model are an error.",
+    .min_arguments = 1,
+    .max_arguments = 65536,
+    .takes = {"FILE", "FILE"},
+    .run = cmd_merge,
+};

@@ -1,8 +1,8 @@
 /* cli/cmd/cmd_tokenize.c: `infer tokenize`: prints the ids of a text, or the text of ids. It reads
  * only the vocabulary of the file, so files without weights work too. */
-#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
 #include <string.h>
@@ -39,7 +39,7 @@ static bool encode(struct job *j, const char *bytes, size_t size, struct base_er
 {
     const struct base_buffer view = {.data = (char *)bytes, .size = size};
     struct text_ids ids = TEXT_IDS_INIT;
-    bool ok = cli_input_encode(j->values, j->tokenizer, &view, &ids, err);
+    bool ok = cli_input_encode(&j->values->request, j->tokenizer, &view, &ids, err);
     if (ok && j->values->json) {
         base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
         add_json_ids(j, &ids);
@@ -66,7 +66,7 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
     struct base_buffer text = BASE_BUFFER_INIT;
     struct text_decoder d;
     bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), &ids, err);
-    text_decoder_init(&d, j->tokenizer, false, j->values->special);
+    text_decoder_init(&d, j->tokenizer, false, j->values->request.special);
     for (size_t i = 0; ok && i < ids.count; i++) {
         text_decoder_add(&d, ids.id[i], &text);
         ok = base_goes_on(err);
@@ -106,9 +106,9 @@ static bool each_line(struct job *j, const struct base_buffer *text, struct base
     return true;
 }
 
-bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
+static bool cmd_tokenize(const struct cli_values *values, struct base_error *err)
 {
-    if (values->special && !values->decode)
+    if (values->request.special && !values->decode)
         return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -126,3 +126,13 @@ bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
     cli_model_close(&m);
     return ok;
 }
+
+const struct cli_command cli_command_tokenize = {
+    .name = "tokenize",
+    .usage = "infer tokenize [-m MODEL] TEXT [options]",
+    .effect = "print the token ids of a text, or the text of ids",
+    .about = "Prints the token ids of the text (-p, -f or standard input), separated by\n"
+             "spaces, one line per input. Needs the vocabulary only, not the weights.",
+    .positional = "prompt",
+    .run = cmd_tokenize,
+};

@@ -2,9 +2,9 @@
  * finite, hashes. Status 0: no problem; 3: problems. */
 #include "base/interrupt.h"
 #include "base/sha256.h"
-#include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/model_path.h"
+#include "cli/options.h"
 #include "cli/out/gguf_text.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -51,9 +51,8 @@ static bool add_part_name(struct verify *v, int part, struct base_error *err)
 {
     char *name = gguf_part_name(v->file, part, err);
     if (!name) return false;
-    if (v->json) base_buffer_add_text(&v->out, ",");
     if (v->json)
-        base_buffer_add_member(&v->out, "file", name, strlen(name));
+        base_buffer_add_string(&v->out, "file", name);
     else
         cli_gguf_add_string(&v->out, false, (struct gguf_str){name, strlen(name)}, SIZE_MAX, false);
     free(name);
@@ -132,10 +131,7 @@ static void add_scan(struct verify *v, const struct gguf_tensor *t, const struct
                                    : ": %llu NaN, %llu infinite, the first at ",
                            (unsigned long long)s->nan, (unsigned long long)s->infinite);
     gguf_element_at(t, s->first, at);
-    for (uint32_t i = t->n_dims; i-- > 0;)
-        base_buffer_add_format(&v->out, "%s%llu", i + 1 == t->n_dims ? "[" : ", ",
-                               (unsigned long long)at[i]);
-    base_buffer_add_text(&v->out, "]");
+    cli_gguf_add_shape(&v->out, at, t->n_dims, ", ");
     end_problem(v);
 }
 
@@ -145,10 +141,7 @@ static bool check_values(struct verify *v, struct base_error *err)
     struct scan_job *job = calloc(1, sizeof *job + (size_t)n * sizeof job->sum[0]);
     bool ok = job || base_fail(err, BASE_NO_MEMORY, "not enough memory to check the values");
     uint64_t bytes = 0;
-    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++)
-        bytes += gguf_tensor_at(v->file, i)->size;
-    cli_progress_begin("checking", "bytes", bytes);
-    bytes = 0;
+    cli_progress_begin("checking", "bytes", cli_gguf_sum(v->file).bytes);
     for (uint64_t i = 0; ok && i < gguf_tensor_count(v->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
         struct gguf_scan all = {.first = UINT64_MAX};
@@ -251,12 +244,10 @@ static bool json_hashes(struct verify *v, struct base_error *err)
 
 static bool add_hashes(struct verify *v, struct base_error *err)
 {
-    uint64_t bytes = gguf_size(v->file);
     v->hash = calloc(hash_count(v), sizeof *v->hash);
     if (!v->hash) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the hashes");
-    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++)
-        bytes += 2 * gguf_tensor_at(v->file, i)->size; /* of each tensor, and of all data */
-    cli_progress_begin("hashing", "bytes", bytes);
+    /* Files, each tensor, and all data. */
+    cli_progress_begin("hashing", "bytes", gguf_size(v->file) + 2 * cli_gguf_sum(v->file).bytes);
     engine_pool_run(v->cpu->pool, hash_all, v);
     cli_progress_end();
     return base_goes_on(err) && (v->json ? json_hashes : text_hashes)(v, err);
@@ -330,7 +321,7 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
     const char *path = gguf_path(v->file);
     if (v->json) {
         base_buffer_add_text(&v->out, "{");
-        base_buffer_add_member(&v->out, "file", path, strlen(path));
+        base_buffer_add_string(&v->out, "file", path);
         base_buffer_add_text(&v->out, ",\n\"problems\":[");
     }
     bool ok = check_layout(v, err) && check_values(v, err) &&
@@ -346,13 +337,11 @@ static bool verify(struct verify *v, const struct cli_values *values, struct bas
     return ok;
 }
 
-bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
+static bool cmd_verify(const struct cli_values *values, struct base_error *err)
 {
     struct verify v = {.json = values->json || strcmp(values->format, "json") == 0};
     struct engine_options o = engine_options_default();
-    const char *sum = values->sha256;
-    if (sum && (strlen(sum) != BASE_SHA256_HEX - 1 ||
-                strspn(sum, "0123456789abcdefABCDEF") != BASE_SHA256_HEX - 1))
+    if (values->sha256 && !base_sha256_is_hex(values->sha256))
         return base_fail_at(err, BASE_USAGE, "--sha256", -1, "is no sum: 64 hexadecimal digits");
     o.n_threads = (int)values->threads;
     if (!values->no_sandbox) cli_sandbox_limit(NULL);
@@ -367,3 +356,16 @@ bool cli_cmd_verify(const struct cli_values *values, struct base_error *err)
     gguf_close(file);
     return ok;
 }
+
+const struct cli_command cli_command_verify = {
+    .name = "verify",
+    .usage = "infer verify MODEL.gguf [options]",
+    .effect = "check a model file: structure, values, hashes",
+    .about = "Checks everything that opening a model checks, then padding, order, gaps and\n"
+             "bytes after the data, and decodes every tensor to find values that are NaN or\n"
+             "infinite. Status 0: no problem; 3: there are problems.",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .takes = {"FILE"},
+    .run = cmd_verify,
+};

@@ -1,5 +1,5 @@
 /* cli/cmd/cmd_version.c: `infer version`: version, commit and build of this program. */
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/system.h"
 #include "quant/quant.h"
 #include <jansson.h>
@@ -18,16 +18,10 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-static void add_member(struct base_buffer *out, const char *name, const char *text)
-{
-    const bool some = text && *text;
-    base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
-}
-
 static void add_levels(struct base_buffer *out)
 {
     const enum cpu_level best = cpu_level_best();
-    base_buffer_add_format(out, "\"level\":\"%s\",\"levels\":[", cpu_level_name(best));
+    base_buffer_add_format(out, ",\"level\":\"%s\",\"levels\":[", cpu_level_name(best));
     for (int l = 0; l < CPU_LEVEL_COUNT; l++)
         if (cpu_level_built((enum cpu_level)l))
             base_buffer_add_format(out, "%s\"%s\"", l ? "," : "",
@@ -41,23 +35,18 @@ static void add_json(struct base_buffer *out)
     if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     base_buffer_add_text(out, "{");
-    add_member(out, "version", CLI_VERSION_TEXT);
-    base_buffer_add_text(out, ",");
-    add_member(out, "commit", CLI_COMMIT);
-    base_buffer_add_text(out, ",");
-    add_member(out, "compiler", COMPILER);
-    base_buffer_add_text(out, ",");
+    base_buffer_add_string(out, "version", CLI_VERSION_TEXT);
+    base_buffer_add_string(out, "commit", CLI_COMMIT);
+    base_buffer_add_string(out, "compiler", COMPILER);
     add_levels(out);
     base_buffer_add_text(out, ",\"libraries\":{");
-    add_member(out, "pcre2", pcre2);
-    base_buffer_add_text(out, ",");
-    add_member(out, "utf8proc", utf8proc_version());
-    base_buffer_add_text(out, ",");
-    add_member(out, "jansson", jansson_version_str());
+    base_buffer_add_string(out, "pcre2", pcre2);
+    base_buffer_add_string(out, "utf8proc", utf8proc_version());
+    base_buffer_add_string(out, "jansson", jansson_version_str());
     base_buffer_add_text(out, "}}\n");
 }
 
-bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
+static bool cmd_version(const struct cli_values *values, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (values->json)
@@ -68,3 +57,11 @@ bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&out);
     return ok;
 }
+
+const struct cli_command cli_command_version = {
+    .name = "version",
+    .usage = "infer version [--json]",
+    .effect = "print the version",
+    .about = "Prints the version; with --json also the source and the tools of the build.",
+    .run = cmd_version,
+};

@@ -5,8 +5,8 @@
  * or f32, which other programs expect. u8 to f64 are exact kinds. TYPE[] is an array, whose value
  * is JSON. Without TYPE a value has the kind of the old one. */
 #include "cli/cmd/edit_value.h"
-#include "cli/chat/messages.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <endian.h>
 #include <errno.h>
 #include <float.h>
@@ -191,7 +191,7 @@ static bool add_item(struct base_buffer *b, const json_t *item, enum class class
 static bool parse_array(struct cli_edit_value *v, enum class class, const char *text,
                         struct base_error *err)
 {
-    json_t *array = cli_json_parse(text, strlen(text), "--set", err);
+    json_t *array = text_json_parse(text, strlen(text), "--set", err);
     if (!array) return false;
     bool ok = json_is_array(array) || fail(err, text, "not an array of JSON");
     if (v->kv.item == GGUF_KIND_COUNT) /* the kind that other programs use for arrays */

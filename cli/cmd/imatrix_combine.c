@@ -21,14 +21,6 @@ struct combined {
 
 static const char sums_end[] = ".in_sum2";
 
-static int by_name(const void *a, const void *b)
-{
-    const struct gguf_str x = ((const struct cli_imatrix_sums *)a)->name;
-    const struct gguf_str y = ((const struct cli_imatrix_sums *)b)->name;
-    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
-    return order ? order : (x.size > y.size) - (x.size < y.size);
-}
-
 static uint64_t elements_of(const struct gguf_tensor *t)
 {
     return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; /* the reader checked the product */
@@ -80,9 +72,7 @@ static bool add_file(struct combined *c, const struct gguf_file *file, struct ba
     c->item = more;
     for (uint64_t i = 0; i < n_tensors; i++) {
         const struct gguf_tensor *sums = gguf_tensor_at(file, i);
-        if (sums->name.size <= end ||
-            memcmp(sums->name.data + sums->name.size - end, sums_end, end) != 0)
-            continue;
+        if (!gguf_str_ends(sums->name, sums_end)) continue;
         char name[256];
         const struct cli_imatrix_sums key = {.name = {sums->name.data, sums->name.size - end}};
         snprintf(name, sizeof name, "%.*s.counts", (int)key.name.size, key.name.data);
@@ -92,7 +82,7 @@ static bool add_file(struct combined *c, const struct gguf_file *file, struct ba
             return base_fail(err, BASE_USAGE, "%.*s: sums and counts do not fit",
                              (int)key.name.size, key.name.data);
         struct cli_imatrix_sums *item =
-            n_old ? bsearch(&key, c->item, n_old, sizeof key, by_name) : NULL;
+            n_old ? bsearch(&key, c->item, n_old, sizeof key, cli_imatrix_by_name) : NULL;
         if (!item) {
             item = &c->item[c->n++];
             *item = key;
@@ -100,7 +90,7 @@ static bool add_file(struct combined *c, const struct gguf_file *file, struct ba
         if (!add(item, sums, counts, err)) return false;
         any = true;
     }
-    qsort(c->item, c->n, sizeof *c->item, by_name);
+    qsort(c->item, c->n, sizeof *c->item, cli_imatrix_by_name);
     return any || base_fail(err, BASE_USAGE, "not an importance matrix in GGUF form");
 }
 

@@ -29,46 +29,16 @@ static const struct {
     {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, only looked up, or too sensitive to be quantized. */
-static const char *const kept[] = {
-    "_norm.",
-    "ffn_gate_inp.",
-    "ffn_gate_tid2eid.",
-    "position_embd.",
-    "token_types.",
-    "ssm_conv1d",
-    "shortconv.conv.",
-    "altup",
-    "laurel",
-    "per_layer_model_proj.",
-    "rope_freqs",
-    "attn_rel_b.",
-    "indexer.k_proj",
-    "indexer.q_proj",
-    "time_mix_first.",
-    "time_mix_w0.",
-    "time_mix_w1.",
-    "time_mix_w2.",
-    "time_mix_v0.",
-    "time_mix_v1.",
-    "time_mix_v2.",
-    "time_mix_a0.",
-    "time_mix_a1.",
-    "time_mix_a2.",
-    "time_mix_g1.",
-    "time_mix_g2.",
-    "time_mix_decay_w1.",
-    "time_mix_decay_w2.",
-    "time_mix_lerp_fused.",
-    "sam.pos_embd",
-    "sam.neck.",
-    "sam.net_",
-    ".rel_pos",
-    ".patch_embd",
-    ".patch_merger",
-    "a.rvq.codebook",
-    "mm.a.code_embd",
-};
+/* Parts of the names of matrices that are small, only looked up, or too sensitive to be quantized.
+ */
+static const char kept[] =
+    "_norm. ffn_gate_inp. ffn_gate_tid2eid. position_embd. token_types. ssm_conv1d "
+    "shortconv.conv. altup laurel per_layer_model_proj. rope_freqs attn_rel_b. "
+    "indexer.k_proj indexer.q_proj time_mix_first. time_mix_w0. time_mix_w1. time_mix_w2. "
+    "time_mix_v0. time_mix_v1. time_mix_v2. time_mix_a0. time_mix_a1. time_mix_a2. "
+    "time_mix_g1. time_mix_g2. time_mix_decay_w1. time_mix_decay_w2. time_mix_lerp_fused. "
+    "sam.pos_embd sam.neck. sam.net_ .rel_pos .patch_embd .patch_merger a.rvq.codebook "
+    "mm.a.code_embd";
 
 /* Models of about 70 billion weights, in which attn_v is a small part of the weights. */
 static const struct {
@@ -102,14 +72,9 @@ static bool has_text(struct gguf_str s, const char *text)
     return memmem(s.data, s.size, text, strlen(text)) != NULL;
 }
 
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
-}
-
 static unsigned role_of(struct gguf_str name)
 {
-    if (str_is(name, "output.weight")) return CLI_ROLE_OUTPUT;
+    if (gguf_str_is(name, "output.weight")) return CLI_ROLE_OUTPUT;
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (has_text(name, roles[i].part)) return roles[i].role;
     return CLI_ROLE_OTHER;
@@ -120,7 +85,7 @@ static int64_t layer_of(struct gguf_str name)
 {
     uint64_t i = 4;
     int64_t layer = 0;
-    if (name.size < 6 || memcmp(name.data, "blk.", 4) != 0) return -1;
+    if (!gguf_str_begins(name, "blk.")) return -1;
     for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < MAX_NUMBER; i++)
         layer = layer * 10 + (name.data[i] - '0');
     return i > 4 && i < name.size && name.data[i] == '.' ? layer : -1;
@@ -190,7 +155,8 @@ static uint64_t number_of(const struct gguf_file *file, struct gguf_str architec
 static bool is_large(struct gguf_str architecture, uint64_t layers, uint64_t shared)
 {
     for (size_t i = 0; i < sizeof large_models / sizeof large_models[0]; i++)
-        if (str_is(architecture, large_models[i].architecture) && layers == large_models[i].layers)
+        if (gguf_str_is(architecture, large_models[i].architecture) &&
+            layers == large_models[i].layers)
             return shared > 1 || !large_models[i].shared;
     return false;
 }
@@ -211,8 +177,8 @@ static void set_facts(struct cli_quantize_plan *p, bool has_matrix)
     const uint64_t shared = key_heads ? heads / key_heads : 1; /* query heads per key head */
     const uint64_t experts = number_of(file, architecture, "expert_count");
     unsigned facts = has_matrix ? CLI_WHEN_MATRIX : CLI_WHEN_NO_MATRIX;
-    facts |= str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
-    facts |= str_is(architecture, "bailingmoe3") ? 0 : CLI_WHEN_NOT_BAILINGMOE3;
+    facts |= gguf_str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
+    facts |= gguf_str_is(architecture, "bailingmoe3") ? 0 : CLI_WHEN_NOT_BAILINGMOE3;
     facts |= shared >= 4 ? CLI_WHEN_GQA_4 : 0;
     facts |= experts >= 4 ? CLI_WHEN_EXPERTS_4 : 0;
     facts |= experts == 8 ? CLI_WHEN_EXPERTS_8 : 0;
@@ -239,13 +205,14 @@ static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
 
 static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
 {
-    const char *end = ".weight";
-    const size_t n = strlen(end);
     if (p->mix && p->mix->copies) return false;
     if (t->ne[1] * t->ne[2] * t->ne[3] < 2 || !t->type->act) return false;
-    if (t->name.size < n || memcmp(t->name.data + t->name.size - n, end, n) != 0) return false;
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-        if (has_text(t->name, kept[i])) return false;
+    if (!gguf_str_ends(t->name, ".weight")) return false;
+    for (const char *word = kept; *word; word += strspn(word, " ")) {
+        const size_t n = strcspn(word, " ");
+        if (memmem(t->name.data, t->name.size, word, n)) return false;
+        word += n;
+    }
     return true;
 }
 
@@ -286,8 +253,7 @@ static int by_layer(const void *a, const void *b, void *file)
     const struct gguf_str y = gguf_tensor_at(file, *(const uint64_t *)b)->name;
     const int64_t layer_x = layer_of(x), layer_y = layer_of(y);
     if (layer_x != layer_y) return layer_x < layer_y ? -1 : 1;
-    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
-    return order ? order : (x.size > y.size) - (x.size < y.size);
+    return gguf_str_compare(x, y);
 }
 
 /* Numbers the matrices of each role that the rules apply to. */

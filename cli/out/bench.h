@@ -69,6 +69,7 @@ bool cli_bench_same(const struct cli_bench_row *a, const struct cli_bench_row *b
                     enum cli_bench_field f);
 /* Returns whether rows of the table differ in a field. */
 bool cli_bench_varies(const struct cli_bench_table *t, enum cli_bench_field f);
+void cli_bench_sort(double *x, size_t n);
 double cli_bench_median(const double *sorted, size_t n);
 /* Returns the median of a row, and a row's larger share of the two limits with its name. */
 double cli_bench_rate(const struct cli_bench_row *r);
@@ -82,14 +83,14 @@ void cli_bench_add_row(const struct cli_bench_table *t, size_t i, const char *fo
                        struct base_buffer *out);
 void cli_bench_end(const struct cli_bench_table *t, const char *format, struct base_buffer *out);
 
-/* Appends the cells of the columns that are shown only where rows differ: those of a row; without
- * one the titles (`fill` a space) or the line below them ('-'). */
-void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                           char fill, struct base_buffer *out);
-
-/* Appends the cells of the test: name, tokens, depth, and sequences if some row has several. */
-void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+/* Appends the head of a table of rows: titles of the columns that are shown only where rows differ,
+ * of the test (name, tokens, depth, and sequences if some row has several), and of results; and the
+ * line below them. */
+void cli_bench_add_head(const struct cli_bench_table *t, const char *titles, const char *line,
                         struct base_buffer *out);
+/* Appends the cells of a row before its results. */
+void cli_bench_add_cells(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         struct base_buffer *out);
 
 /* ---- Comparison ---- */
 

@@ -16,12 +16,6 @@ struct cli_bench_saved {
     bool changed[CLI_BENCH_FIELDS]; /* the field may differ */
 };
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* ---- Reading ---- */
 
 /* Reads a field of CSV (RFC 4180), up to and with the comma or line end after it. */
@@ -210,7 +204,7 @@ static size_t samples_of(const json_t *row, double **out)
                                                                  : json_object_get(row, three[i]));
         if (isfinite(x) && x > 0) (*out)[n++] = x;
     }
-    if (*out) qsort(*out, n, sizeof **out, by_size);
+    if (*out) cli_bench_sort(*out, n);
     return n;
 }
 
@@ -275,8 +269,7 @@ static void add_ratio(const struct cli_bench_table *t, const struct cli_bench_ro
                           : x->low > 1  ? "faster"
                           : x->high < 1 ? "slower"
                                         : "within noise";
-    cli_bench_add_columns(t, r, ' ', out);
-    cli_bench_add_test(t, r, ' ', out);
+    cli_bench_add_cells(t, r, out);
     if (x->known)
         base_buffer_add_format(out, "| %7.1f | %5.3f | %4.2f-%4.2f |", x->before, x->ratio, x->low,
                                x->high);
@@ -291,12 +284,8 @@ void cli_bench_add_ratios(const struct cli_bench_saved *saved, const struct cli_
     add_changes(saved, t, out);
     base_buffer_add_text(
         out, "95 % interval: scatter within both runs, drift of the machine's limit between\n\n");
-    cli_bench_add_columns(t, NULL, ' ', out);
-    cli_bench_add_test(t, NULL, ' ', out);
-    base_buffer_add_text(out, "|  before | ratio |  interval |              |\n");
-    cli_bench_add_columns(t, NULL, '-', out);
-    cli_bench_add_test(t, NULL, '-', out);
-    base_buffer_add_text(out, "|--------:|------:|----------:|--------------|\n");
+    cli_bench_add_head(t, "|  before | ratio |  interval |              |\n",
+                       "|--------:|------:|----------:|--------------|\n", out);
     for (size_t i = 0; i < t->n; i++) add_ratio(t, &t->row[i], out);
     for (size_t i = t->n; i-- > 0;) {
         const struct cli_bench_row *r = &t->row[i];

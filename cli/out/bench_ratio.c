@@ -14,6 +14,11 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void cli_bench_sort(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_size);
+}
+
 bool cli_bench_ratio_of(const double *a, size_t n_a, const double *b, size_t n_b,
                         struct cli_bench_ratio *out, struct base_error *err)
 {
@@ -22,7 +27,7 @@ bool cli_bench_ratio_of(const double *a, size_t n_a, const double *b, size_t n_b
     if (!all) return base_fail(err, BASE_NO_MEMORY, "not enough memory to compare");
     for (size_t i = 0; i < n_a; i++)
         for (size_t k = 0; k < n_b; k++) all[i * n_b + k] = b[k] / a[i];
-    qsort(all, n, sizeof *all, by_size);
+    cli_bench_sort(all, n);
     /* The k-th smallest and largest ratio, k by the normal approximation of the U statistic. */
     const double middle = (double)n / 2;
     const double spread = 1.96 * sqrt((double)n * (double)(n_a + n_b + 1) / 12);

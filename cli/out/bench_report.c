@@ -117,8 +117,9 @@ static int width_of(const struct cli_bench_table *t, size_t column)
     return (int)width;
 }
 
-void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r,
-                           char fill, struct base_buffer *out)
+/* Appends the cells of a row; without one the titles (`fill` a space) or the line below ('-'). */
+static void add_columns(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+                        struct base_buffer *out)
 {
     for (size_t c = 0; c < N_OPTIONAL; c++) {
         if (!cli_bench_varies(t, optional[c].field)) continue;
@@ -136,8 +137,8 @@ void cli_bench_add_columns(const struct cli_bench_table *t, const struct cli_ben
     }
 }
 
-void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
-                        struct base_buffer *out)
+static void add_test(const struct cli_bench_table *t, const struct cli_bench_row *r, char fill,
+                     struct base_buffer *out)
 {
     bool has_seq = false;
     for (size_t i = 0; i < t->n; i++) has_seq |= t->row[i].n_seq > 1;
@@ -151,6 +152,23 @@ void cli_bench_add_test(const struct cli_bench_table *t, const struct cli_bench_
         base_buffer_add_format(out, "| %3u ", r->n_seq);
     else if (has_seq)
         base_buffer_add_text(out, fill == '-' ? "|----:" : "| seq ");
+}
+
+void cli_bench_add_cells(const struct cli_bench_table *t, const struct cli_bench_row *r,
+                         struct base_buffer *out)
+{
+    add_columns(t, r, ' ', out);
+    add_test(t, r, ' ', out);
+}
+
+void cli_bench_add_head(const struct cli_bench_table *t, const char *titles, const char *line,
+                        struct base_buffer *out)
+{
+    cli_bench_add_cells(t, NULL, out);
+    base_buffer_add_text(out, titles);
+    add_columns(t, NULL, '-', out);
+    add_test(t, NULL, '-', out);
+    base_buffer_add_text(out, line);
 }
 
 static void add_markdown_head(const struct cli_bench_table *t, struct base_buffer *out)
@@ -169,12 +187,8 @@ static void add_markdown_head(const struct cli_bench_table *t, struct base_buffe
     if (!cli_bench_varies(t, CLI_BENCH_TYPE_V) && strcasecmp(s->type_v, "f16") != 0)
         base_buffer_add_format(out, "values %s; ", s->type_v);
     base_buffer_add_text(out, "read, int8: shares of the machine's limits\n\n");
-    cli_bench_add_columns(t, NULL, ' ', out);
-    cli_bench_add_test(t, NULL, ' ', out);
-    base_buffer_add_text(out, "| tokens/s | lowest-highest |  read |  int8 |\n");
-    cli_bench_add_columns(t, NULL, '-', out);
-    cli_bench_add_test(t, NULL, '-', out);
-    base_buffer_add_text(out, "|---------:|---------------:|------:|------:|\n");
+    cli_bench_add_head(t, "| tokens/s | lowest-highest |  read |  int8 |\n",
+                       "|---------:|---------------:|------:|------:|\n", out);
 }
 
 static void add_markdown_row(const struct cli_bench_table *t, const struct cli_bench_row *r,
@@ -182,8 +196,7 @@ static void add_markdown_row(const struct cli_bench_table *t, const struct cli_b
 {
     char range[40];
     snprintf(range, sizeof range, "%.1f-%.1f", lowest(r), highest(r));
-    cli_bench_add_columns(t, r, ' ', out);
-    cli_bench_add_test(t, r, ' ', out);
+    cli_bench_add_cells(t, r, out);
     base_buffer_add_format(out, "| %8.2f | %14s | %3.0f %% | %3.0f %% |\n", cli_bench_rate(r),
                            range, 100 * r->of_bandwidth, 100 * r->of_int8);
 }
@@ -213,7 +226,6 @@ static void add_json_row(const struct cli_bench_table *t, const struct cli_bench
     const struct cli_bench_setup *s = r->setup;
     base_buffer_add_text(out, "{");
     base_buffer_add_member(out, "model", s->model, strlen(s->model));
-    base_buffer_add_text(out, ",");
     base_buffer_add_member(out, "file", s->file, strlen(s->file));
     base_buffer_add_format(
         out,

@@ -90,3 +90,42 @@ void cli_gguf_add_value(struct base_buffer *out, bool json, const struct gguf_fi
     if (shown < kv->count && !json) base_buffer_add_text(out, ", ...");
     base_buffer_add_text(out, "]");
 }
+
+void cli_gguf_add_typed(struct base_buffer *out, bool json, const struct gguf_file *file,
+                        const struct gguf_kv *kv)
+{
+    const char *item = gguf_kind_name(kv->item);
+    const unsigned long long count = kv->count;
+    if (json) base_buffer_add_format(out, "{\"type\":\"%s\",", gguf_kind_name(kv->kind));
+    if (kv->kind == GGUF_ARRAY)
+        base_buffer_add_format(
+            out, json ? "\"item\":\"%s\",\"count\":%llu,\"first\":" : "%s[%llu] ", item, count);
+    else if (json)
+        base_buffer_add_text(out, "\"value\":");
+    else
+        base_buffer_add_format(out, "%s ", gguf_kind_name(kv->kind));
+    cli_gguf_add_value(out, json, file, kv);
+    if (json) base_buffer_add_text(out, "}");
+}
+
+void cli_gguf_add_shape(struct base_buffer *out, const uint64_t *ne, uint32_t n, const char *comma)
+{
+    base_buffer_add_text(out, "[");
+    for (uint32_t i = n; i-- > 0;)
+        base_buffer_add_format(out, "%llu%s", (unsigned long long)ne[i], i ? comma : "");
+    base_buffer_add_text(out, "]");
+}
+
+struct cli_gguf_sums cli_gguf_sum(const struct gguf_file *file)
+{
+    struct cli_gguf_sums s = {0};
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        s.count[t->type->id]++;
+        s.bytes_of[t->type->id] += t->size;
+        s.bytes += t->size;
+        if (t->type->act) /* copies by columns are no weights */
+            s.elements += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+    }
+    return s;
+}

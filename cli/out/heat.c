@@ -1,5 +1,6 @@
 /* cli/out/heat.c: marks tokens by their probability. See cli/out/heat.h. */
 #include "cli/out/heat.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "cli/out/svg.h"
 #include "cli/system.h"
@@ -191,13 +192,8 @@ static bool show(struct cli_heat *h, struct base_error *err)
 
 static bool add_span(struct cli_heat *h, double logprob, struct base_error *err)
 {
-    if (h->n_spans == h->room) {
-        const size_t room = h->room ? 2 * h->room : 256;
-        struct cli_heat_span *span = reallocarray(h->span, room, sizeof *span);
-        if (!span) return base_fail(err, BASE_NO_MEMORY, "not enough memory for --heat");
-        h->span = span;
-        h->room = room;
-    }
+    if (!BASE_LIST_ROOM(h->span, h->n_spans, h->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for --heat");
     h->span[h->n_spans++] = (struct cli_heat_span){h->text.size, logprob};
     return true;
 }

@@ -24,8 +24,7 @@ static void add_model(const struct cli_result *r, struct base_buffer *out)
 {
     const char *path = gguf_path(r->model->file);
     base_buffer_add_member(out, "model_path", path, strlen(path));
-    base_buffer_add_text(out, ",");
-    base_buffer_add_member(out, "model_sha256", *r->sha256 ? r->sha256 : NULL, strlen(r->sha256));
+    base_buffer_add_string(out, "model_sha256", r->sha256);
     base_buffer_add_text(out, ",\"version\":\"" CLI_VERSION_TEXT "\"");
 }
 
@@ -33,7 +32,8 @@ static void add_model(const struct cli_result *r, struct base_buffer *out)
 
 bool cli_result_start(struct cli_result *r, struct base_error *err)
 {
-    if (!cli_logprobs_open(&r->logprobs, r->model, r->values->logprobs, err)) return false;
+    if (!cli_logprobs_open(&r->logprobs, r->model, r->values->request.generate.logprobs, err))
+        return false;
     if (!r->values->jsonl) return true;
     base_buffer_add_text(&r->line, "{\"event\":\"start\",");
     base_buffer_add_member(&r->line, "model", r->model->name.data, r->model->name.size);
@@ -56,7 +56,7 @@ bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
     if (r->values->jsonl) base_buffer_add_member(&r->line, "text", piece->text, piece->size);
     if (r->values->jsonl && r->part) base_buffer_add_format(&r->line, ",\"part\":\"%s\"", r->part);
-    if (piece->id >= 0 && r->values->logprobs >= 0) {
+    if (piece->id >= 0 && r->values->request.generate.logprobs >= 0) {
         cli_logprobs_take(&r->logprobs, piece);
         if (r->values->jsonl) {
             base_buffer_add_text(&r->line, ",");
@@ -96,7 +96,7 @@ static void add_outcome(const struct cli_result *r, const struct generate_outcom
         (unsigned long long)r->seed, r->load_seconds * 1e3, o->read_seconds * 1e3,
         o->generate_seconds * 1e3, o->choose_seconds * 1e3, rate(o->n_read, o->read_seconds),
         rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached,
-        r->values->chat ? "true" : "false");
+        r->values->request.chat.chat ? "true" : "false");
 }
 
 /* Appends an array of items that were collected during generation. */
@@ -115,7 +115,8 @@ bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome
     add_model(r, &r->line);
     add_prompt_ids(r, &r->line);
     add_items(&r->line, "ids", &r->ids);
-    if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs.items);
+    if (r->values->request.generate.logprobs >= 0)
+        add_items(&r->line, "logprobs", &r->logprobs.items);
     base_buffer_add_text(&r->line, "}\n");
     return cli_write_buffer(&r->line, err);
 }

@@ -2,84 +2,38 @@
 #include "cli/pull/http.h"
 #include "base/interrupt.h"
 
-#ifndef CLI_HAS_CURL
+#include "base/clock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
-{
-    (void)o;
-    base_fail(err, BASE_FAILED,
-              "this program was built without libcurl: install its header (scripts/setup does) and "
-              "build again");
-    return NULL;
-}
-
-void cli_http_free(struct cli_http *h)
-{
-    (void)h;
-}
-
-bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
-{
-    (void)h;
-    (void)r;
-    return false;
-}
-
-struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
-{
-    (void)h;
-    (void)ms;
-    return NULL;
-}
-
-void cli_http_stop(struct cli_http *h)
-{
-    (void)h;
-}
-
-void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
-{
-    (void)h;
-    (void)url;
-    if (room > 0) out[0] = '\0';
-}
-
-bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
-{
-    (void)h;
-    (void)r;
-    (void)err;
-    return false;
-}
+enum {
+    WAIT_MAX = 120, /* longest pause that a server may request, in seconds */
+    STEP_MS = 100
+};
 
 double cli_http_pause(const struct cli_http_request *r, int n)
 {
-    (void)r;
-    return n;
+    const int64_t told = r->answer.wait;
+    return told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (n % 8));
 }
 
-#else
+#ifdef CLI_HAS_CURL
 
-#include "base/clock.h"
 #include "cli/commands.h"
 #define CURL_DISABLE_TYPECHECK /* its macros replace names of functions */
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 enum {
     REDIRECTS_MAX = 10,
     HEAD_MAX = 1 << 16,    /* largest header of a response in bytes */
-    IGNORED_MAX = 1 << 16, /* largest body of an error or a redirect in bytes */
+    IGNORED_MAX = 1 << 16, /* largest body of an error in bytes */
     SLOWEST = 1000,        /* bytes per second */
-    WAIT_MAX = 120,        /* longest pause that a server may request, in seconds */
-    STEP_MS = 100,
     HEADER_SIZE = CLI_HTTP_LINK + 32
 };
 
@@ -101,7 +55,7 @@ struct api {
 #undef MEMBER
 };
 
-struct place { /* the origin of an address */
+struct origin { /* of an address */
     char scheme[8], host[256], port[8];
 };
 
@@ -110,12 +64,11 @@ struct slot {
     struct cli_http_request *request; /* NULL: free */
     CURL *easy;
     struct curl_slist *headers;
-    char url[CLI_HTTP_URL]; /* address of the current hop */
-    struct place at;
-    int hops;
+    struct origin at; /* of the current address, which redirects change */
     size_t head_bytes, ignored_bytes;
-    bool running, begun, enough; /* enough: the caller ended it without an error */
-    bool has_head;               /* the head of the response is complete */
+    bool running, begun;
+    bool enough;   /* the caller ended it without an error */
+    bool has_head; /* the head of the response is complete */
     char text[CURL_ERROR_SIZE];
 };
 
@@ -124,7 +77,7 @@ struct cli_http {
     struct api api;
     CURLM *multi;
     struct cli_http_options options;
-    struct place hub;
+    struct origin hub;
     struct slot slot[CLI_HTTP_REQUESTS];
 };
 
@@ -147,29 +100,38 @@ static bool is_here(const char *host)
            (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/* Finds the origin of an address; fails if the address must not be read. `from` is the origin whose
- * response named it; NULL: none. */
-static bool find_place(struct cli_http *h, const char *url, const struct place *from,
-                       struct place *out, struct base_error *err)
+static const char *current_url(const struct slot *s)
+{
+    char *url = NULL;
+    s->http->api.curl_easy_getinfo(s->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url ? url : s->request->url;
+}
+
+/* Finds the origin of an address; fails if the address must not be read. `from`: its response names
+ * the address, which may be relative to its own; NULL: none. */
+static bool find_origin(struct cli_http *h, const struct slot *from, const char *url,
+                        struct origin *out, struct base_error *err)
 {
     CURLU *u = h->api.curl_url();
-    if (!u) return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
-    CURLUcode code = h->api.curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+    CURLUcode code = u ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
+    if (!code && from) code = h->api.curl_url_set(u, CURLUPART_URL, current_url(from), 0);
+    if (!code)
+        code = h->api.curl_url_set(u, CURLUPART_URL, url,
+                                   CURLU_NON_SUPPORT_SCHEME | (from ? CURLU_URLENCODE : 0u));
     if (!code) code = copy_part(h, u, CURLUPART_SCHEME, out->scheme, sizeof out->scheme);
     if (!code) code = copy_part(h, u, CURLUPART_HOST, out->host, sizeof out->host);
     if (!code) code = copy_part(h, u, CURLUPART_PORT, out->port, sizeof out->port);
-    const bool ok = code == CURLUE_OK;
     h->api.curl_url_cleanup(u);
     const enum base_code wrong = from ? BASE_FAILED : BASE_USAGE;
-    const char *item = from ? from->host : NULL;
+    const char *item = from ? from->at.host : NULL;
     if (code == CURLUE_OUT_OF_MEMORY)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for an address");
-    const bool is_secure = ok && strcmp(out->scheme, "https") == 0;
-    if (!ok || (!is_secure && strcmp(out->scheme, "http") != 0))
+    const bool is_secure = !code && strcmp(out->scheme, "https") == 0;
+    if (code || (!is_secure && strcmp(out->scheme, "http") != 0))
         return base_fail_at(err, wrong, item, -1, "%s is not an http or https address of a host",
                             from ? "it redirects to what" : url);
     if (is_secure) return true;
-    if (from && strcmp(from->scheme, "https") == 0)
+    if (from && strcmp(from->at.scheme, "https") == 0)
         return base_fail_at(err, wrong, item, -1, "it redirects from https to http");
     if (is_here(out->host) || h->options.insecure) return true;
     return base_fail_at(err, wrong, out->host, -1,
@@ -177,17 +139,18 @@ static bool find_place(struct cli_http *h, const char *url, const struct place *
                         "address, or --insecure");
 }
 
-static bool is_same(const struct place *a, const struct place *b)
+/* Sets the origin and the host for messages to those of the current address. */
+static void find_current(struct slot *s)
 {
-    return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 &&
-           strcmp(a->port, b->port) == 0;
+    find_origin(s->http, NULL, current_url(s), &s->at, NULL);
+    strcpy(s->request->host, s->at.host);
 }
 
-void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room)
+static bool is_hub(const struct slot *s)
 {
-    struct place place = {.host = ""};
-    find_place(h, url, NULL, &place, NULL);
-    snprintf(out, room, "%s", place.host[0] ? place.host : "?");
+    const struct origin *a = &s->at, *b = &s->http->hub;
+    return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 &&
+           strcmp(a->port, b->port) == 0;
 }
 
 /* ---- Responses ---- */
@@ -245,21 +208,23 @@ static void read_link(const char *text, char out[CLI_HTTP_LINK])
     }
 }
 
-static void read_header(struct slot *s, const char *name, const char *value)
+static bool read_header(struct slot *s, const char *name, const char *value)
 {
     struct cli_http_answer *a = &s->request->answer;
-    const bool is_hub = is_same(&s->at, &s->http->hub);
     const bool is_tag = strcasecmp(name, "ETag") == 0;
     if (strcasecmp(name, "Content-Length") == 0) a->size = number_of(value);
     if (strcasecmp(name, "Content-Range") == 0) read_content_range(value, a);
     if (strcasecmp(name, "Retry-After") == 0) a->wait = number_of(value);
-    if (is_hub && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
-    if (is_hub && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
+    if (is_hub(s) && strcasecmp(name, "X-Linked-Size") == 0) a->linked = number_of(value);
+    if (is_hub(s) && strcasecmp(name, "X-Linked-Etag") == 0) read_linked(value, a->sha256);
     if (strcasecmp(name, "Link") == 0) read_link(value, a->next);
     if (strlen(value) < sizeof a->validator &&
         ((is_tag && value[0] == '"') ||
          (!a->validator[0] && strcasecmp(name, "Last-Modified") == 0)))
         strcpy(a->validator, value);
+    struct origin to;
+    return a->status / 100 != 3 || strcasecmp(name, "Location") != 0 ||
+           find_origin(s->http, s, value, &to, &s->request->error);
 }
 
 static size_t on_header(char *bytes, size_t one, size_t size, void *user)
@@ -281,6 +246,7 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
     if (strncmp(line, "HTTP/", 5) == 0) {
         const char *space = strchr(line, ' ');
         forget_answer(&s->request->answer, space ? atoi(space + 1) : 0);
+        find_current(s);
         return size;
     }
     char *colon = strchr(line, ':');
@@ -288,8 +254,7 @@ static size_t on_header(char *bytes, size_t one, size_t size, void *user)
     *colon = '\0';
     char *value = colon + 1 + strspn(colon + 1, " \t");
     for (size_t n = strlen(value); n > 0 && strchr(" \t", value[n - 1]); n--) value[n - 1] = '\0';
-    read_header(s, line, value);
-    return size;
+    return read_header(s, line, value) ? size : 0;
 }
 
 static bool begin(struct slot *s)
@@ -318,48 +283,39 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *user)
 
 /* ---- Requests ---- */
 
-static bool add_header(struct slot *s, const char *name, const char *value)
-{
-    const size_t room = strlen(name) + strlen(value) + 1;
-    char *line = malloc(room);
-    if (!line) return false;
-    snprintf(line, room, "%s%s", name, value);
-    struct curl_slist *more = s->http->api.curl_slist_append(s->headers, line);
-    free(line);
-    if (more) s->headers = more;
-    return more != NULL;
-}
-
-/* Sets the options of the current hop. Only HTTP is enabled, and libcurl itself follows no
- * redirect. */
+/* Sets the options of a request. Only HTTP is enabled. */
 static bool set_up(struct slot *s)
 {
-    struct cli_http *h = s->http;
-    const struct api *api = &h->api;
+    const struct api *api = &s->http->api;
+    const struct cli_http_options *o = &s->http->options;
     const struct cli_http_request *r = s->request;
     const char *bundle = getenv("CURL_CA_BUNDLE");
-    const bool is_trusted = h->options.token && is_same(&s->at, &h->hub) &&
-                            (strcmp(s->at.scheme, "https") == 0 || is_here(s->at.host));
+    const bool is_own = strcmp(s->at.scheme, "http") == 0 && is_here(s->at.host);
+    bool ok = true;
     api->curl_easy_reset(s->easy);
     api->curl_slist_free_all(s->headers);
     s->headers = NULL;
-    if (is_trusted && !add_header(s, "Authorization: Bearer ", h->options.token)) return false;
-    if (r->range && r->if_range && !add_header(s, "If-Range: ", r->if_range)) return false;
-    bool ok = true;
+    if (r->range && r->if_range) {
+        char line[CLI_HTTP_VALIDATOR + 16];
+        snprintf(line, sizeof line, "If-Range: %s", r->if_range);
+        s->headers = api->curl_slist_append(NULL, line);
+        ok = s->headers != NULL;
+    }
 #define SET(option, value)                                                                         \
     ok = ok && api->curl_easy_setopt(s->easy, CURLOPT_##option, value) == CURLE_OK
-    SET(URL, s->url);
+    SET(URL, r->url);
     SET(NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075500
     SET(PROTOCOLS_STR, "http,https");
 #else
     SET(PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-    SET(FOLLOWLOCATION, 0L);
+    SET(FOLLOWLOCATION, 1L);
+    SET(MAXREDIRS, (long)REDIRECTS_MAX);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has its own connection */
     SET(USERAGENT, "infer/" CLI_VERSION_TEXT);
-    SET(CONNECTTIMEOUT, h->options.timeout);
-    SET(LOW_SPEED_TIME, h->options.timeout);
+    SET(CONNECTTIMEOUT, o->timeout);
+    SET(LOW_SPEED_TIME, o->timeout);
     SET(LOW_SPEED_LIMIT, (long)SLOWEST);
     SET(ERRORBUFFER, s->text);
     SET(HEADERFUNCTION, on_header);
@@ -367,9 +323,12 @@ static bool set_up(struct slot *s)
     SET(WRITEFUNCTION, on_body);
     SET(WRITEDATA, s);
     SET(PRIVATE, s);
-    SET(HEADEROPT, (long)CURLHEADER_SEPARATE); /* a proxy does not get the token */
     /* Between this machine and itself there is no proxy, which would read the token. */
-    if (strcmp(s->at.scheme, "http") == 0 && is_here(s->at.host)) SET(NOPROXY, "*");
+    if (is_own) SET(NOPROXY, s->at.host[0] == '[' ? "::1" : s->at.host);
+    if (o->token && is_hub(s) && (is_own || strcmp(s->at.scheme, "https") == 0)) {
+        SET(HTTPAUTH, (long)CURLAUTH_BEARER);
+        SET(XOAUTH2_BEARER, o->token); /* to this origin only, and to no proxy */
+    }
     if (s->headers) SET(HTTPHEADER, s->headers);
     if (r->range) SET(RANGE, r->range);
     if (bundle && *bundle) SET(CAINFO, bundle);
@@ -377,20 +336,16 @@ static bool set_up(struct slot *s)
     return ok;
 }
 
-/* Starts the hop to s->url. */
-static bool run_hop(struct slot *s, const struct place *from)
+static bool start(struct slot *s)
 {
+    struct cli_http *h = s->http;
     struct base_error *err = &s->request->error;
-    struct place to;
-    if (!find_place(s->http, s->url, from, &to, err)) return false;
-    s->at = to;
-    s->head_bytes = s->ignored_bytes = 0;
-    s->begun = s->enough = s->has_head = false;
-    s->text[0] = '\0';
     forget_answer(&s->request->answer, 0);
-    if (!s->easy) s->easy = s->http->api.curl_easy_init();
-    s->running = s->easy && set_up(s) &&
-                 s->http->api.curl_multi_add_handle(s->http->multi, s->easy) == CURLM_OK;
+    if (!find_origin(h, NULL, s->request->url, &s->at, err)) return false;
+    strcpy(s->request->host, s->at.host);
+    if (!s->easy) s->easy = h->api.curl_easy_init();
+    s->running =
+        s->easy && set_up(s) && h->api.curl_multi_add_handle(h->multi, s->easy) == CURLM_OK;
     return s->running || base_fail(err, BASE_NO_MEMORY, "not enough memory for a request");
 }
 
@@ -405,33 +360,8 @@ bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
     r->again = false;
     r->answer.sha256[0] = '\0';
     r->answer.linked = -1;
-    if (strlen(r->url) < sizeof s->url) {
-        strcpy(s->url, r->url);
-        run_hop(s, NULL);
-    } else {
-        base_fail(&r->error, BASE_USAGE, "an address is longer than %zu bytes", sizeof s->url - 1);
-    }
+    start(s);
     return true;
-}
-
-/* Follows a redirect. Returns whether another hop was started. */
-static bool follow(struct slot *s)
-{
-    struct cli_http_request *r = s->request;
-    const struct place from = s->at;
-    const char *next = NULL;
-    const int status = r->answer.status;
-    if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308)
-        return false;
-    s->http->api.curl_easy_getinfo(s->easy, CURLINFO_REDIRECT_URL, &next);
-    if (!next || strlen(next) >= sizeof s->url)
-        return base_fail_at(&r->error, BASE_FAILED, from.host, -1,
-                            "it redirects without an address, or to one that is too long");
-    if (++s->hops > REDIRECTS_MAX)
-        return base_fail_at(&r->error, BASE_FAILED, from.host, -1, "more than %d redirects",
-                            REDIRECTS_MAX);
-    strcpy(s->url, next);
-    return run_hop(s, &from);
 }
 
 static bool is_passing(CURLcode code)
@@ -452,30 +382,32 @@ static bool is_passing(CURLcode code)
     }
 }
 
-/* Handles the end of a hop. Returns whether the request has ended. */
-static bool finish(struct slot *s, CURLcode code)
+static void finish(struct slot *s, CURLcode code)
 {
     struct cli_http_request *r = s->request;
+    const int status = r->answer.status;
+    find_current(s);
     s->http->api.curl_multi_remove_handle(s->http->multi, s->easy);
     s->running = false;
-    if (r->error.code || s->enough) return true;
+    if (r->error.code || s->enough) return;
     if (code == CURLE_OUT_OF_MEMORY && !s->has_head && errno != ENOMEM) {
         /* Old versions of libcurl report a line above their limit in this way. */
-        base_fail_at(&r->error, BASE_FAILED, s->at.host, -1,
+        base_fail_at(&r->error, BASE_FAILED, r->host, -1,
                      "a line in the head of its answer is too long");
     } else if (code == CURLE_OUT_OF_MEMORY) {
         base_fail(&r->error, BASE_NO_MEMORY, "not enough memory for a request");
+    } else if (code == CURLE_TOO_MANY_REDIRECTS) {
+        base_fail_at(&r->error, BASE_FAILED, r->host, -1, "more than %d redirects", REDIRECTS_MAX);
     } else if (code != CURLE_OK) {
         r->again = is_passing(code);
-        base_fail_at(&r->error, BASE_FAILED, s->at.host, -1, "%s",
+        base_fail_at(&r->error, BASE_FAILED, r->host, -1, "%s",
                      s->text[0] ? s->text : s->http->api.curl_easy_strerror(code));
+    } else if (status / 100 == 3) {
+        base_fail_at(&r->error, BASE_FAILED, r->host, -1, "it redirects without an address");
     } else {
-        if (follow(s)) return false;
-        const int status = r->answer.status;
         if (status == 200 || status == 206) begin(s); /* an empty body */
         r->again = (status == 408 || status == 429 || status >= 500) && r->answer.wait <= WAIT_MAX;
     }
-    return true;
 }
 
 static struct cli_http_request *take_ended(struct cli_http *h)
@@ -528,30 +460,6 @@ void cli_http_stop(struct cli_http *h)
     }
 }
 
-double cli_http_pause(const struct cli_http_request *r, int n)
-{
-    const int64_t told = r->answer.wait;
-    return told >= 0 && told <= WAIT_MAX ? (double)told : 0.25 * (double)(1 << (n % 8));
-}
-
-bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err)
-{
-    for (int n = 0;; n++) {
-        if (!cli_http_start(h, r)) return base_fail(err, BASE_FAILED, "too many requests");
-        while (cli_http_wait(h, STEP_MS) != r)
-            if (!base_goes_on(err)) return false;
-        if (!r->again || n >= h->options.retries) break;
-        const double end = base_seconds() + cli_http_pause(r, n);
-        while (base_seconds() < end) {
-            if (!base_goes_on(err)) return false;
-            usleep(1000 * STEP_MS);
-        }
-    }
-    if (!r->error.code) return true;
-    if (err && !err->code) *err = r->error;
-    return false;
-}
-
 /* ---- The library ---- */
 
 static bool load(struct cli_http *h, struct base_error *err)
@@ -586,7 +494,7 @@ struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_erro
         return NULL;
     }
     h->options = *o;
-    if (load(h, err) && find_place(h, o->hub, NULL, &h->hub, err)) return h;
+    if (load(h, err) && find_origin(h, NULL, o->hub, &h->hub, err)) return h;
     cli_http_free(h);
     return NULL;
 }
@@ -605,4 +513,57 @@ void cli_http_free(struct cli_http *h)
     free(h);
 }
 
+#else
+
+struct cli_http *cli_http_new(const struct cli_http_options *o, struct base_error *err)
+{
+    (void)o;
+    base_fail(err, BASE_FAILED,
+              "this program was built without libcurl: install its header (scripts/setup does) and "
+              "build again");
+    return NULL;
+}
+
+/* Without a client the others are not called. */
+void cli_http_free(struct cli_http *h)
+{
+    (void)h;
+}
+
+void cli_http_stop(struct cli_http *h)
+{
+    (void)h;
+}
+
+bool cli_http_start(struct cli_http *h, struct cli_http_request *r)
+{
+    return !h && !r;
+}
+
+struct cli_http_request *cli_http_wait(struct cli_http *h, int ms)
+{
+    (void)h;
+    (void)ms;
+    return NULL;
+}
+
 #endif
+
+bool cli_http_get(struct cli_http *h, struct cli_http_request *r, int retries,
+                  struct base_error *err)
+{
+    for (int n = 0;; n++) {
+        if (!cli_http_start(h, r)) return base_fail(err, BASE_FAILED, "too many requests");
+        while (cli_http_wait(h, STEP_MS) != r)
+            if (!base_goes_on(err)) return false;
+        if (!r->again || n >= retries) break;
+        const double end = base_seconds() + cli_http_pause(r, n);
+        while (base_seconds() < end) {
+            if (!base_goes_on(err)) return false;
+            usleep(1000 * STEP_MS);
+        }
+    }
+    if (!r->error.code) return true;
+    if (err && !err->code) *err = r->error;
+    return false;
+}

@@ -1,8 +1,9 @@
 /* cli/pull/http.h: concurrent HTTP requests by libcurl.
  *
  * It loads the library when it is first needed (linked, it would add 5 ms to the start of every
- * command), checks addresses, follows redirects, limits headers and sends the token. Callers
- * interpret responses and write files.
+ * command), checks addresses, limits headers and sends the token. libcurl follows redirects, and
+ * sends the token to no other scheme, host or port than the first. Callers interpret responses and
+ * write files.
  *
  * Addresses are https, or http to this machine; http to others only if `insecure`. Any other
  * address, also in a redirect, and a redirect from https to http are errors. The token is sent only
@@ -18,8 +19,7 @@
 enum {
     CLI_HTTP_REQUESTS = 16, /* requests at once */
     CLI_HTTP_VALIDATOR = 256,
-    CLI_HTTP_LINK = 2048,
-    CLI_HTTP_URL = 8192
+    CLI_HTTP_LINK = 2048
 };
 
 struct cli_http; /* opaque */
@@ -28,7 +28,6 @@ struct cli_http_options {
     const char *hub;   /* address of the hub; its origin receives the token */
     const char *token; /* NULL: none */
     bool insecure;
-    int retries;  /* of cli_http_get */
     long timeout; /* seconds without a connection, or below 1 kB/s */
 };
 
@@ -58,6 +57,7 @@ struct cli_http_request {
     void *user;
     /* ---- Results ---- */
     struct cli_http_answer answer; /* the last response, after redirects */
+    char host[256];                /* its host, or the one that did not respond */
     struct base_error error;       /* BASE_OK: there is a response, of any status */
     bool again; /* it failed, or its status is an error, but it may succeed if repeated */
 };
@@ -80,12 +80,10 @@ double cli_http_pause(const struct cli_http_request *r, int n);
 
 /* Runs one request from start to end, and repeats it after temporary failures: `begin` and `take`
  * may be called again. Fails with BASE_INTERRUPTED, or r->error. */
-bool cli_http_get(struct cli_http *h, struct cli_http_request *r, struct base_error *err);
+bool cli_http_get(struct cli_http *h, struct cli_http_request *r, int retries,
+                  struct base_error *err);
 
 /* Ends all requests immediately, without a result. */
 void cli_http_stop(struct cli_http *h);
-
-/* Writes the host of an address, for messages; "?" if it has none. */
-void cli_http_host(struct cli_http *h, const char *url, char *out, size_t room);
 
 #endif

@@ -1,9 +1,11 @@
 /* cli/pull/hub.c: names and file lists of the hub. See cli/pull/hub.h. */
 #include "cli/pull/hub.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include "cli/system.h"
-#include "sample/constrain/json.h"
+#include "text/json/json_load.h"
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +50,6 @@ static size_t split_of(const char *name, int *index, int *count)
     return n - (sizeof suffix - 1);
 }
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF") == BASE_SHA256_HEX - 1 &&
-           text[BASE_SHA256_HEX - 1] == '\0';
-}
-
 static void set_digest(char out[BASE_SHA256_HEX], const char *text)
 {
     for (int i = 0; i < BASE_SHA256_HEX; i++) out[i] = (char)tolower((unsigned char)text[i]);
@@ -63,15 +59,9 @@ static void set_digest(char out[BASE_SHA256_HEX], const char *text)
 
 static struct cli_hub_file *add_file(struct cli_hub_files *files, struct base_error *err)
 {
-    if (files->count == files->room) {
-        const size_t room = files->room ? 2 * files->room : 16;
-        struct cli_hub_file *more = reallocarray(files->file, room, sizeof *more);
-        if (!more) {
-            base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
-            return NULL;
-        }
-        files->file = more;
-        files->room = room;
+    if (!BASE_LIST_ROOM(files->file, files->count, files->room)) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of files");
+        return NULL;
     }
     struct cli_hub_file *f = &files->file[files->count++];
     *f = (struct cli_hub_file){.version.size = -1};
@@ -97,50 +87,36 @@ static bool check_file(const struct cli_hub_file *f, struct base_error *err)
     return cli_buffer_check(&f->url, err) && cli_buffer_check(&f->name, err);
 }
 
-/* Reads the text of a member; "" if there is none, it contains a zero character, or it is too
+/* Returns the text of a member; "" if there is none, it contains a zero character, or it is too
  * long. */
-static void read_text(const struct constrain_json *j, uint32_t node, const char *name,
-                      char out[TEXT_MAX])
+static const char *text_of(const json_t *object, const char *name)
 {
-    const uint32_t at = constrain_json_member(j, node, name, strlen(name));
-    const struct constrain_json_node *n = &j->node[at];
-    out[0] = '\0';
-    if (!at || n->kind != CONSTRAIN_JSON_STRING || n->text_size >= TEXT_MAX) return;
-    memcpy(out, j->text.data + n->text, n->text_size);
-    out[n->text_size] = '\0';
-    if (strlen(out) != n->text_size) out[0] = '\0';
-}
-
-static int64_t size_of(const struct constrain_json *j, uint32_t node)
-{
-    char digits[24];
-    const uint32_t at = constrain_json_member(j, node, "size", 4);
-    if (!at || j->node[at].kind != CONSTRAIN_JSON_NUMBER || j->node[at].text_size > 18) return -1;
-    snprintf(digits, sizeof digits, "%.*s", (int)j->node[at].text_size,
-             j->text.data + j->node[at].text);
-    return strspn(digits, "0123456789") == strlen(digits) ? strtoll(digits, NULL, 10) : -1;
+    const json_t *text = json_object_get(object, name);
+    const size_t size = json_string_length(text);
+    return size && size < TEXT_MAX && strlen(json_string_value(text)) == size
+               ? json_string_value(text)
+               : "";
 }
 
 /* Adds an entry of a list if it may be a model file. */
-static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cli_hub_files *all,
-                       struct base_error *err)
+static bool read_entry(const json_t *entry, struct cli_hub_files *all, struct base_error *err)
 {
     static const char *const others[] = {"mmproj", "imatrix"}; /* words in their paths */
-    char type[TEXT_MAX], path[TEXT_MAX], oid[TEXT_MAX] = "";
-    read_text(j, entry, "type", type);
-    read_text(j, entry, "path", path);
-    const char *name = last_part(path);
-    if (strcmp(type, "file") != 0 || !is_gguf(name) || !cli_hub_is_path(path)) return true;
+    const char *path = text_of(entry, "path"), *name = last_part(path);
+    if (strcmp(text_of(entry, "type"), "file") != 0 || !is_gguf(name) || !cli_hub_is_path(path))
+        return true;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (strcasestr(name, others[k])) return true;
     struct cli_hub_file *f = add_file(all, err);
     if (!f) return false;
     base_buffer_add_text(&f->url, path);
     base_buffer_add_text(&f->name, name);
-    const uint32_t lfs = constrain_json_member(j, entry, "lfs", 3);
-    if (lfs) read_text(j, lfs, "oid", oid);
-    f->version.size = size_of(j, lfs ? lfs : entry);
-    if (is_digest(oid)) set_digest(f->version.sha256, oid);
+    const json_t *lfs = json_object_get(entry, "lfs");
+    const json_t *size = json_object_get(lfs ? lfs : entry, "size");
+    if (json_is_integer(size) && json_integer_value(size) >= 0)
+        f->version.size = json_integer_value(size);
+    const char *oid = text_of(lfs, "oid");
+    if (base_sha256_is_hex(oid)) set_digest(f->version.sha256, oid);
     return check_file(f, err);
 }
 
@@ -148,18 +124,19 @@ static bool read_entry(const struct constrain_json *j, uint32_t entry, struct cl
 static bool read_page(const char *text, size_t size, struct cli_hub_files *all,
                       struct base_error *err)
 {
-    struct constrain_json j = {0};
-    struct base_error wrong = BASE_ERROR_INIT;
-    bool ok = constrain_json_read(&j, text, size, &wrong);
-    if (!ok && wrong.code == BASE_USAGE)
-        base_fail(err, BASE_FAILED, "the hub's list of files is not JSON: %s", wrong.text);
-    else if (!ok && err && !err->code)
-        *err = wrong;
-    if (ok && j.node[1].kind != CONSTRAIN_JSON_ARRAY)
-        ok = base_fail(err, BASE_FAILED, "the hub's answer is not a list of files");
-    for (uint32_t i = ok ? j.node[1].child : 0; ok && i; i = j.node[i].sibling)
-        ok = base_goes_on(err) && read_entry(&j, i, all, err);
-    constrain_json_free(&j);
+    json_error_t wrong;
+    json_t *list = text_json_load(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &wrong), *entry;
+    size_t i;
+    if (!list && errno == ENOMEM)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for the hub's list of files");
+    if (!list)
+        return base_fail(err, BASE_FAILED,
+                         "the hub's list of files is not JSON: line %d, column %d: %s", wrong.line,
+                         wrong.column, wrong.text);
+    bool ok = json_is_array(list) ||
+              base_fail(err, BASE_FAILED, "the hub's answer is not a list of files");
+    json_array_foreach(list, i, entry) ok = ok && base_goes_on(err) && read_entry(entry, all, err);
+    json_decref(list);
     return ok;
 }
 
@@ -308,21 +285,22 @@ static bool take_list(struct cli_http_request *r, const char *bytes, size_t size
     return cli_buffer_check(text, &r->error);
 }
 
-bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct base_error *err)
+bool cli_hub_refusal(const struct cli_http_request *r, struct base_error *err)
 {
+    const struct cli_http_answer *a = &r->answer;
     switch (a->status) {
     case 401:
     case 403:
-        return base_fail_at(err, BASE_MODEL, host, -1,
+        return base_fail_at(err, BASE_MODEL, r->host, -1,
                             "no access (status %d): it does not exist, or needs a token (HF_TOKEN)",
                             a->status);
     case 404:
     case 410:
-        return base_fail_at(err, BASE_MODEL, host, -1, "not found (status %d)", a->status);
+        return base_fail_at(err, BASE_MODEL, r->host, -1, "not found (status %d)", a->status);
     case 429:
     case 503:
         if (a->wait >= 0)
-            return base_fail_at(err, BASE_FAILED, host, -1,
+            return base_fail_at(err, BASE_FAILED, r->host, -1,
                                 "too many requests, or too busy (status %d): try again in %lld "
                                 "seconds",
                                 a->status, (long long)a->wait);
@@ -330,30 +308,28 @@ bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct b
     default:
         break;
     }
-    return base_fail_at(err, BASE_FAILED, host, -1, "answered with status %d", a->status);
+    return base_fail_at(err, BASE_FAILED, r->host, -1, "answered with status %d", a->status);
 }
 
-/* Reads a page of the list into `text`; sets `url` to the address of the next page, or empty. */
-static bool fetch_page(struct cli_http *h, const char *hub, struct base_buffer *url,
+/* Reads a page of the list; sets `url` to the address of the next page, or empty. */
+static bool fetch_page(struct cli_http *h, const char *hub, int retries, struct base_buffer *url,
                        struct base_buffer *text, struct base_error *err)
 {
-    char host[256];
     const size_t n = strlen(hub);
     struct cli_http_request r = {
         .url = url->data, .begin = begin_list, .take = take_list, .user = text};
-    if (!cli_http_get(h, &r, err)) return false;
-    cli_http_host(h, url->data, host, sizeof host);
-    if (r.answer.status != 200) return cli_hub_refusal(&r.answer, host, err);
+    if (!cli_http_get(h, &r, retries, err)) return false;
+    if (r.answer.status != 200) return cli_hub_refusal(&r, err);
     const char *next = r.answer.next;
     if (*next && (strncmp(next, hub, n) != 0 || next[n] != '/'))
-        return base_fail_at(err, BASE_FAILED, host, -1, "its list of files goes on elsewhere");
+        return base_fail_at(err, BASE_FAILED, r.host, -1, "its list of files goes on elsewhere");
     base_buffer_clear(url);
     base_buffer_add_text(url, next);
     return cli_buffer_check(url, err);
 }
 
 static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
-                       struct cli_hub_files *all, struct base_error *err)
+                       int retries, struct cli_hub_files *all, struct base_error *err)
 {
     struct base_buffer url = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     base_buffer_add_format(&url, "%s/api/models/%s/tree/", hub, name->repository.data);
@@ -362,7 +338,7 @@ static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub
     bool ok = cli_buffer_check(&url, err);
     size_t total = 0;
     for (int page = 0; ok && url.size > 0; page++) {
-        ok = page < PAGES_MAX ? fetch_page(h, hub, &url, &text, err)
+        ok = page < PAGES_MAX ? fetch_page(h, hub, retries, &url, &text, err)
                               : base_fail(err, BASE_FAILED,
                                           "the hub's list of files has more than %d pages", page);
         total += text.size;
@@ -374,7 +350,7 @@ static bool fetch_list(struct cli_http *h, const char *hub, const struct cli_hub
     return ok;
 }
 
-bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
+bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name, int retries,
                   struct cli_hub_files *files, struct base_error *err)
 {
     struct base_buffer base = BASE_BUFFER_INIT;
@@ -382,9 +358,9 @@ bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name
     size_t n = strlen(hub);
     while (n > 0 && hub[n - 1] == '/') n--;
     base_buffer_add(&base, hub, n);
-    const bool listed = cli_buffer_check(&base, err) && fetch_list(h, base.data, name, &all, err);
     const struct cli_hub_file *first = NULL;
-    if (listed) first = choose(&all, name->quant.size ? name->quant.data : "", err);
+    if (cli_buffer_check(&base, err) && fetch_list(h, base.data, name, retries, &all, err))
+        first = choose(&all, name->quant.size ? name->quant.data : "", err);
     const bool ok = first && take_parts(&all, first, base.data, name, files, err);
     if (!ok) base_error_set_file(err, name->repository.data);
     cli_hub_free(&all);

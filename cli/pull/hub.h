@@ -26,9 +26,10 @@ struct cli_hub_files {
     struct base_buffer path; /* of the first file in its repository */
 };
 
-/* Finds the files of a model: all parts of a split one, in order. Fails with BASE_USAGE for a name
+/* Finds the files of a model: all parts of a split one, in order. `retries`: of each page of the
+ * list. Fails with BASE_USAGE for a name
  * that fits several models (the message lists them), and with BASE_MODEL if there is none. */
-bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name,
+bool cli_hub_find(struct cli_http *h, const char *hub, const struct cli_hub_name *name, int retries,
                   struct cli_hub_files *files, struct base_error *err);
 
 /* Makes the file or files of an address. `as`: the local name, NULL: that of the address; `sha256`:
@@ -42,7 +43,7 @@ bool cli_hub_rename(struct cli_hub_files *files, const char *as, struct base_err
 void cli_hub_free(struct cli_hub_files *files);
 
 /* Sets the error for a response with a status other than 200 and 206: BASE_MODEL if the file does
- * not exist or access is denied, otherwise BASE_FAILED. `host`: the host of the response. */
-bool cli_hub_refusal(const struct cli_http_answer *a, const char *host, struct base_error *err);
+ * not exist or access is denied, otherwise BASE_FAILED. */
+bool cli_hub_refusal(const struct cli_http_request *r, struct base_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/pull/partial.h"
 #include "base/interrupt.h"
 #include "cli/system.h"
+#include "cli/user_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -46,7 +47,7 @@ static int open_own(const struct cli_partial *p, const char *path, struct base_e
         fail(p, "write", err);
     } else if (!S_ISREG(st.st_mode)) {
         base_fail(err, BASE_FAILED, "is not a regular file");
-    } else if (st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+    } else if (!cli_user_owns(&st) || st.st_nlink != 1) {
         base_fail(
             err, BASE_FAILED,
             "belongs to another user, has another name, or others can write to it: remove it");

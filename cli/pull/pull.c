@@ -2,7 +2,7 @@
 #include "cli/pull/pull.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/output.h"
+#include "cli/progress.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "gguf/gguf.h"
@@ -21,7 +21,6 @@ enum {
     PIECE_MAX = 64 << 20,
     PROGRESS = 1 << 20, /* bytes after which the number of failures is reset */
     STEP_MS = 100,
-    LINE_SIZE = 80,
     RANGE_SIZE = 48
 };
 
@@ -47,60 +46,24 @@ struct download {
     bool changed;  /* the version of the file has changed */
     uint64_t next; /* bytes from here on have no piece; with an unknown size 0 or UINT64_MAX */
     struct piece piece[CLI_HTTP_REQUESTS];
-    /* ---- Progress ---- */
-    double began, shown_at;
-    uint64_t began_at;
-    size_t shown; /* characters on the terminal's line */
 };
 
-/* ---- Progress ---- */
-
-static void erase_line(struct download *d)
+static void begin_progress(const struct download *d, const char *what, int64_t total, uint64_t done)
 {
-    char line[LINE_SIZE + 2];
-    if (d->shown == 0) return;
-    memset(line, ' ', d->shown + 2);
-    line[0] = line[d->shown + 1] = '\r';
-    base_write_all(STDERR_FILENO, line, d->shown + 2);
-    d->shown = 0;
-}
-
-/* Shows progress at most five times a second. */
-static void show(struct download *d, const char *what, uint64_t done)
-{
-    const double now = base_seconds();
-    if (!isatty(STDERR_FILENO) || now - d->shown_at < 0.2) return;
-    char line[2 * LINE_SIZE], left[32] = "", total[32] = "";
     struct base_buffer name = BASE_BUFFER_INIT;
-    const double size = (double)d->partial.version.size;
-    const double rate =
-        now > d->began && done > d->began_at ? (double)(done - d->began_at) / (now - d->began) : 0;
-    if (size >= 0) snprintf(total, sizeof total, " of %.1f", size / 1e6);
-    if (size >= 0 && rate > 0) {
-        const double seconds = (size - (double)done) / rate;
-        if (seconds < 360000)
-            snprintf(left, sizeof left, ", %d:%02d left", (int)seconds / 60, (int)seconds % 60);
-    }
+    cli_progress_begin(what, "bytes", total > 0 ? (uint64_t)total : 0);
+    cli_progress_skip(done);
     cli_show(&name, d->file->name.data, d->file->name.size, false);
-    size_t n = (size_t)snprintf(line, sizeof line, "%s %.1f%s MB, %.1f MB/s%s, %.*s", what,
-                                (double)done / 1e6, total, rate / 1e6, left, 24,
-                                name.size ? name.data : "");
+    cli_progress_note("%.*s", 24, name.size ? name.data : "");
     base_buffer_free(&name);
-    if (n > LINE_SIZE - 1) n = LINE_SIZE - 1;
-    erase_line(d);
-    base_write_all(STDERR_FILENO, line, n);
-    d->shown = n;
-    d->shown_at = now;
 }
 
 /* ---- Pieces ---- */
 
 static bool fail_here(struct piece *p, bool again, const char *text)
 {
-    char host[256];
-    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
     p->request.again = again;
-    return base_fail_at(&p->request.error, BASE_FAILED, host, -1, "%s", text);
+    return base_fail_at(&p->request.error, BASE_FAILED, p->request.host, -1, "%s", text);
 }
 
 /* Handles the header of a response with status 200 or 206. */
@@ -182,13 +145,11 @@ static uint64_t done_of(const struct download *d)
 /* Handles a response with a status other than 200 and 206. */
 static void judge(struct piece *p)
 {
-    const struct cli_http_answer *a = &p->request.answer;
-    char host[256];
-    if (a->status == 200 || a->status == 206) return;
-    cli_http_host(p->d->http, p->d->file->url.data, host, sizeof host);
-    if (a->status == 416 || a->status == 412) p->d->changed = true;
+    const int status = p->request.answer.status;
+    if (status == 200 || status == 206) return;
+    if (status == 416 || status == 412) p->d->changed = true;
     p->request.again |= p->d->changed;
-    cli_hub_refusal(a, host, &p->request.error);
+    cli_hub_refusal(&p->request, &p->request.error);
 }
 
 /* Schedules the next attempt of a piece that failed; false if it has failed too often. */
@@ -254,7 +215,7 @@ static bool transfer(struct download *d, struct base_error *err)
             return false;
         }
         is_checked = done >= 4;
-        show(d, "fetching", done);
+        cli_progress_set(done);
         if (p->version.size >= 0 && done == (uint64_t)p->version.size) return true;
     }
 }
@@ -265,33 +226,20 @@ static bool stop_at_head(struct cli_http_request *r)
     return false;
 }
 
-static bool take_nothing(struct cli_http_request *r, const char *bytes, size_t size)
-{
-    (void)r;
-    (void)bytes;
-    (void)size;
-    return false;
-}
-
-/* Requests the first byte. */
-static bool ask(struct piece *p, struct base_error *err)
-{
-    p->request = (struct cli_http_request){
-        .url = p->d->file->url.data, .range = "0-0", .begin = stop_at_head, .take = take_nothing};
-    if (!cli_http_get(p->d->http, &p->request, err)) return false;
-    judge(p);
-    if (p->request.error.code && !err->code) *err = p->request.error;
-    return p->request.error.code == BASE_OK;
-}
-
-/* Finds the version of the file, and whether the server supports ranges. */
+/* Requests the first byte: finds the version of the file, and whether the server supports ranges.
+ */
 static bool probe(struct download *d, struct cli_version *version, struct base_error *err)
 {
-    struct piece p = {.d = d};
-    char host[256];
-    if (!ask(&p, err)) return false;
-    cli_http_host(d->http, d->file->url.data, host, sizeof host);
+    struct piece p = {.d = d, .request = {.range = "0-0", .begin = stop_at_head}};
     const struct cli_http_answer *a = &p.request.answer;
+    const char *host = p.request.host;
+    p.request.url = d->file->url.data;
+    if (!cli_http_get(d->http, &p.request, d->options->retries, err)) return false;
+    judge(&p);
+    if (p.request.error.code) {
+        *err = p.request.error;
+        return false;
+    }
     d->has_ranges = a->status == 206 && a->first == 0 && a->total >= 0;
     *version = d->file->version;
     const int64_t size = d->has_ranges ? a->total : a->status == 200 ? a->size : -1;
@@ -327,17 +275,12 @@ static bool check_room(const struct download *d, struct base_error *err)
 /* Hashes the bytes that were not hashed during the transfer. */
 static bool hash_rest(struct download *d, struct base_error *err)
 {
+    begin_progress(d, "checking", (int64_t)d->partial.done, d->partial.hashed);
     for (bool over = false; !over;) {
         if (!cli_partial_hash(&d->partial, &over, err)) return false;
-        show(d, "checking", d->partial.hashed);
+        cli_progress_set(d->partial.hashed);
     }
     return true;
-}
-
-static void start_clock(struct download *d, uint64_t at)
-{
-    d->began = base_seconds();
-    d->began_at = at;
 }
 
 /* Makes one attempt, from the header to the checksum. */
@@ -353,9 +296,8 @@ static bool fetch_once(struct download *d, struct base_error *err)
     if (!d->has_ranges && d->partial.done > 0 && d->partial.done != (uint64_t)version.size &&
         !cli_partial_clear(&d->partial, err))
         return false;
-    start_clock(d, 0);
     if (!check_room(d, err) || !hash_rest(d, err)) return false;
-    start_clock(d, d->partial.done);
+    begin_progress(d, "fetching", version.size, d->partial.done);
     const bool ok = transfer(d, err);
     cli_http_stop(d->http);
     return ok && hash_rest(d, err) && cli_partial_check(&d->partial, err);
@@ -386,7 +328,7 @@ static bool fetch_file(struct download *d, bool is_only, struct base_error *err)
     if (!ok && err && !err->code) *err = failed;
     ok = ok && (!is_only || check_header(d, d->partial.part.data, true, err)) &&
          cli_partial_rename(&d->partial, err);
-    erase_line(d);
+    cli_progress_end();
     cli_partial_close(&d->partial);
     return ok;
 }
@@ -407,16 +349,15 @@ static bool is_there(struct download *d, const char *path, bool *there, struct b
                 (v->size >= 0 && v->size != st.st_size);
     const bool may_be_same = !over;
     whole.done = (uint64_t)st.st_size;
-    d->partial.version.size = st.st_size;
-    start_clock(d, 0);
+    begin_progress(d, "checking", st.st_size, 0);
     base_buffer_add_text(&whole.part, path);
     base_sha256_init(&whole.hash);
     bool ok = cli_buffer_check(&whole.part, err);
     while (ok && !over) {
         ok = cli_partial_hash(&whole, &over, err);
-        show(d, "checking", whole.hashed);
+        cli_progress_set(whole.hashed);
     }
-    erase_line(d);
+    cli_progress_end();
     base_sha256_hex(&whole.hash, sum);
     if (whole.fd >= 0) close(whole.fd);
     base_buffer_free(&whole.part);

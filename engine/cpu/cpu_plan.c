@@ -6,7 +6,7 @@
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 
-/* A row-split node of at most this many elements costs less than a barrier. */
+/* A row-split node of at most this many elements, or multiply-adds, costs less than a barrier. */
 enum { ALONE_ELEMENTS = 8192 };
 
 const void *engine_cpu_row(const struct engine_tensor *node)
@@ -70,6 +70,7 @@ static bool runs_alone(const struct engine_step *step)
     if (row->split != ENGINE_SPLIT_ROWS) return row->split == ENGINE_SPLIT_ONE;
     const struct engine_tensor *table = engine_updated(t);
     if (table && table->ne[0] * table->ne[1] * table->ne[2] > ALONE_ELEMENTS) return false;
+    if (t->op->work && t->op->work(t).macs > ALONE_ELEMENTS) return false;
     /* An op that writes into a table processes as many rows as its source has, not the whole
      * table. */
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= ALONE_ELEMENTS;

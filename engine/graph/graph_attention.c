@@ -36,6 +36,10 @@ static const char *attention_problem(const struct engine_tensor *dst)
         return "tables must be I32 [tables][positions]";
     if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != q->ne[1]))
         return "sinks must be F32 [H]";
+    const struct engine_tensor *relative = dst->src[ENGINE_ATTENTION_RELATIVE];
+    if (relative && (!engine_tensor_is(relative, QUANT_F32) || relative->ne[0] != q->ne[1] ||
+                     relative->ne[1] % 2 == 0 || engine_tensor_rows(relative) != relative->ne[1]))
+        return "relative must be F32 [2 R + 1][H]";
     return NULL;
 }
 
@@ -77,10 +81,10 @@ const struct engine_op engine_op_attention = {
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,
                                        struct engine_tensor *range, struct engine_tensor *tables,
-                                       struct engine_tensor *sinks,
+                                       struct engine_tensor *sinks, struct engine_tensor *relative,
                                        const struct engine_attention *params)
 {
-    struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
-    return engine_graph_node(g, &engine_op_attention, src, 6,
+    struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks, relative};
+    return engine_graph_node(g, &engine_op_attention, src, 7,
                              &(union engine_params){.attention = *params});
 }

@@ -167,7 +167,62 @@ static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *
     return true;
 }
 
+static bool add_low_rank_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *y = dst->src[ENGINE_LOW_RANK_Y], *z = dst->src[ENGINE_LOW_RANK_Z];
+    const struct engine_tensor *b = dst->src[ENGINE_LOW_RANK_B];
+    const struct engine_tensor *scale = dst->src[ENGINE_LOW_RANK_SCALE];
+    const struct engine_tensor *ids = dst->src[ENGINE_LOW_RANK_IDS];
+    const int64_t panel = ENGINE_LOW_RANK_PANEL;
+    if (!engine_tensor_is(y, QUANT_F32) || !engine_tensor_is(z, QUANT_F32) ||
+        !engine_tensor_row_contiguous(y) || !engine_tensor_row_contiguous(z))
+        return engine_shape_fail(dst, err, "y and z must be contiguous rows of F32");
+    if (!b->type->act || !engine_tensor_contiguous(b))
+        return engine_shape_fail(dst, err, "b must be contiguous, of a type with arithmetic");
+    if (z->ne[1] != y->ne[1] || z->ne[2] != y->ne[2] || y->ne[3] != 1 || z->ne[3] != 1)
+        return engine_shape_fail(dst, err, "y and z do not fit");
+    if (b->ne[0] != panel || b->ne[1] != z->ne[0] || b->ne[2] != (y->ne[0] + panel - 1) / panel ||
+        (!ids && b->ne[3] != 1))
+        return engine_shape_fail(dst, err, "b does not fit");
+    if (!engine_tensor_is(scale, QUANT_F32) || !engine_tensor_contiguous(scale) ||
+        engine_tensor_elements(scale) != (ids ? y->ne[2] : engine_tensor_rows(y)))
+        return engine_shape_fail(dst, err, "there must be one scale for each token");
+    if (ids &&
+        (!engine_tensor_is(ids, QUANT_I32) || ids->nb[0] != (int64_t)sizeof(int32_t) ||
+         ids->ne[0] != y->ne[1] || ids->ne[1] != y->ne[2] || ids->ne[2] != 1 || ids->ne[3] != 1))
+        return engine_shape_fail(dst, err, "ids do not fit");
+    engine_dst_like(dst, QUANT_F32, y);
+    return true;
+}
+
+static struct engine_work low_rank_work(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *b = dst->src[ENGINE_LOW_RANK_B];
+    const double macs =
+        (double)engine_tensor_elements(dst) * (double)dst->src[ENGINE_LOW_RANK_Z]->ne[0];
+    const double used = (double)engine_tensor_rows(dst) / (double)b->ne[3];
+    return (struct engine_work){.bytes = 2.0 * (double)engine_tensor_bytes(dst) +
+                                         (double)engine_tensor_bytes(b) * (used < 1.0 ? used : 1.0),
+                                .macs = macs};
+}
+
 /* ---- Rows and builders ---- */
+
+const struct engine_op engine_op_add_low_rank = {.name = "add_low_rank",
+                                                 .in_place = true,
+                                                 .n_src = 4,
+                                                 .shape = add_low_rank_shape,
+                                                 .work = low_rank_work};
+
+struct engine_tensor *engine_add_low_rank(struct engine_graph *g, struct engine_tensor *y,
+                                          struct engine_tensor *z, struct engine_tensor *b,
+                                          struct engine_tensor *scale, float factor,
+                                          struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {y, z, b, scale, ids};
+    return engine_graph_node(g, &engine_op_add_low_rank, src, 5,
+                             &(union engine_params){.low_rank = factor});
+}
 
 const struct engine_op engine_op_mul_mat = {
     .name = "mul_mat", .n_src = 2, .shape = mul_mat_shape, .work = product_work};

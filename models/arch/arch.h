@@ -9,6 +9,7 @@
 
 #include "engine/graph.h"
 #include "gguf/gguf.h"
+#include "models/arch/pooling.h"
 
 /* ---- The layer plan: the blocks of each layer ---- */
 
@@ -24,6 +25,7 @@ enum model_block_id {
     MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,  /* the gated delta rule */
     MODEL_MAMBA2,     /* a selective scan with one decay for each head */
+    MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -46,8 +48,9 @@ struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
-    bool per_layer; /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
-    bool altup;     /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
+    bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
+    bool altup;       /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
+    bool first_plain; /* files may lack the first layer's attn_norm: its mixer reads x itself */
     bool loops; /* all layers run num_loops times, each pass with its own state; the output norm is
                    applied between passes, unless skip_loop_final_norm */
 };
@@ -68,6 +71,8 @@ enum model_residual {
     MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
     MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
+    MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
+                              file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
     MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
     MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
     MODEL_PARALLEL_BY_NORM /* parallel without ffn_norm, pre-norm with it */
@@ -201,7 +206,9 @@ struct model_attention_row {
     bool v_norm;      /* RMS norm of each value head, without weights */
     bool k_as_v;      /* without attn_v the key projection is used for values too */
     enum model_kv_sharing sharing;
-    float alibi; /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
+    float alibi;   /* default of attention.max_alibi_bias, exponent of the largest slope; 0: none */
+    bool relative; /* scores have a bias by the distance of key and query: attn_rel_b, of the first
+                      layer if a layer has none (T5) */
 };
 
 /* ---- Recurrent mixers ---- */
@@ -219,16 +226,22 @@ struct model_mamba_row {
 
 /* ---- Feed-forward networks ---- */
 
+/* GELU in its original form, by the error function, is ENGINE_GELU_ERF: what BERT and its relatives
+ * were trained with. */
 enum model_ffn_form {
-    MODEL_FFN_GATED, /* down (act(gate x) * up x) */
-    MODEL_FFN_FUSED, /* as GATED, but gate and up are one tensor ffn_up, gate first */
-    MODEL_FFN_PLAIN, /* down act(up x) */
-    MODEL_FFN_XIELU  /* plain with xIELU, whose parameters are keys (Huang 2024) */
+    MODEL_FFN_GATED,     /* down (act(gate x) * up x) */
+    MODEL_FFN_FUSED,     /* as GATED, but gate and up are one tensor ffn_up, gate first */
+    MODEL_FFN_PLAIN,     /* down act(up x) */
+    MODEL_FFN_XIELU,     /* plain with xIELU, whose parameters are keys (Huang 2024) */
+    MODEL_FFN_BY_TENSORS /* gated if the layer has ffn_gate, fused if ffn_up has 2 F rows, else
+                            plain */
 };
 
 struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
+    bool act_key;     /* hidden_activation, a word, replaces `act` */
+    bool plain_relu;  /* plain networks have ReLU instead */
     bool scales;      /* .scale tensors of its matrices are used; otherwise ignored */
     bool clamps;      /* swiglu_clamp_shexp bounds gated units, swiglu_clamp_exp those of experts */
     uint32_t divisor; /* divides feed_forward_length; 0: 1 */
@@ -277,6 +290,7 @@ struct model_experts_row {
     bool by_tensor;   /* a layer is a mixture if it has ffn_gate_inp */
     bool leading;     /* the first leading_dense_block_count layers are dense */
     bool step;        /* every interleave_moe_layer_step-th layer is a mixture, others are dense */
+    bool every; /* layers i with i mod moe_every_n_layers = 1 are mixtures; 0, the default: none */
     enum model_gating gating;
     bool gating_key;                /* expert_gating_func, default `gating` */
     enum model_normalize normalize; /* scale the chosen weights to sum 1; expert_weights_norm */
@@ -320,7 +334,8 @@ enum model_logit_scale {
 struct model_ends_row {
     enum model_embd_scale embd_scale;
     enum model_embd_norm embd_norm;
-    bool positions; /* learned position embeddings, position_embd, are added */
+    bool positions;   /* learned position embeddings, position_embd, are added */
+    bool token_types; /* row 0 of token_types is added to all embeddings */
     enum model_logit_scale logit_scale;
     bool softcap_key;       /* final_logit_softcapping is read: logits are capped by it */
     float softcap;          /* its default; 0: none */
@@ -340,6 +355,14 @@ enum model_mtp_input {
     MODEL_MTP_NONE,       /* the layers are not used */
     MODEL_MTP_NORMALIZED, /* the hidden state after the output norm, or after the MTP layer's own */
     MODEL_MTP_PLAIN       /* the hidden state before it */
+};
+
+/* ---- Pooling: one row of a sequence's hidden states (block_pool.c) ---- */
+
+struct model_pool_row {
+    enum model_pooling rank; /* the row that a classifier reads; 0: the first of an encoder's
+                                rows, otherwise the last */
+    bool gelu;               /* the classifier's activation is GELU instead of tanh */
 };
 
 /* ---- The row ---- */
@@ -362,6 +385,8 @@ enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 10, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
+    const char *prefix; /* of the names of layers' tensors, before "blk."; NULL: none */
+    bool encoder;       /* tokens attend in both directions, and there are no logits */
     struct model_plan plan;
     enum model_norm_kind norm;
     float post_eps; /* epsilon of the norms after mixer and network; 0: the model's */
@@ -372,6 +397,7 @@ struct model_arch {
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;
+    struct model_pool_row pool;
     enum model_mtp_input mtp;
     struct model_known known[MODEL_MAX_KNOWN];
     struct model_alias alias[MODEL_MAX_ALIASES];

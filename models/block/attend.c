@@ -22,6 +22,7 @@ static struct engine_tensor *write_rows(const struct model_builder *b,
 struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
                                    struct engine_tensor *q, struct engine_tensor *k,
                                    struct engine_tensor *v, struct engine_tensor *sinks,
+                                   struct engine_tensor *relative,
                                    const struct engine_attention *how)
 {
     struct model_kv *kv = &b->state->kv;
@@ -34,5 +35,5 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
         b->written[1] = kept[1] = v;
     }
     return engine_attention(b->g, q, model_swap_heads(b, kept[0]), model_swap_heads(b, kept[1]),
-                            b->inputs.kv.range[kind], &kv->slots[kind].view, sinks, how);
+                            b->inputs.kv.range[kind], &kv->slots[kind].view, sinks, relative, how);
 }

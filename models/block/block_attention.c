@@ -1,7 +1,6 @@
 /* models/block/block_attention.c: grouped-query attention. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
-#include <stdio.h>
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, those three, H DV */
@@ -21,9 +20,11 @@ struct attention {
     struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
-    struct engine_tensor *sinks;      /* [H], or NULL */
-    uint32_t n_gate, n_gate_optional; /* E if the output has a gate */
-    uint32_t gate_rows;               /* H, or H DV */
+    struct engine_tensor *sinks;              /* [H], or NULL */
+    uint32_t n_relative_must, n_relative_may; /* buckets of relative positions, or 0 */
+    struct engine_tensor *relative;           /* [buckets][H]; NULL: none, or the first layer's */
+    uint32_t n_gate, n_gate_optional;         /* E if the output has a gate */
+    uint32_t gate_rows;                       /* H, or H DV */
     struct model_linear gate;
     float value_scale;          /* factor of the output; 0: none */
     struct model_norm sub_norm; /* applied before the output projection */
@@ -45,6 +46,8 @@ static const struct model_tensor_row tensors[] = {
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(k_norm), .inputs = AT(n_k_norm_optional), .outputs = AT(k_norm_rows)},
     {"attn_sinks",    MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),  .inputs = AT(n_head)},
+    {"attn_rel_b",    MODEL_MATRIX, MODEL_REQUIRED, AT(relative), .inputs = AT(n_head), .outputs = AT(n_relative_must)},
+    {"attn_rel_b",    MODEL_MATRIX, MODEL_OPTIONAL, AT(relative), .inputs = AT(n_head), .outputs = AT(n_relative_may)},
     {"attn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),   .inputs = AT(n_gate), .outputs = AT(gate_rows)},
     {"attn_gate",     MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),   .inputs = AT(n_gate_optional), .outputs = AT(gate_rows)},
     {"attn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_out)},
@@ -211,12 +214,22 @@ static void size_gate(struct model_reader *r, const struct model_params *p, uint
                       struct attention *a)
 {
     const enum model_gate kind = p->arch->attn.gate;
-    char name[48];
     if (kind == MODEL_GATE_NONE) return;
-    snprintf(name, sizeof name, "blk.%u.attn_gate.weight", layer);
-    const struct gguf_tensor *t = gguf_tensor_find(r->file, name);
+    const struct gguf_tensor *t = model_reader_tensor(r, layer, "attn_gate.weight");
     a->gate_rows = t && t->ne[1] == a->n_head ? a->n_head : a->n_out;
     *(kind == MODEL_GATE_SIGMOID_OPTIONAL ? &a->n_gate_optional : &a->n_gate) = p->n_embd;
+}
+
+/* Reads the number of buckets of relative positions, whose biases the first layer must have. */
+static bool read_relative(struct model_reader *r, struct model_params *p, uint32_t layer,
+                          struct attention *a)
+{
+    if (!p->arch->attn.relative) return true;
+    if (!model_read_u32(r, "attention.relative_buckets_count", MODEL_REQUIRED, 4,
+                        2 * MODEL_RELATIVE_RADIUS, &p->n_buckets))
+        return false;
+    *(layer == 0 ? &a->n_relative_must : &a->n_relative_may) = p->n_buckets;
+    return true;
 }
 
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
@@ -228,7 +241,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->alibi = row->alibi;
     if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
-        !read_scores(r, p, a))
+        !read_scores(r, p, a) || !read_relative(r, p, l->index, a))
         return false;
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
     if (!read_sharing(r, p, l->index, a)) return false;
@@ -323,6 +336,28 @@ static struct engine_tensor *apply_gate(const struct model_builder *b, const str
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
+/* The first m = n / 4 distances of a direction have a bucket each; further ones share them by the
+ * logarithm of the distance. */
+int32_t model_relative_bucket(int32_t distance, uint32_t n)
+{
+    const int32_t half = (int32_t)n / 2, m = half / 2, r = distance < 0 ? -distance : distance;
+    const double scale = log((double)MODEL_RELATIVE_RADIUS / m);
+    int32_t bucket = r;
+    if (r >= m)
+        bucket = m + (int32_t)((double)(logf((float)r / (float)m) * (float)(half - m)) / scale);
+    if (bucket > half - 1) bucket = half - 1;
+    return distance > 0 ? half + bucket : bucket;
+}
+
+/* Builds the biases by relative position [2 R + 1][H]: the layer's own, or those of the first. */
+static struct engine_tensor *build_relative(struct model_builder *b, const struct attention *a)
+{
+    if (!a->relative) return b->relative;
+    struct engine_tensor *own = engine_get_rows(b->g, a->relative, b->buckets);
+    if (b->layer->index == 0) b->relative = own;
+    return own;
+}
+
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct attention *a = self;
@@ -342,7 +377,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     }
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    x = model_named(b, model_attend(b, a->kind, q, k, v, a->sinks, &how), "attention");
+    x = model_attend(b, a->kind, q, k, v, a->sinks, build_relative(b, a), &how);
+    x = model_named(b, x, "attention");
     if (q_gate)
         x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
     if (gate) x = apply_gate(b, a, x, gate);

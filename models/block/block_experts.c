@@ -169,7 +169,7 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
 {
     const struct model_arch *arch = b->params->arch;
     if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
-    return model_glu(b, gate, up, clamp);
+    return model_glu(b, gate, up, b->params->act, clamp);
 }
 
 /* Returns the shared experts' output for x [n][E], times its gate, one number per token. */
@@ -252,7 +252,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *gate = NULL, *up;
     /* Rows of up are skipped where the activated gate is zero. */
     const bool by_zeros = e->n_gate && !e->gate_up.weight && e->clamp < 1e-6f && !row->oai &&
-                          !row->weigh_inputs && model_act_has_zeros(b->params);
+                          !row->weigh_inputs && model_act_has_zeros(b->params->act);
     if (e->gate_up.weight) {
         x = model_linear_id(b, &e->gate_up, x, ids, NULL);
         gate = engine_cols(b->g, x, 0, e->n_ff);

@@ -1,8 +1,11 @@
 /* models/block/block_ffn.c: the feed-forward network. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
+#include <string.h>
 
 struct ffn {
+    enum model_ffn_form form;
+    enum engine_unary act;
     bool sparse; /* only the largest gate values are used; never with FUSED */
     uint32_t n_embd, n_ff;
     uint32_t zeros;                   /* 1 if many inputs of down are zero */
@@ -47,6 +50,34 @@ static bool read_xielu(struct model_reader *r, uint32_t layer, struct ffn *f)
     return true;
 }
 
+/* Chooses the form of a layer by its tensors. */
+static enum model_ffn_form form_of(const struct model_reader *r, uint32_t layer, uint32_t n_ff)
+{
+    if (model_reader_tensor(r, layer, "ffn_gate.weight")) return MODEL_FFN_GATED;
+    const struct gguf_tensor *up = model_reader_tensor(r, layer, "ffn_up.weight");
+    return up && up->ne[1] == 2 * (uint64_t)n_ff ? MODEL_FFN_FUSED : MODEL_FFN_PLAIN;
+}
+
+static bool read_activation(struct model_reader *r, struct ffn *f)
+{
+    static const struct {
+        const char *word;
+        enum engine_unary act;
+    } words[] = {{"gelu", ENGINE_GELU_ERF}, {"geglu", ENGINE_GELU_ERF}, {"silu", ENGINE_SILU},
+                 {"swish", ENGINE_SILU},    {"swiglu", ENGINE_SILU},    {"reglu", ENGINE_RELU}};
+    struct gguf_str word = {0};
+    if (!gguf_get_str(r->file, model_reader_key(r, "hidden_activation"), &word, r->err))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!word.data ||
+            (strlen(words[i].word) == word.size && !memcmp(words[i].word, word.data, word.size))) {
+            if (word.data) f->act = words[i].act;
+            return true;
+        }
+    return model_reader_fail(r, "hidden_activation", "'%.*s' is not known",
+                             word.size < 32 ? (int)word.size : 32, word.data);
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct ffn *f = self;
@@ -59,9 +90,13 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (row->divisor) f->n_ff /= row->divisor;
     if (row->square) f->n_ff = p->n_embd;
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
-    f->zeros = f->sparse || (row->form != MODEL_FFN_XIELU && model_act_has_zeros(p));
-    f->n_gate = row->form == MODEL_FFN_GATED ? f->n_ff : 0;
-    f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
+    f->act = p->act;
+    f->form = row->form == MODEL_FFN_BY_TENSORS ? form_of(r, l->index, f->n_ff) : row->form;
+    if (f->form == MODEL_FFN_PLAIN && row->plain_relu) f->act = ENGINE_RELU;
+    f->n_gate = f->form == MODEL_FFN_GATED ? f->n_ff : 0;
+    f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
+    if (row->act_key && !read_activation(r, f)) return false;
+    f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && model_act_has_zeros(f->act));
     return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
@@ -89,7 +124,7 @@ static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
 {
     struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
     if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
-    gate = engine_unary(b->g, gate, b->params->act);
+    gate = engine_unary(b->g, gate, f->act);
     return engine_mul(b->g, gate, model_linear_active(b, &f->up, x, gate));
 }
 
@@ -103,7 +138,7 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
     const uint32_t size[] = {f->n_ff, f->n_ff};
     struct engine_tensor *part[2];
     model_linears(b, fused ? &f->up : NULL, both, size, 2, x, "ffn_gate_up", MODEL_IN_FFN, part);
-    return model_glu(b, part[0], part[1], f->clamp);
+    return model_glu(b, part[0], part[1], f->act, f->clamp);
 }
 
 /* Builds xIELU: for x > 0 alpha_p x^2 + beta x, otherwise alpha_n (exp(x) - 1 - x) + beta x. */
@@ -122,16 +157,13 @@ static struct engine_tensor *build_xielu(const struct model_builder *b, const st
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    const struct model_ffn_row *row = &b->params->arch->ffn;
-    if (row->form == MODEL_FFN_GATED && f->clamp < 1e-6f &&
-        (f->sparse || model_act_has_zeros(b->params))) {
+    if (f->form == MODEL_FFN_GATED && f->clamp < 1e-6f && f->zeros) {
         x = build_gated_by_zeros(b, f, x);
-    } else if (row->form == MODEL_FFN_GATED || row->form == MODEL_FFN_FUSED) {
+    } else if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {
         x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);
-        x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x)
-                                         : engine_unary(b->g, x, b->params->act);
+        x = f->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, f->act);
     }
     x = model_named(b, x, "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);

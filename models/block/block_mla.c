@@ -186,7 +186,8 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
     struct engine_tensor *x = model_named(
-        b, model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, NULL, &how), "attention");
+        b, model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, NULL, NULL, &how),
+        "attention");
     x = engine_reshape(b->g, x, 3, (int64_t[]){a->n_latent, a->n_head, b->n_tokens});
     x = engine_cont(b->g, by_head(b, a->value, x));
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});
@@ -211,7 +212,7 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
     struct engine_tensor *v = engine_cols(b->g, both, a->n_nope, a->dv);
     return model_named(b,
                        model_attend(b, b->state->kv.layer[b->kv_layer].kind, q,
-                                    model_named(b, k, "k"), v, NULL, &how),
+                                    model_named(b, k, "k"), v, NULL, NULL, &how),
                        "attention");
 }
 

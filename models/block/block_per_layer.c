@@ -38,7 +38,7 @@ struct engine_tensor *model_build_per_layer(const struct model_builder *b, struc
 {
     const struct model_ends *ends = &b->params->ends;
     const int64_t part = ends->n_per_layer, all = ends->n_per_layers;
-    struct engine_tensor *of_ids = engine_get_rows(b->g, ends->per_layer_embd, b->ids);
+    struct engine_tensor *of_ids = model_rows_of(b, ends->per_layer_embd, b->ids);
     of_ids = engine_scale(b->g, of_ids, sqrtf((float)part), 0.0f);
     x = model_linear(b, &ends->per_layer_proj, x);
     x = engine_scale(b->g, x, 1.0f / sqrtf((float)b->params->n_embd), 0.0f);

@@ -14,6 +14,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_SHORT_CONV] = &model_block_short_conv,
     [MODEL_DELTA_NET] = &model_block_delta_net,
     [MODEL_MAMBA2] = &model_block_mamba2,
+    [MODEL_POOL] = &model_block_pool,
 };
 /* clang-format on */
 
@@ -62,15 +63,14 @@ bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, 
     return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
 }
 
-bool model_act_has_zeros(const struct model_params *p)
+bool model_act_has_zeros(enum engine_unary act)
 {
-    return p->act == ENGINE_RELU || p->act == ENGINE_RELU_SQR;
+    return act == ENGINE_RELU || act == ENGINE_RELU_SQR;
 }
 
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
-                                struct engine_tensor *up, float clamp)
+                                struct engine_tensor *up, enum engine_unary act, float clamp)
 {
-    const enum engine_unary act = b->params->act;
     if (clamp < 1e-6f) return engine_glu(b->g, gate, up, act);
     gate = engine_clamp(b->g, engine_unary(b->g, gate, act), -INFINITY, clamp);
     return engine_mul(b->g, gate, engine_clamp(b->g, up, -clamp, clamp));

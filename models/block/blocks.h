@@ -12,6 +12,7 @@
 #define MODELS_BLOCK_BLOCKS_H
 
 #include "engine/graph_recurrent.h"
+#include "models/adapter_set.h"
 #include "models/state/state.h"
 
 /* A graph under construction. */
@@ -23,6 +24,8 @@ struct model_builder {
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: multiplies queries; or NULL */
+    struct engine_tensor *buckets;   /* I32 [2 MODEL_RELATIVE_RADIUS + 1], or NULL */
+    struct engine_tensor *relative;  /* biases by relative position of the first layer */
     struct model_state_inputs inputs;
     struct engine_tensor *embedding;  /* [T][E]: input of the first layer */
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
@@ -33,14 +36,18 @@ struct model_builder {
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
+    bool rank;                                   /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
+    const struct model_adapter_set *adapters;                /* NULL: none act in this graph */
+    struct engine_tensor *adapter_scale[MODEL_ADAPTERS_MAX]; /* F32 [T] each */
 };
 
 struct model_block {
     const char *name;
     size_t size; /* size of its struct for a layer, which is zeroed before `read` */
     /* Reads and checks the block's keys: writes numbers and sizes to `self`, and the shape of the
-     * keys and values that it caches to l->kv. In every function `self` is the block's struct. */
+     * keys and values that it caches to l->kv. `l` is NULL for a block after the layers. In every
+     * function `self` is the block's struct. */
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
     /* Builds the graph from x [n][E], normalized, to [n][E]. A mixer's x has all T tokens, that of
@@ -50,7 +57,7 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2;
+    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -65,14 +72,23 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
 
+/* T5's relative positions: distances (key minus query) share biases by buckets, and those of
+ * MODEL_RELATIVE_RADIUS or more are in the last bucket of their direction. Returns the bucket of
+ * `distance` among n, half of which are for later keys. */
+enum { MODEL_RELATIVE_RADIUS = 128 };
+int32_t model_relative_bucket(int32_t distance, uint32_t n);
+
+/* Returns how many numbers the pool block makes of a row: scores if `rank` (0: the file has no
+ * classifier), otherwise an embedding. */
+uint32_t model_pool_size(const struct model_params *p, bool rank);
+
 /* ---- Graphs ---- */
 
-/* Whether the activation of the feed-forward networks gives zeros: for half of its inputs or
- * more. */
-bool model_act_has_zeros(const struct model_params *p);
+/* Returns whether an activation gives zeros: for half of its inputs or more. */
+bool model_act_has_zeros(enum engine_unary act);
 /* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
-                                struct engine_tensor *up, float clamp);
+                                struct engine_tensor *up, enum engine_unary act, float clamp);
 /* Names t "NAME-LAYER" and returns it. */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
@@ -122,6 +138,17 @@ struct engine_tensor *model_linear_id(const struct model_builder *b, const struc
                                       struct engine_tensor *x, struct engine_tensor *ids,
                                       struct engine_tensor *active);
 
+/* Builds the rows of a table [rows][n] for ids I32 [T]: [T][n]. */
+struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine_tensor *table,
+                                    struct engine_tensor *ids);
+/* Adds to the graph the adapters and their scales F32 [adapters][T], an input that is returned;
+ * NULL without adapters. */
+struct engine_tensor *model_adapters_begin(struct model_builder *b,
+                                           const struct model_adapter_set *set);
+
+/* Makes the scales those of `rows`, with which the graph continues; NULL: of all as before. */
+void model_adapters_select(struct model_builder *b, struct engine_tensor *rows);
+
 /* ---- Other parts ---- */
 
 /* Builds a causal convolution of each channel: x [T][C] and taps [K][C] to [T][C]. The layer's
@@ -148,10 +175,12 @@ struct engine_tensor *model_altup_end(const struct model_builder *b);
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
 /* Writes keys [T][KH][D] and values [T][KH][DV] to the layer's cache, which is of `kind`, and
  * returns the attention of the queries [T][H][D] over the cache: [T][H * DV]. k NULL: the keys and
- * values are those of the latest layer of that kind. `sinks` may be NULL. */
+ * values are those of the latest layer of that kind. `sinks` and `relative` may be NULL
+ * (engine_attention). */
 struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
                                    struct engine_tensor *q, struct engine_tensor *k,
                                    struct engine_tensor *v, struct engine_tensor *sinks,
+                                   struct engine_tensor *relative,
                                    const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */

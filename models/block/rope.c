@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.size == strlen(text) && !memcmp(s.data, text, s.size);
-}
-
 /* Position scaling as in the metadata; finish_scaling converts it to parameters of the op. */
 struct scaling {
     struct gguf_str type;
@@ -70,7 +65,7 @@ static bool read_options(const struct model_reader *file, struct scaling *s, uin
 
 static float freq_scale_of(const struct scaling *s)
 {
-    return s->factor > 0.0f && !str_is(s->type, "none") ? 1.0f / s->factor : 1.0f;
+    return s->factor > 0.0f && !gguf_str_is(s->type, "none") ? 1.0f / s->factor : 1.0f;
 }
 
 /* With YaRN (Peng et al. 2023) the op multiplies by the magnitude 1 - 0.1 ln(freq_scale).
@@ -78,9 +73,9 @@ static float freq_scale_of(const struct scaling *s)
 static bool finish_scaling(struct model_reader *r, const struct scaling *s,
                            struct engine_rope *rope)
 {
-    const bool yarn = str_is(s->type, "yarn");
-    if (!yarn && !str_is(s->type, "none") && !str_is(s->type, "linear") &&
-        !str_is(s->type, "longrope"))
+    const bool yarn = gguf_str_is(s->type, "yarn");
+    if (!yarn && !gguf_str_is(s->type, "none") && !gguf_str_is(s->type, "linear") &&
+        !gguf_str_is(s->type, "longrope"))
         return model_reader_fail(
             r, "rope.scaling.type",
             "RoPE scaling '%.*s' is not supported (none, linear, yarn and longrope are)",

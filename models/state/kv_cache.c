@@ -74,11 +74,28 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
     }
 }
 
+/* Lets layer i use the memory of an earlier one of the same shape. Returns whether there is one. */
+static bool borrow(struct model_kv *kv, const struct model_params *p, uint32_t i)
+{
+    const struct model_layer *mine = layer_of(p, i);
+    for (uint32_t k = 0; kv->both && k < i; k++) {
+        const struct model_layer *other = layer_of(p, k);
+        if (other->place != mine->place || kv->layer[k].kind != kv->layer[i].kind ||
+            other->kv.n_head != mine->kv.n_head || other->kv.size_k != mine->kv.size_k ||
+            other->kv.size_v != mine->kv.size_v)
+            continue;
+        kv->layer[i] = kv->layer[k];
+        return true;
+    }
+    return false;
+}
+
 static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
     *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass + o->mtp,
+                            .both = p->bidirectional,
                             .type_k = o->type_k->id,
                             .type_v = o->type_v->id};
     kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
@@ -92,10 +109,11 @@ static bool init(struct model_state *s, const struct model_params *p,
         const struct model_layer *of = layer_of(p, i);
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
-        if (layer->present && (!init_tensor(s, &layer->k, &layer->form_k, of->place,
-                                            ENGINE_KV_Q16_KEYS, o->type_k, &of->kv, count, err) ||
-                               !init_tensor(s, &layer->v, &layer->form_v, of->place,
-                                            ENGINE_KV_Q16_VALUES, o->type_v, &of->kv, count, err)))
+        if (!layer->present || borrow(kv, p, i)) continue;
+        if (!init_tensor(s, &layer->k, &layer->form_k, of->place, ENGINE_KV_Q16_KEYS, o->type_k,
+                         &of->kv, count, err) ||
+            !init_tensor(s, &layer->v, &layer->form_v, of->place, ENGINE_KV_Q16_VALUES, o->type_v,
+                         &of->kv, count, err))
             return false;
     }
     return true;
@@ -163,7 +181,18 @@ static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
 {
     if (kv->window == 0) return 0;
     if (kv->chunked) return position / kv->window * kv->window;
+    if (kv->both) return position > kv->window / 2 ? position - kv->window / 2 : 0;
     return position + 1 > kv->window ? position + 1 - kv->window : 0;
+}
+
+/* Returns the position after the last one that `position` attends to. The tokens of a span are
+ * appended before this is called. */
+static uint32_t end_seen(const struct model_state *s, int kind, uint32_t seq, uint32_t position)
+{
+    if (!s->kv.both) return position + 1;
+    const uint32_t length = s->length[seq];
+    if (kind != MODEL_KV_SLIDING || length - position <= s->kv.window / 2) return length;
+    return position + s->kv.window / 2 + 1;
 }
 
 static void append(struct model_state *s, uint32_t seq, uint32_t n)
@@ -288,10 +317,11 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
         int32_t *slot = (int32_t *)engine_input_data(in->kv.slot[kind]) + at->t;
         int32_t *range = (int32_t *)engine_input_data(in->kv.range[kind]) + 4 * (size_t)at->t;
         *slot = table_of(s, &s->kv.slots[kind], at->seq)[position];
+        const uint32_t end = end_seen(s, kind, at->seq, position);
         range[0] = (int32_t)at->seq;
         range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
-        range[2] = (int32_t)position + 1;
-        range[3] = 0;
+        range[2] = (int32_t)end;
+        range[3] = (int32_t)(end - 1 - position);
     }
 }
 

@@ -1,5 +1,6 @@
 /* models/state/state.c: all kinds of state together. See models/state/state.h. */
 #include "models/state/state.h"
+#include "base/list.h"
 #include "base/size.h"
 #include "engine/cpu/pool.h"
 #include <stdlib.h>
@@ -19,13 +20,8 @@ bool model_state_tensor(struct model_state *s, struct engine_tensor *t,
     if (!quant_row_bytes(type, (uint64_t)ne[0], &bytes)) goto too_large;
     for (int d = 1; d < n_dims; d++)
         if (!base_mul(bytes, (uint64_t)ne[d], &bytes)) goto too_large;
-    if (s->n_buffers == s->max_buffers) {
-        const uint32_t max = s->max_buffers ? 2 * s->max_buffers : 64;
-        struct engine_buffer *more = realloc(s->buffers, max * sizeof *more);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "no memory for the state of sequences");
-        s->buffers = more;
-        s->max_buffers = max;
-    }
+    if (!BASE_LIST_ROOM(s->buffers, s->n_buffers, s->max_buffers))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for the state of sequences");
     struct engine_buffer *buffer = &s->buffers[s->n_buffers];
     if (!engine_buffer_new(place ? place : s->host, ENGINE_BUFFER_STATE, bytes, buffer, err))
         return false;
@@ -59,7 +55,8 @@ void model_state_put(const struct engine_tensor *t, char *to, const void *bytes,
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err)
 {
-    *s = (struct model_state){.n_seq = o->n_seq, .n_ctx = o->n_ctx, .mtp = o->mtp, .host = o->host};
+    *s = (struct model_state){
+        .n_seq = o->n_seq, .n_ctx = o->n_ctx, .mtp = o->mtp, .hidden = o->hidden, .host = o->host};
     s->length = calloc(o->n_seq, sizeof *s->length);
     bool done = s->length || base_fail(err, BASE_NO_MEMORY, "no memory for %u sequences", o->n_seq);
     EACH (kind) done = done && kind->init(s, p, o, err);
@@ -70,7 +67,7 @@ bool model_state_init(struct model_state *s, const struct model_params *p,
 void model_state_free(struct model_state *s)
 {
     EACH (kind) kind->free(s);
-    for (uint32_t i = 0; i < s->n_buffers; i++) engine_buffer_free(&s->buffers[i]);
+    for (size_t i = 0; i < s->n_buffers; i++) engine_buffer_free(&s->buffers[i]);
     free(s->buffers);
     free(s->length);
     *s = (struct model_state){0};

@@ -21,11 +21,12 @@ struct model_state {
     uint32_t *length; /* [n_seq]: tokens of each sequence */
     uint64_t bytes;   /* of all kinds */
     bool mtp;         /* with keys and values of the MTP layer */
+    bool hidden;      /* graphs end with hidden states instead of logits */
     struct model_kv kv;
     struct model_recurrent recurrent;
     const struct engine_place *host;
     struct engine_buffer *buffers; /* [n_buffers]: of the kinds' tensors */
-    uint32_t n_buffers, max_buffers;
+    size_t n_buffers, max_buffers;
 };
 
 struct model_state_options {
@@ -34,6 +35,7 @@ struct model_state_options {
     const struct quant_type *type_k, *type_v;
     const struct engine_place *host; /* place 0: of layers without a place */
     bool mtp;                        /* with those of the MTP layer; only if the model has one */
+    bool hidden;                     /* graphs end with hidden states instead of logits */
 };
 
 /* The inputs of a graph that describe where each token's state is stored. */

@@ -1,5 +1,5 @@
 /* sample/constrain/json.h: a JSON text as a tree with source positions, which jansson does not
- * keep, for schemas and the answers of a model hub (cli/pull/). */
+ * keep, for schemas. */
 #ifndef SAMPLE_CONSTRAIN_JSON_H
 #define SAMPLE_CONSTRAIN_JSON_H
 

@@ -65,7 +65,7 @@ static void plan(struct engine *e, struct layers *l)
     for (int i = 0; i < l->n; i++) {
         struct engine_tensor *k = engine_permute(l->graph, &l->cache[2 * i], 0, 2, 1, 3);
         struct engine_tensor *v = engine_permute(l->graph, &l->cache[2 * i + 1], 0, 2, 1, 3);
-        x = engine_attention(l->graph, x, k, v, &l->span, &l->cells, NULL, &how);
+        x = engine_attention(l->graph, x, k, v, &l->span, &l->cells, NULL, NULL, &how);
         x = engine_reshape(l->graph, x, 3, l->q.ne);
     }
     engine_output(l->graph, x);

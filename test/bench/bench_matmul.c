@@ -320,7 +320,7 @@ static void bench_attention(const struct limits *l, int heads, int n_kv, int d, 
     struct engine_attention how = {.scale = 0.125f};
     struct engine_graph *g = engine_graph_new(l->engine, 8, &err);
     if (!g) support_die(&err);
-    engine_output(g, engine_attention(g, &qt, &kt, &vt, &st, &ct, NULL, &how));
+    engine_output(g, engine_attention(g, &qt, &kt, &vt, &st, &ct, NULL, NULL, &how));
     double t = time_graph(g), keys = (double)n_tokens * past + n_tokens * (n_tokens + 1) / 2.0;
     printf("attention heads %d/%d d %d tokens %3d past %5d: %8.1f us %6.1f GMAC/s %6.1f GB/s\n",
            heads, n_kv, d, n_tokens, past, t * 1e6, keys * heads * d * 2 / t * 1e-9,

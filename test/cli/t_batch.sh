@@ -115,6 +115,54 @@ batch
 status 0
 out ''
 
+begin a_line_comes_before_the_command_and_the_command_before_a_variable
+cat >"$lines" <<'END'
+{"prompt":"The capital of France is"}
+{"prompt":"The capital of France is","predict":null,"choices":null}
+{"prompt":"The capital of France is","regex":"[0-9]","predict":1}
+{"prompt":"The capital of France is","choices":["cat"]}
+{"prompt":"The capital of France is","json_object":false,"predict":1}
+{"prompt":"The capital of France is","regex":"The [0-9]","stop":[]}
+{"prompt":"The capital of France is","chat":true,"no_special":false,"predict":1}
+END
+INFER_PREDICT=9 INFER_STOP=x INFER_GRAMMAR='root ::= "z"' batch --choices yes --stop The --temp 0 -n 3
+status 0
+sed 's/^{"line":\([0-9]\),"text":"\([^"]*\)".*"tokens":\([0-9]*\),"chat":\([a-z]*\).*/\1 \2 \3 \4/' "$work/out" >"$work/got"
+same "$work/got" '1 yes 2 false\n2 yes 2 false\n3 1 1 false\n4 cat 2 false\n5 yes 1 false\n6 The 2 3 false\n7 yes 1 true\n'
+printf '{"prompt":"x","schema_open":true}\n{"prompt":"x","choices":["a"],"predict":1}\n' >"$lines"
+batch --json-schema '{"enum":[1]}' --json-indent 1 --temp 0 # what an option needs may be the command's
+status 0
+out_like '"line":1,"text":"1"'
+out_like '"line":2,"text":"a"' # an option of the command that lacks what it needs has no effect
+
+begin the_options_of_one_text_are_members_of_a_line
+members='temp top_k top_p min_p typical top_n_sigma xtc_probability xtc_threshold repeat_penalty repeat_last_n
+    frequency_penalty presence_penalty dry_multiplier dry_base dry_allowed_length dry_penalty_last_n dynatemp_range
+    dynatemp_exp mirostat mirostat_ent mirostat_lr adaptive_target predict n_predict temperature typical_p
+    top_nsigma seed json_indent reasoning_budget logprobs'
+: >"$lines"
+for name in $members; do printf '{"prompt":"x","%s":"?"}\n{"prompt":"x","%s":1,"predict":0}\n' "$name" "$name"; done | sed 's/"predict":1,"predict":0/"predict":0/' >>"$lines"
+batch
+[ "$(grep -c '"error":".*is not a\( whole\)\? number' "$work/out")" -eq "$(echo $members | wc -w)" ] || bad "$(cat "$work/out")"
+[ "$(grep -c '"text":""\|"error":"--json-indent: needs' "$work/out")" -eq "$(echo $members | wc -w)" ] || bad "$(cat "$work/out")"
+for name in ignore_eos chat raw lossy no_bos no_special special escape json_object schema_open schema_any_order; do
+    printf '{"prompt":"x","%s":5}\n' "$name"
+done >"$lines"
+batch
+[ "$(grep -c 'is not true or false"}$' "$work/out")" -eq 11 ] || bad "$(cat "$work/out")"
+for name in suffix system tool_choice continue template reasoning grammar regex samplers stop logit_bias dry_sequence_breaker \
+    schema_lenient template_var tools json_schema choices; do
+    printf '{"prompt":"x","%s":5}\n' "$name"
+done >"$lines"
+batch
+[ "$(grep -c 'is not a \(text\|list\|schema\)' "$work/out")" -eq 17 ] || bad "$(cat "$work/out")"
+for name in model file each csv lines column shard n_parallel draft output resume unordered json ctx_size batch_size threads \
+    cache_type_k cache cache_size isa blas override_kv rope_scaling verbose help version; do
+    printf '{"prompt":"x","%s":1}\n' "$name"
+done >"$lines"
+batch
+[ "$(grep -c ': is an option of all lines: give it on the command line"}$' "$work/out")" -eq "$(wc -l <"$lines")" ] || bad "$(cat "$work/out")"
+
 begin a_wrong_line_does_not_stop_the_others
 cat >"$lines" <<'END'
 nonsense
@@ -132,7 +180,7 @@ nonsense
 {"prompt":"x","raw":true,"system":"You are a cat."}
 {"messages":[]}
 {"messages":[{"content":"x"}]}
-{"prompt":"x","choices":["a,b"]}
+{"prompt":"x","choices":["a",5]}
 {"prompt":"x","json_schema":7}
 {"prompt":"","chat":true}
 {"prompt":"x","stop":"a\u0000b"}
@@ -172,7 +220,7 @@ out_like '"line":12,.*--regex: contradicts --choices'
 out_like '"line":13,.*--system: contradicts --raw'
 out_like '"line":14,.*messages: contains no message'
 out_like '"line":15,.*messages: message 1: it has no role'
-out_like '"line":16,.*--choices: is not a list of texts without commas'
+out_like '"line":16,.*--choices: is not a list of texts'
 out_like '"line":17,.*--json-schema: is not a schema'
 out_like '"line":18,.*the question is empty'
 out_like '"line":19,.*--stop: contains a NUL'
@@ -236,6 +284,13 @@ out_like '"stop":"limit"'
 printf '{"prompt":"Once","predict":9,"temp":0,"stop":[]}\n' >"$lines" # none
 batch --stop ' '
 out_like '"stop":"limit"'
+
+printf '{"prompt":"x","predict":0,"escape":true,"stop":"a\\\\x00b"}\n' >"$lines" # a text would end there unnoticed
+batch
+out_like '"error":"--stop: contains a NUL"'
+usage '--stop: contains a NUL' batch -e --stop 'a\x00b' -f "$lines"
+usage '--suffix: contains a NUL' run -e --suffix 'a\x00b' -p x
+usage '--continuation: contains a NUL' score -e --continuation 'a\x00b' -p x
 
 begin a_line_has_its_own_template_and_tools
 cat >"$work/talk.jinja" <<'END'
@@ -324,6 +379,7 @@ if has_python; then
 --seed 9 --regex [a-z]{3,12}	"seed":9,"regex":"[a-z]{3,12}"
 --seed 10 --choices cat,dog,no	"seed":10,"choices":["cat","dog","no"]
 --seed 11 --choices cat,dog	"seed":11,"choices":"cat,dog"
+--seed 22 --regex cat,dog	"seed":22,"choices":["cat,dog"]
 --seed 12 --json-object	"seed":12,"json_object":true
 --seed 13 --json-schema {"enum":[1,22,333]}	"seed":13,"json_schema":{"enum":[1,22,333]}
 --seed 14 --mirostat 2	"seed":14,"mirostat":2

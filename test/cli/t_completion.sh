@@ -14,6 +14,7 @@ for shell in bash zsh fish; do
 done
 usage 'tcsh: is none of bash, zsh and fish' completion tcsh
 usage 'completion: missing argument' completion
+usage 'bash: is none of' completion bash zsh
 
 mkdir "$work/files" && touch "$work/files/a b.gguf" "$work/files/c.txt"
 
@@ -75,28 +76,22 @@ if command -v zsh >/dev/null; then
     begin zsh_completes
     zsh -n "$work/zsh" || bad 'syntax'
     zsh -fc 'compdef() { print -r -- "compdef $*" }; . "$0"
-             _arguments() { print -rl -- "$words[1]" "$@" }
              _describe() { print -rl -- ${(P)2} }
+             _files() { print -r -- "files $*" }
+             compset() { print -r -- "compset $*" }
              words=(infer ""); CURRENT=2; _infer
-             words=(infer bench --for); CURRENT=3; _infer
              words=(infer -p x --to); CURRENT=4; _infer
-             _alternative() { print -rl -- "$@" }
-             words=(infer quantize a b Q); CURRENT=5; _infer; _infer_value_template; _infer_value_model
-             compadd() { print -rl -- "model ${(@P)2}" }; _infer_model_names' "$work/zsh" >"$work/out" 2>"$work/err"
+             words=(infer bench --format=m); CURRENT=3; _infer
+             words=(infer quantize a b Q4); CURRENT=5; _infer
+             words=(infer run -m b); CURRENT=4; _infer
+             words=(infer run --template ""); CURRENT=4; _infer
+             words=(infer models ""); CURRENT=3; _infer' "$work/zsh" >"$work/out" 2>"$work/err"
     last='completion zsh'
     err ''
-    out_like '^compdef _infer infer$'
-    out_like '^tokenize:print the token ids'
-    out_like '^bench$'
-    out_like '^--format=\[.*\]:FORMAT:\(md json csv jsonl\)$'
-    out_like '^infer$'
-    out_like '^\( --model -m\)-m\[.*\]:FILE:_infer_value_model$'
-    out_like '^--template=\[.*\]:FILE\|NAME:_infer_value_template$'
-    out_like '^files:file:_files$'
-    out_like '^names:name:\(alpaca .*chatml .*zephyr\)$'
-    out_like '^models:model:_infer_model_names$'
-    out_like '^model big$'
-    out_like '^3:argument:\(COPY F32 F16 .*\)$'
+    for line in '^compdef _infer infer$' '^tokenize:print the token ids' '^--top-k:draw from' '^compset -P \*=$' '^md:?$' \
+        '^Q4_K_M:?$' '^big:?$' '^chatml:?$' '^files $' '^files -/$'; do
+        out_like "$line"
+    done
 else
     echo 'skip zsh completion: no zsh'
 fi
@@ -130,7 +125,7 @@ else
 fi
 
 begin completion_and_quantize_agree # on the types that can be written
-types=$("$INFER" completion bash | sed -n "s/.*arguments=('FILE' 'FILE' '\(.*\)')/\1/p")
+types=$("$INFER" completion words -- quantize a b '')
 [ "$(echo "$types" | wc -w)" -ge 10 ] || bad "types in the completion: $types"
 for type in $types; do
     infer quantize "$work/none.gguf" "$work/x.gguf" "$type"

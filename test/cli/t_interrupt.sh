@@ -29,11 +29,6 @@ m="-m $work/m.gguf -t $([ -n "$quick" ] && echo 1 || echo 2)"
 yes 'some words and then some more of them, again and again' | head -c "$([ -n "$quick" ] && echo 20000000 || echo 100000000)" >"$work/text"
 head -c 200000 "$work/text" >"$work/page"
 printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/scored"
-i=0
-while [ $i -lt 20000 ]; do
-    printf 'A man walks with his %d dogs\n1\nhome\nup a hill\naway\nto work\n' $i
-    i=$((i + 1))
-done >"$work/tasks"
 yes '1 2 3 4 5 6 7 8 9 10 11' | head -c "$([ -n "$quick" ] && echo 60000000 || echo 300000000)" >"$work/ids"
 
 printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/rows"
@@ -44,7 +39,6 @@ begin an_interrupt_ends_evaluation
     stopped run $m -t 2 -f "$work/page" -n 1
     stopped run $m -p x -n 100000 -c 100000 --ignore-eos
     stopped perplexity $m -f "$work/page"
-    stopped perplexity $m -f "$work/tasks" --hellaswag
     stopped score $m -f "$work/scored" -np 1 -c 100000
     stopped imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     [ ! -e "$work/imatrix.gguf" ] || bad 'an interrupted imatrix left a file'

@@ -8,6 +8,7 @@ library=${INFER%/*}/test/fail_alloc.so
 [ -x "$make_model" ] && [ -r "$library" ] || { echo "skip: $library is not built"; finish; exit 0; }
 "$make_model" "$work/m.gguf" vocab=512 || exit 1
 "$make_model" "$work/other.gguf" vocab=512 type=F16 seed=2 || exit 1
+"${INFER%/*}/test/tool_make_adapter" "$work/m.gguf" "$work/lora.gguf" alpha=4 || exit 1
 mkdir "$work/folder"
 cp "$work/m.gguf" "$work/folder"
 yes 'some words and then some more' | head -n 40 >"$work/text"
@@ -81,9 +82,8 @@ sample() {
     done
 }
 
-for i in 1 2 3; do printf 'A man walks\n%d\nhome\nup a hill\naway\nto his work\n' $i; done >"$work/tasks"
 printf '%s\n' '{"prompt":"a b c","continuations":["d","e f"]}' '{"prompt":"a b d","continuations":["d"]}' \
-    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' >"$work/rows"
+    '{"messages":[{"role":"user","content":"hi"}],"continuations":["x"]}' '{"texts":["a b c","a b d"]}' >"$work/rows"
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
@@ -118,7 +118,6 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
     memory perplexity_u16 yes perplexity $m -f "$work/text" --save-logits "$work/saved16.bin" --logits-format u16
     memory perplexity_kl_u16 yes perplexity $m --kl "$work/saved16.bin" --json
-    memory perplexity_tasks yes perplexity $m -f "$work/tasks" --hellaswag --tasks 2
     memory score yes score $m -p hello --continuation ' you' --continuation ' all'
     given=$work/rows
     memory score_lines yes score $m --chat --template chatml -np 2
@@ -126,6 +125,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     every_rest=$rest rest=$((rest / 2)) # a run measures this machine
     memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
     rest=$every_rest
+    memory lora yes run $m -p hello -n 4 --lora "$work/lora.gguf:0.5"
+    memory merge_lora yes merge-lora "$work/m.gguf" - Q8_0 -t 1 --lora "$work/lora.gguf"
     memory inspect no inspect "$work/m.gguf"
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
     memory quantize_types yes quantize "$work/m.gguf" - Q4_0 -t 1 --tensor-type 'ffn_(up|down)=Q8_0' --tensor-type attn_q=F16
@@ -164,10 +165,8 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory run_samplers yes run $m -p 'a b a b a b' -n 4 --dry-multiplier 0.8 --temp 0.9 --min-p 0.1 --seed 3
     memory lines yes tokenize -m "$work/m.gguf" -f "$work/text" --lines
     memory man yes man
-    memory completion yes completion bash
+    memory completion yes completion words -- ''
     memory help yes help run
-    memory completion_zsh yes completion zsh
-    memory completion_fish yes completion fish
     memory version yes version --json
 }
 # Each run measures this machine.

@@ -12,7 +12,6 @@ export INFER_MODEL TERM
 awk 'BEGIN { for (i = 0; i < 60000; i++) printf "word%d ", i % 97 }' >"$work/text"
 awk 'BEGIN { for (i = 0; i < 4000; i++) printf "{\"prompt\":\"This is line %d of a long list\",\"continuations\":[\" and one\",\" or two\"]}\n\n", i }' >"$work/score"
 awk 'BEGIN { for (i = 0; i < 4000; i++) printf "{\"prompt\":\"This is line %d of a long list\",\"predict\":24}\n\n", i }' >"$work/batch"
-awk 'BEGIN { for (i = 0; i < 4000; i++) printf "A man sits on chair %d\n0\nand reads\nand flies\nand eats the chair\nand sings\n", i }' >"$work/tasks"
 
 # watched LINE ARGS...: runs at a terminal until the line appears, then sends Ctrl-C; the line is
 # erased, and nothing of it goes to a standard error that is a file.
@@ -41,7 +40,6 @@ PYTHON
 if [ -z "$quick" ]; then
     watched 'evaluating: ' imatrix -f "$work/text" -o "$work/i.gguf" -t 1
     watched 'evaluating: ' logits -f "$work/text" -c 200000 -o /dev/null -t 1
-    watched 'of 4000 tasks' perplexity --hellaswag -f "$work/tasks" --tasks 4000 -t 1
 fi
 
 begin lines_are_shown_with_their_total

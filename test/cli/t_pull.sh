@@ -290,7 +290,7 @@ refused 1 'list of files is not JSON: line 1, column 1'
 pull u/object
 refused 1 "the hub's answer is not a list of files"
 pull u/deep
-refused 1 'nested more than'
+refused 1 'list of files is not JSON: line 1, column 2049: maximum parsing depth'
 pull u/flood
 refused 1 'longer than 16 MiB'
 pull u/bighead
@@ -616,12 +616,12 @@ def read(fd):
     data = os.read(fd, 4096)
     os.write(2, data)
     return data
-sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))' "$INFER" pull u/slow >/dev/null 2>"$work/err"
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))' "$INFER" pull u/slow --connections 1 >/dev/null 2>"$work/err"
     code=$?
     last='pull u/slow (on a terminal)'
     status 0
     tr '\r' '\n' <"$work/err" >"$work/lines"
-    like "$work/lines" '^fetching [0-9.]+ of 5.2 MB, [0-9.]+ MB/s(, 0:0[0-9] left)?, m-Q4_K_M.gguf'
+    like "$work/lines" '^fetching: [0-9.]+ of 5.2 MB, [0-9.]+ MB/s(, 0:0[0-9] left)?, m-Q4_K_M.gguf'
 else
     skip 'no pseudo-terminal or python3 here'
 fi

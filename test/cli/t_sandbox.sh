@@ -10,11 +10,6 @@ yes 'some words and then some more of them, again and again' | head -c 4000000 >
 head -c 100000 "$work/text" >"$work/page"
 printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/lines"
 printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/rows"
-i=0
-while [ $i -lt 2000 ]; do
-    printf 'A man walks with his %d dogs\n1\nhome\nup a hill\naway\nto work\n' $i
-    i=$((i + 1))
-done >"$work/tasks"
 before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
 
 # modes ARGS...: starts the program and prints the seccomp modes of its threads when they are 2, or
@@ -51,7 +46,6 @@ begin the_sandbox_is_on_in_all_threads
     input=$work/lines closed batch $m -np 1 -c 100000 --cache "$work/cache"
     closed logits $m -f "$work/page" -o "$work/logits"
     closed perplexity $m -f "$work/page"
-    closed perplexity $m --hellaswag -f "$work/tasks"
     input=$work/rows closed score $m -np 1 -c 100000
     closed imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     closed bench $m -p 512 -r 1000

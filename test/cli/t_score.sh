@@ -82,6 +82,24 @@ sed -n 's/^infer: 9 lines; \([0-9]*\) tokens evaluated of \([0-9]*\) .*/\1 \2/p'
 read -r done of <"$work/counts"
 [ $((done * 4)) -lt "$of" ] || bad "$done of $of tokens were evaluated"
 
+begin whole_texts_are_scored_after_their_common_beginning
+cat >"$lines" <<'END'
+{"texts":["The capital of France is Paris.","The capital of France is London."]}
+{"prompt":"The capital of France is","continuations":[" Paris."," London."]}
+{"texts":["The capital"]}
+{"prompt":"The","continuations":[" capital"]}
+{"texts":["The cat","The cat sat","The"]}
+END
+score
+status 0
+for i in 1 3; do
+    texts=$(sed -n "${i}s/.*\"prompt_tokens\"//p" "$work/out" | sed 's/"bytes":[0-9]*,//g')
+    parts=$(sed -n "$((i + 1))s/.*\"prompt_tokens\"//p" "$work/out" | sed 's/"bytes":[0-9]*,//g')
+    [ -n "$texts" ] && [ "$texts" = "$parts" ] || bad "line $i: $texts, in parts $parts"
+done
+# No text may be without a token that is scored; before the first one is that which separates texts.
+out_like '^\{"line":5,"prompt_tokens":1,"continuations":\[\{"logprob":-[0-9.]+,"tokens":2,.*"tokens":3,.*"tokens":1,'
+
 begin a_wrong_line_does_not_stop_the_others
 cat >"$lines" <<'END'
 nothing
@@ -94,13 +112,15 @@ nothing
 {"id":5,"prompt":"x","continuations":["a",""]}
 {"prompt":"","continuations":["a"]}
 {"prompt":"x","continuations":["a"],"temp":0}
+{"texts":["a",""]}
+{"prompt":"x","texts":["a"]}
 {"messages":[{"role":"user"}],"continuations":["a"]}
 {"prompt":"x","continuations":["a"]}
 END
 score
 status 1
-err_line '10 of 12 lines failed: their answers have an "error"'
-[ "$(grep -c '"status":2,"error":' "$work/out")" -eq 10 ] || bad "$(cat "$work/out")"
+err_line '12 of 14 lines failed: their answers have an "error"'
+[ "$(grep -c '"status":2,"error":' "$work/out")" -eq 12 ] || bad "$(cat "$work/out")"
 out_like '^\{"line":1,"status":2,"error":"JSON: '
 out_like '^\{"line":2,"status":2,"error":"the line is not a JSON object"\}$'
 out_like '^\{"line":3,"status":2,"error":"the line has neither a prompt nor messages"\}$'
@@ -109,7 +129,9 @@ out_like '^\{"line":5,"status":2,"error":"continuations: is not a list of texts"
 out_like '^\{"line":8,"id":5,"status":2,"error":"continuation 2 is empty"\}$'
 out_like '^\{"line":9,"prompt_tokens":1,'
 out_like '^\{"line":10,"status":2,"error":"temp: is not a member of a line'
-out_like '^\{"line":12,"prompt_tokens":1,"continuations":'
+out_like '^\{"line":11,"status":2,"error":"text 2 is empty"\}$'
+out_like '^\{"line":12,"status":2,"error":"texts: are whole: without prompt, messages and continuations"\}$'
+out_like '^\{"line":14,"prompt_tokens":1,"continuations":'
 awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 40; i++) printf "a b "; print "\",\"continuations\":[\"c\"]}" }' >"$lines"
 score -c 30
 status 1

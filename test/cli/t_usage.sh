@@ -96,7 +96,7 @@ usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin options_of_other_programs_are_named # each with its name here, or why it does not exist
 usage '^infer: -hf: unknown option; here it is infer pull USER/REPO' -hf u/r -p x
-usage '^infer: --lora: unknown option; not here: the weights' --lora=x -p x
+usage '^infer: --control-vector-layer-range: unknown option; here it is --control-vector FILE' --control-vector-layer-range=x -p x
 usage '^infer: -r: unknown option; here it is --stop TEXT' tokenize -r x # which has no --stop
 usage '^infer: llama-cli: unknown command; here it is infer -p TEXT' llama-cli -p x
 usage '^infer: gguf-split: unknown command; here it is infer split' gguf-split x
@@ -240,7 +240,6 @@ usage "--echo: 'maybe' is neither on nor off" -p x --echo=maybe
 begin options_that_exclude_each_other_are_refused
 usage '^infer: -p: contradicts --ids; give one of them' logits -p x --ids 1
 usage '^infer: -p: contradicts -f; give one of them' score -p x -f y --heat
-usage '^infer: -c: contradicts --hellaswag' perplexity -c 128 --hellaswag -f x
 usage '^infer: --ctx=128: |^infer: --ctx: contradicts --kl' perplexity --ctx=128 --kl x
 usage '^infer: --schema: contradicts --choices' --schema x --choices y -p x
 usage '--echo: contradicts --json' -p x --echo --json

@@ -8,6 +8,7 @@
  *     token   0 0 0 8 0 0 0 0 0 0 0 0 0    the size of the control or user-defined token that
  *                                          begins with this byte; 0: none */
 #include "text/chat/reply.h"
+#include "base/list.h"
 #include "text/chat/reply_formats.h"
 #include "text/json/json_number.h"
 #include <errno.h>
@@ -78,16 +79,8 @@ struct text_reply {
 
 static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
-    if (r->n_items == r->room) {
-        const size_t room = r->room ? r->room * 2 : 16;
-        struct item *more = reallocarray(r->item, room, sizeof *more);
-        if (!more) {
-            r->no_memory = true;
-            return NULL;
-        }
-        r->item = more;
-        r->room = room;
-    }
+    r->no_memory |= !BASE_LIST_ROOM(r->item, r->n_items, r->room);
+    if (r->no_memory) return NULL;
     struct item *item = &r->item[r->n_items++];
     *item = (struct item){.kind = kind, .start = r->at, .size = size};
     r->at += size;

@@ -101,11 +101,6 @@ bool text_reply_is_mark(const struct text_tokenizer *t, int32_t id)
            size <= MAX_TOKEN;
 }
 
-static bool is_text(struct gguf_str token, const char *text)
-{
-    return token.size == strlen(text) && memcmp(token.data, text, token.size) == 0;
-}
-
 /* Finds the vocabulary's longest token with which each mark begins. Marks in found[] the rows whose
  * mark is a token. */
 static void find_tokens(const struct text_tokenizer *t, struct text_reply_format *formats,
@@ -119,8 +114,9 @@ static void find_tokens(const struct text_tokenizer *t, struct text_reply_format
         for (size_t i = 0; i < text_reply_n_rows; i++) {
             struct text_reply_format *f = &formats[i];
             const char *sign = f->row->sign;
-            found[i] |= (sign && is_text(raw, sign)) ||
-                        ((!sign || f->row->role != TEXT_REPLY_HEAD) && is_text(raw, f->row->open));
+            found[i] |=
+                (sign && gguf_str_is(raw, sign)) ||
+                ((!sign || f->row->role != TEXT_REPLY_HEAD) && gguf_str_is(raw, f->row->open));
             struct text_reply_mark *const marks[] = {&f->open, &f->close, &f->stop[0], &f->stop[1],
                                                      &f->stop[2]};
             for (size_t k = 0; k < 5 && special; k++)

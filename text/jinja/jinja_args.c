@@ -37,6 +37,7 @@ bool jinja_invoke(struct jinja_run *r, const struct jinja_func *f, struct jinja_
                   struct jinja_value *out)
 {
     c->name = f->name;
+    c->form = f->form;
     if (!f->params) return f->run(r, c, out);
     const size_t max = count_params(f->params);
     if (c->n_pos > max)

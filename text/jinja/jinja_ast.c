@@ -34,14 +34,7 @@ bool jinja_below(struct jinja_parser *p, struct jinja_node *node, const struct j
 
 bool jinja_list_add(struct jinja_parser *p, struct jinja_list *list, struct jinja_node *node)
 {
-    if (list->n == list->room) {
-        const size_t room = list->room ? list->room * 2 : 4;
-        struct jinja_node **more = jinja_grow(&p->t->pool, list->node, list->n * sizeof *more,
-                                              room * sizeof *more, p->err);
-        if (!more) return false;
-        list->node = more;
-        list->room = room;
-    }
+    if (!JINJA_ROOM(&p->t->pool, list->node, list->n, list->room, p->err)) return false;
     list->node[list->n++] = node;
     return true;
 }
@@ -51,13 +44,7 @@ int jinja_name_id(struct jinja_parser *p, struct jinja_str name)
     struct jinja_template *t = p->t;
     for (size_t i = 0; i < t->n_names; i++)
         if (t->name[i].n == name.n && memcmp(t->name[i].s, name.s, name.n) == 0) return (int)i;
-    if (t->n_names == t->name_room) {
-        const size_t room = t->name_room ? t->name_room * 2 : 64;
-        t->name = jinja_grow(&t->pool, t->name, t->n_names * sizeof *t->name,
-                             room * sizeof *t->name, p->err);
-        if (!t->name) return -1;
-        t->name_room = room;
-    }
+    if (!JINJA_ROOM(&t->pool, t->name, t->n_names, t->name_room, p->err)) return -1;
     if (t->n_names == 4000) {
         jinja_syntax(p, jinja_now(p)->line, "more than 4000 names");
         return -1;

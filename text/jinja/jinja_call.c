@@ -57,13 +57,12 @@ static bool fn_range(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return true;
 }
 
-/* dict(mapping or pairs, key=value, ...) */
-static bool make_dict(struct jinja_run *r, struct jinja_call *c, enum jinja_kind kind,
-                      struct jinja_value *out)
+/* dict(mapping or pairs, key=value, ...) and namespace */
+static bool fn_dict(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_seq *items, *pair;
     if (c->n_pos > 1) return jinja_fail(r, "%s: more than one argument", c->name);
-    if (!jinja_new(r, kind, out)) return false;
+    if (!jinja_new(r, (enum jinja_kind)c->form, out)) return false;
     const struct jinja_value *from = c->n_pos ? &c->pos[0] : NULL;
     if (from && from->kind == JINJA_DICT) {
         for (uint32_t i = 0; i < from->dict->n; i++)
@@ -80,16 +79,6 @@ static bool make_dict(struct jinja_run *r, struct jinja_call *c, enum jinja_kind
     for (uint32_t i = 0; c->kw && i < c->kw->n; i++)
         if (!jinja_dict_set(r, out->dict, c->kw->key[i], c->kw->value[i])) return false;
     return true;
-}
-
-static bool fn_dict(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return make_dict(r, c, JINJA_DICT, out);
-}
-
-static bool fn_namespace(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return make_dict(r, c, JINJA_NAMESPACE, out);
 }
 
 static bool fn_raise(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -131,10 +120,10 @@ static bool fn_strftime_now(struct jinja_run *r, struct jinja_call *c, struct ji
 
 const struct jinja_func *jinja_find_global(struct jinja_str name)
 {
-    static const struct jinja_func rows[] = {{"range", fn_range, "start stop step /", 1},
-                                             {"dict", fn_dict, NULL, 0},
-                                             {"namespace", fn_namespace, NULL, 0},
-                                             {"raise_exception", fn_raise, "message", 1},
-                                             {"strftime_now", fn_strftime_now, "format", 1}};
+    static const struct jinja_func rows[] = {{"range", fn_range, "start stop step /", 1, 0},
+                                             {"dict", fn_dict, NULL, 0, JINJA_DICT},
+                                             {"namespace", fn_dict, NULL, 0, JINJA_NAMESPACE},
+                                             {"raise_exception", fn_raise, "message", 1, 0},
+                                             {"strftime_now", fn_strftime_now, "format", 1, 0}};
     return jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
 }

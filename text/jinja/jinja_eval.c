@@ -63,16 +63,13 @@ static bool eval_item(struct jinja_run *r, struct jinja_scope *scope, const stru
     struct jinja_value object, key, bound[3];
     if (!jinja_eval(r, scope, node->a, &object)) return false;
     if (node->b->kind != JINJA_N_SLICE) {
-        if (!jinja_eval(r, scope, node->b, &key)) return false;
-        r->line = node->line;
-        return jinja_item(r, &object, &key, out);
+        return jinja_eval(r, scope, node->b, &key) && jinja_item(r, &object, &key, out);
     }
     const struct jinja_node *part[3] = {node->b->a, node->b->b, node->b->c};
     for (int i = 0; i < 3; i++) {
         bound[i] = jinja_none();
         if (part[i] && !jinja_eval(r, scope, part[i], &bound[i])) return false;
     }
-    r->line = node->line;
     return jinja_slice(r, &object, bound, out);
 }
 
@@ -133,10 +130,8 @@ static bool eval_call(struct jinja_run *r, struct jinja_scope *scope, const stru
 {
     struct jinja_value callee;
     struct jinja_call c;
-    if (!jinja_eval(r, scope, node->a, &callee) || !eval_args(r, scope, node->args, &c))
-        return false;
-    r->line = node->line;
-    return jinja_call(r, &callee, &c, out);
+    return jinja_eval(r, scope, node->a, &callee) && eval_args(r, scope, node->args, &c) &&
+           jinja_call(r, &callee, &c, out);
 }
 
 static bool eval_filter(struct jinja_run *r, struct jinja_scope *scope,
@@ -144,13 +139,10 @@ static bool eval_filter(struct jinja_run *r, struct jinja_scope *scope,
 {
     struct jinja_value subject;
     struct jinja_call c;
-    if (!node->a)
-        subject = r->block; /* the first filter of a block */
-    else if (!jinja_eval(r, scope, node->a, &subject))
-        return false;
-    if (!eval_args(r, scope, node->args, &c)) return false;
-    r->line = node->line;
-    return jinja_apply_filter(r, node->text, &subject, &c, out);
+    subject = r->block; /* of the first filter of a block */
+    return (!node->a || jinja_eval(r, scope, node->a, &subject)) &&
+           eval_args(r, scope, node->args, &c) &&
+           jinja_apply_filter(r, node->text, &subject, &c, out);
 }
 
 static bool eval_test(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
@@ -159,10 +151,9 @@ static bool eval_test(struct jinja_run *r, struct jinja_scope *scope, const stru
     struct jinja_value subject;
     struct jinja_call c;
     bool yes;
-    if (!jinja_eval(r, scope, node->a, &subject) || !eval_args(r, scope, node->args, &c))
+    if (!jinja_eval(r, scope, node->a, &subject) || !eval_args(r, scope, node->args, &c) ||
+        !jinja_apply_test(r, node->text, &subject, &c, &yes))
         return false;
-    r->line = node->line;
-    if (!jinja_apply_test(r, node->text, &subject, &c, &yes)) return false;
     *out = jinja_bool(yes);
     return true;
 }
@@ -200,9 +191,9 @@ static bool eval_compare(struct jinja_run *r, struct jinja_scope *scope,
     bool yes = true;
     if (!jinja_eval(r, scope, node->list.node[0], &left)) return false;
     for (size_t i = 1; yes && i < node->list.n; i++) {
-        if (!jinja_eval(r, scope, node->list.node[i], &right)) return false;
-        r->line = node->line;
-        if (!jinja_compare(r, node->ops[i - 1], &left, &right, &yes)) return false;
+        if (!jinja_eval(r, scope, node->list.node[i], &right) ||
+            !jinja_compare(r, node->ops[i - 1], &left, &right, &yes))
+            return false;
         left = right;
     }
     *out = jinja_bool(yes);
@@ -218,7 +209,6 @@ static bool eval_concat(struct jinja_run *r, struct jinja_scope *scope,
     for (size_t i = 0; i < node->list.n; i++) /* computed before joining, so that the text grows in
                                                * place */
         if (!jinja_eval(r, scope, node->list.node[i], &part[i])) return false;
-    r->line = node->line;
     for (size_t i = 0; i < node->list.n; i++)
         if (!jinja_str(r, &text, &part[i])) return false;
     *out = jinja_text_value(&text);
@@ -230,7 +220,6 @@ static bool eval_unary(struct jinja_run *r, struct jinja_scope *scope,
 {
     int64_t i;
     if (!jinja_eval(r, scope, node->a, out)) return false;
-    r->line = node->line;
     if (out->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, out);
     if (out->kind == JINJA_FLOAT) {
         if (node->op == JINJA_SUB) *out = jinja_float(-out->f);
@@ -248,18 +237,15 @@ static bool eval_binary(struct jinja_run *r, struct jinja_scope *scope,
                         const struct jinja_node *node, struct jinja_value *out)
 {
     struct jinja_value a, b;
-    if (!jinja_eval(r, scope, node->a, &a) || !jinja_eval(r, scope, node->b, &b)) return false;
-    r->line = node->line;
-    return jinja_binary(r, node->op, &a, &b, out);
+    return jinja_eval(r, scope, node->a, &a) && jinja_eval(r, scope, node->b, &b) &&
+           jinja_binary(r, node->op, &a, &b, out);
 }
 
 static bool eval_attr(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
                       struct jinja_value *out)
 {
     struct jinja_value object;
-    if (!jinja_eval(r, scope, node->a, &object)) return false;
-    r->line = node->line;
-    return jinja_attr(r, &object, node->text, out);
+    return jinja_eval(r, scope, node->a, &object) && jinja_attr(r, &object, node->text, out);
 }
 
 static bool eval_const(struct jinja_run *r, struct jinja_scope *scope,
@@ -288,6 +274,7 @@ static eval_fn *const evaluators[] = {
 bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
                 struct jinja_value *out)
 {
+    const int line = r->line;
     r->line = node->line;
     if (!jinja_step(r, 1) || !jinja_enter(r)) return false;
     eval_fn *eval =
@@ -295,5 +282,6 @@ bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jin
     const bool ok =
         eval ? eval(r, scope, node, out) : jinja_fail(r, "a statement where an expression belongs");
     jinja_leave(r);
+    if (ok) r->line = line; /* of an error it is that of the innermost expression */
     return ok;
 }

@@ -34,13 +34,7 @@ static bool set(struct jinja_run *r, struct jinja_scope *scope, int id, struct j
         scope->var[i].value = value;
         return true;
     }
-    if (scope->n == scope->room) {
-        const size_t room = scope->room ? scope->room * 2 : 4;
-        scope->var = jinja_grow(&r->pool, scope->var, scope->n * sizeof *scope->var,
-                                room * sizeof *scope->var, r->err);
-        if (!scope->var) return false;
-        scope->room = room;
-    }
+    if (!JINJA_ROOM(&r->pool, scope->var, scope->n, scope->room, r->err)) return false;
     scope->var[scope->n++] = (struct jinja_var){id, value};
     return true;
 }
@@ -102,9 +96,8 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
     struct jinja_loop *loop = jinja_alloc(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
     *loop = (struct jinja_loop){.node = node, .scope = scope, .fill = fill_loop};
-    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
-    r->line = node->line;
-    if (!jinja_items(r, &items, &loop->source)) return JINJA_ERROR;
+    if (!jinja_eval(r, scope, node->b, &items) || !jinja_items(r, &items, &loop->source))
+        return JINJA_ERROR;
     loop->items = node->c ? jinja_seq(r, 0) : loop->source;
     if (!loop->items) return JINJA_ERROR;
     const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
@@ -244,9 +237,8 @@ static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
 {
     for (size_t i = 0; i < node->list.n; i++) {
         struct jinja_value value;
-        if (!jinja_eval(r, scope, node->list.node[i], &value)) return false;
-        r->line = node->line;
-        if (!jinja_str(r, r->out, &value)) return false;
+        if (!jinja_eval(r, scope, node->list.node[i], &value) || !jinja_str(r, r->out, &value))
+            return false;
     }
     return check_output(r);
 }

@@ -3,7 +3,10 @@
 #include "text/jinja/jinja_ast.h"
 #include <string.h>
 
-static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter);
+/* Levels of precedence, the lowest first. */
+enum level { OR, AND, NOT, COMPARE, SUM, CONCAT, PRODUCT, POWER, UNARY };
+
+static struct jinja_node *parse_level(struct jinja_parser *p, enum level level);
 
 static bool at_op(const struct jinja_parser *p, const char *op)
 {
@@ -63,30 +66,20 @@ static struct jinja_node *parse_strings(struct jinja_parser *p)
     return constant(p, line, jinja_string(whole.s, whole.n));
 }
 
-static struct jinja_node *parse_list(struct jinja_parser *p)
+/* Parses a list, or the keys and values of a mapping. */
+static struct jinja_node *parse_items(struct jinja_parser *p, bool is_dict)
 {
-    struct jinja_node *node = jinja_node(p, JINJA_N_LIST, jinja_now(p)->line);
+    const char *end = is_dict ? "}" : "]";
+    struct jinja_node *node =
+        jinja_node(p, is_dict ? JINJA_N_DICT : JINJA_N_LIST, jinja_now(p)->line);
     if (!node) return NULL;
     p->at++;
-    while (!at_op(p, "]")) {
+    while (!at_op(p, end)) {
         if (node->list.n && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
-        if (at_op(p, "]")) break;
-        if (!add_item(p, node, jinja_parse_expression(p))) return NULL;
-    }
-    p->at++;
-    return node;
-}
-
-static struct jinja_node *parse_dict(struct jinja_parser *p)
-{
-    struct jinja_node *node = jinja_node(p, JINJA_N_DICT, jinja_now(p)->line);
-    if (!node) return NULL;
-    p->at++;
-    while (!at_op(p, "}")) {
-        if (node->list.n && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
-        if (at_op(p, "}")) break;
-        if (!add_item(p, node, jinja_parse_expression(p)) || !jinja_expect(p, JINJA_T_OP, ":") ||
-            !add_item(p, node, jinja_parse_expression(p)))
+        if (at_op(p, end)) break;
+        if (!add_item(p, node, jinja_parse_expression(p)) ||
+            (is_dict &&
+             (!jinja_expect(p, JINJA_T_OP, ":") || !add_item(p, node, jinja_parse_expression(p)))))
             return NULL;
     }
     p->at++;
@@ -136,8 +129,7 @@ static struct jinja_node *parse_primary(struct jinja_parser *p, bool with_nsref)
     default:
         break;
     }
-    if (at_op(p, "[")) return parse_list(p);
-    if (at_op(p, "{")) return parse_dict(p);
+    if (at_op(p, "[") || at_op(p, "{")) return parse_items(p, at_op(p, "{"));
     if (!at_op(p, "(")) {
         jinja_unexpected(p);
         return NULL;
@@ -153,8 +145,6 @@ static bool tuple_ends(const struct jinja_parser *p)
     return token->kind == JINJA_T_VAR_END || token->kind == JINJA_T_BLOCK_END || at_op(p, ")");
 }
 
-static struct jinja_node *parse_or(struct jinja_parser *p);
-
 struct jinja_node *jinja_parse_tuple(struct jinja_parser *p, unsigned flags)
 {
     const int line = jinja_now(p)->line;
@@ -163,7 +153,7 @@ struct jinja_node *jinja_parse_tuple(struct jinja_parser *p, unsigned flags)
         if (first && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
         if (tuple_ends(p)) break;
         struct jinja_node *item = flags & JINJA_SIMPLE    ? parse_primary(p, flags & JINJA_NSREFS)
-                                  : flags & JINJA_NO_COND ? parse_or(p)
+                                  : flags & JINJA_NO_COND ? parse_level(p, OR)
                                                           : jinja_parse_expression(p);
         if (!item) return NULL;
         if (!first) first = item;
@@ -406,7 +396,7 @@ static struct jinja_node *parse_filter_expr(struct jinja_parser *p, struct jinja
     return node;
 }
 
-/* ---- Operators, those with the highest precedence first ---- */
+/* ---- Operators ---- */
 
 static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter)
 {
@@ -430,63 +420,15 @@ static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter)
     return node;
 }
 
-static struct jinja_node *binary(struct jinja_parser *p, enum jinja_op op, int line,
-                                 struct jinja_node *a, struct jinja_node *b)
-{
-    struct jinja_node *node = node2(p, JINJA_N_BINARY, line, a, b);
-    if (node) node->op = op;
-    return node;
-}
-
-static struct jinja_node *parse_pow(struct jinja_parser *p)
-{
-    const int line = jinja_now(p)->line;
-    struct jinja_node *left = parse_unary(p, true);
-    while (left && jinja_skip(p, JINJA_T_OP, "**"))
-        left = binary(p, JINJA_POW, line, left, parse_unary(p, true));
-    return left;
-}
-
-static struct jinja_node *parse_product(struct jinja_parser *p)
-{
-    static const struct {
-        const char *text;
-        enum jinja_op op;
-    } ops[] = {{"*", JINJA_MUL}, {"/", JINJA_DIV}, {"//", JINJA_FLOORDIV}, {"%", JINJA_MOD}};
-    const int line = jinja_now(p)->line;
-    struct jinja_node *left = parse_pow(p);
-    for (size_t i = 0; left && i < 4;) {
-        if (jinja_skip(p, JINJA_T_OP, ops[i].text)) {
-            left = binary(p, ops[i].op, line, left, parse_pow(p));
-            i = 0;
-        } else {
-            i++;
-        }
-    }
-    return left;
-}
-
 static struct jinja_node *parse_concat(struct jinja_parser *p)
 {
-    struct jinja_node *first = parse_product(p);
+    struct jinja_node *first = parse_level(p, PRODUCT);
     if (!first || !at_op(p, "~")) return first;
     struct jinja_node *node = jinja_node(p, JINJA_N_CONCAT, first->line);
     if (!node || !add_item(p, node, first)) return NULL;
     while (jinja_skip(p, JINJA_T_OP, "~"))
-        if (!add_item(p, node, parse_product(p))) return NULL;
+        if (!add_item(p, node, parse_level(p, PRODUCT))) return NULL;
     return node;
-}
-
-static struct jinja_node *parse_sum(struct jinja_parser *p)
-{
-    const int line = jinja_now(p)->line;
-    struct jinja_node *left = parse_concat(p);
-    while (left && (at_op(p, "+") || at_op(p, "-"))) {
-        const enum jinja_op op = at_op(p, "+") ? JINJA_ADD : JINJA_SUB;
-        p->at++;
-        left = binary(p, op, line, left, parse_concat(p));
-    }
-    return left;
 }
 
 /* Reads a comparison operator; false if there is none. */
@@ -511,7 +453,7 @@ static bool skip_comparison(struct jinja_parser *p, enum jinja_op *op)
 
 static struct jinja_node *parse_compare(struct jinja_parser *p)
 {
-    struct jinja_node *first = parse_sum(p), *node = NULL;
+    struct jinja_node *first = parse_level(p, SUM), *node = NULL;
     enum jinja_op op;
     while (first && skip_comparison(p, &op)) {
         if (!node) {
@@ -522,7 +464,7 @@ static struct jinja_node *parse_compare(struct jinja_parser *p)
         node->ops = jinja_grow(&p->t->pool, node->ops, (n - 1) * sizeof op, n * sizeof op, p->err);
         if (!node->ops) return NULL;
         node->ops[n - 1] = op;
-        if (!add_item(p, node, parse_sum(p))) return NULL;
+        if (!add_item(p, node, parse_level(p, SUM))) return NULL;
     }
     return node ? node : first;
 }
@@ -532,35 +474,55 @@ static struct jinja_node *parse_not(struct jinja_parser *p)
     const int line = jinja_now(p)->line;
     int count = 0;
     while (jinja_skip(p, JINJA_T_NAME, "not")) count++;
-    struct jinja_node *node = parse_compare(p);
+    struct jinja_node *node = parse_level(p, COMPARE);
     while (node && count-- > 0) node = node1(p, JINJA_N_NOT, line, node);
     return node;
 }
 
-static struct jinja_node *parse_and(struct jinja_parser *p)
+static struct jinja_node *parse_level(struct jinja_parser *p, enum level level)
 {
+    /* Operators that are applied from left to right. */
+    static const struct {
+        enum jinja_token_kind token;
+        enum jinja_node_kind node;
+        struct {
+            const char *text;
+            enum jinja_op op;
+        } op[4];
+    } levels[] = {
+        [OR] = {JINJA_T_NAME, JINJA_N_OR, {{"or", 0}}},
+        [AND] = {JINJA_T_NAME, JINJA_N_AND, {{"and", 0}}},
+        [SUM] = {JINJA_T_OP, JINJA_N_BINARY, {{"+", JINJA_ADD}, {"-", JINJA_SUB}}},
+        [PRODUCT] =
+            {JINJA_T_OP,
+             JINJA_N_BINARY,
+             {{"*", JINJA_MUL}, {"/", JINJA_DIV}, {"//", JINJA_FLOORDIV}, {"%", JINJA_MOD}}},
+        [POWER] = {JINJA_T_OP, JINJA_N_BINARY, {{"**", JINJA_POW}}},
+    };
+    if (level == NOT) return parse_not(p);
+    if (level == COMPARE) return parse_compare(p);
+    if (level == CONCAT) return parse_concat(p);
+    if (level == UNARY) return parse_unary(p, true);
     const int line = jinja_now(p)->line;
-    struct jinja_node *left = parse_not(p);
-    while (left && jinja_skip(p, JINJA_T_NAME, "and"))
-        left = node2(p, JINJA_N_AND, line, left, parse_not(p));
-    return left;
-}
-
-static struct jinja_node *parse_or(struct jinja_parser *p)
-{
-    const int line = jinja_now(p)->line;
-    struct jinja_node *left = parse_and(p);
-    while (left && jinja_skip(p, JINJA_T_NAME, "or"))
-        left = node2(p, JINJA_N_OR, line, left, parse_and(p));
+    struct jinja_node *left = parse_level(p, level + 1);
+    for (int i = 0; left && i < 4 && levels[level].op[i].text;) {
+        if (!jinja_skip(p, levels[level].token, levels[level].op[i].text)) {
+            i++;
+            continue;
+        }
+        left = node2(p, levels[level].node, line, left, parse_level(p, level + 1));
+        if (left) left->op = levels[level].op[i].op;
+        i = 0;
+    }
     return left;
 }
 
 static struct jinja_node *parse_condition(struct jinja_parser *p)
 {
     const int line = jinja_now(p)->line;
-    struct jinja_node *node = parse_or(p);
+    struct jinja_node *node = parse_level(p, OR);
     while (node && jinja_skip(p, JINJA_T_NAME, "if")) {
-        struct jinja_node *test = parse_or(p), *otherwise = NULL;
+        struct jinja_node *test = parse_level(p, OR), *otherwise = NULL;
         if (!test) return NULL;
         if (jinja_skip(p, JINJA_T_NAME, "else")) {
             otherwise = jinja_parse_expression(p);

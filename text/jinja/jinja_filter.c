@@ -16,16 +16,10 @@ static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinj
 
 /* ---- Case and space ---- */
 
-static bool f_upper(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+static bool f_case(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    return subject(r, c, &s) && jinja_change_case(r, s.s, JINJA_UPPER, out);
-}
-
-static bool f_lower(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    struct jinja_value s;
-    return subject(r, c, &s) && jinja_change_case(r, s.s, JINJA_LOWER, out);
+    return subject(r, c, &s) && jinja_change_case(r, s.s, (enum jinja_case)c->form, out);
 }
 
 static bool f_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -57,12 +51,7 @@ static bool f_title(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 static bool f_trim(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
-    struct jinja_str chars;
-    const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
-    if (!subject(r, c, &s) || (given && !jinja_arg_str(r, c, 0, &chars))) return false;
-    const struct jinja_str result = jinja_strip(s.s, given ? &chars : NULL, true, true);
-    *out = jinja_string(result.s, result.n);
-    return jinja_step(r, jinja_strip_work(s.s, result, given ? &chars : NULL));
+    return subject(r, c, &s) && jinja_strip_value(r, c, s.s, JINJA_BOTH, out);
 }
 
 static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -278,9 +267,12 @@ static bool passes(struct jinja_run *r, struct jinja_call *c, size_t from,
     return jinja_apply_test(r, c->pos[from].s, v, &inner, out);
 }
 
-static bool choose(struct jinja_run *r, struct jinja_call *c, bool by_attribute, bool want,
-                   struct jinja_value *out)
+enum { KEEP = 1, BY_ATTRIBUTE = 2 };
+
+/* select, reject, selectattr and rejectattr. */
+static bool f_choose(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
+    const bool by_attribute = c->form & BY_ATTRIBUTE, want = c->form & KEEP;
     struct jinja_seq *items, *kept = jinja_seq(r, 0);
     bool any;
     if (!kept || !jinja_truth(r, c->self, &any)) return false;
@@ -299,48 +291,28 @@ static bool choose(struct jinja_run *r, struct jinja_call *c, bool by_attribute,
     return jinja_generator(r, kept, "generator", out);
 }
 
-static bool f_select(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return choose(r, c, false, true, out);
-}
-
-static bool f_reject(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return choose(r, c, false, false, out);
-}
-
-static bool f_selectattr(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return choose(r, c, true, true, out);
-}
-
-static bool f_rejectattr(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return choose(r, c, true, false, out);
-}
-
 /* ---- Look-up ---- */
 
 static const struct jinja_func rows[] = {
-    {"tojson", f_tojson, "ensure_ascii indent separators sort_keys", 0},
-    {"trim", f_trim, "chars", 0},
-    {"default", f_default, "default_value boolean", 0},
-    {"d", f_default, "default_value boolean", 0},
-    {"string", f_string, "", 0},
-    {"upper", f_upper, "", 0},
-    {"lower", f_lower, "", 0},
-    {"capitalize", f_capitalize, "", 0},
-    {"title", f_title, "", 0},
-    {"replace", f_replace, "old new count", 2},
-    {"indent", f_indent, "width first blank", 0},
-    {"safe", f_string, "", 0},
-    {"int", f_int, "default", 0},
-    {"float", f_float, "default", 0},
-    {"map", f_map, NULL, 0},
-    {"select", f_select, NULL, 0},
-    {"reject", f_reject, NULL, 0},
-    {"selectattr", f_selectattr, NULL, 0},
-    {"rejectattr", f_rejectattr, NULL, 0},
+    {"tojson", f_tojson, "ensure_ascii indent separators sort_keys", 0, 0},
+    {"trim", f_trim, "chars", 0, 0},
+    {"default", f_default, "default_value boolean", 0, 0},
+    {"d", f_default, "default_value boolean", 0, 0},
+    {"string", f_string, "", 0, 0},
+    {"upper", f_case, "", 0, JINJA_UPPER},
+    {"lower", f_case, "", 0, JINJA_LOWER},
+    {"capitalize", f_capitalize, "", 0, 0},
+    {"title", f_title, "", 0, 0},
+    {"replace", f_replace, "old new count", 2, 0},
+    {"indent", f_indent, "width first blank", 0, 0},
+    {"safe", f_string, "", 0, 0},
+    {"int", f_int, "default", 0, 0},
+    {"float", f_float, "default", 0, 0},
+    {"map", f_map, NULL, 0, 0},
+    {"select", f_choose, NULL, 0, KEEP},
+    {"reject", f_choose, NULL, 0, 0},
+    {"selectattr", f_choose, NULL, 0, KEEP | BY_ATTRIBUTE},
+    {"rejectattr", f_choose, NULL, 0, BY_ATTRIBUTE},
 };
 
 const struct jinja_func *jinja_find_filter(struct jinja_str name)

@@ -116,45 +116,23 @@ static bool fold_unless(struct jinja_run *r, const struct jinja_call *c, int i, 
 
 /* ---- Sorting ---- */
 
-struct sort_item {
-    struct jinja_value key, item;
-};
-
-/* A stable merge sort: a comparison can fail, which the library's sort does not support. */
-static bool sort_items(struct jinja_run *r, struct sort_item *e, struct sort_item *spare, size_t n,
-                       bool reverse)
-{
-    if (n < 2) return true;
-    const size_t half = n / 2;
-    if (!sort_items(r, e, spare, half, reverse) ||
-        !sort_items(r, e + half, spare, n - half, reverse))
-        return false;
-    memcpy(spare, e, half * sizeof *e);
-    for (size_t i = 0, j = half, k = 0; i < half; k++) {
-        int order = 0;
-        if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
-        e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
-    }
-    return jinja_step(r, 2 * (uint64_t)n);
-}
-
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
-                   bool reverse, struct sort_item **out)
+                   bool reverse, struct jinja_entry **out)
 {
-    struct sort_item *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
+    struct jinja_entry *e = jinja_alloc(&r->pool, 2 * items->n * sizeof *e, r->err);
     if (!e) return false;
     for (size_t i = 0; i < items->n; i++) {
         e[i].item = e[i].key = items->item[i];
         if (!get(r, g, &e[i].key)) return false;
     }
     *out = e;
-    return sort_items(r, e, e + items->n, items->n, reverse);
+    return jinja_sort(r, e, e + items->n, items->n, reverse);
 }
 
 static bool sort_into(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                       bool reverse, struct jinja_value *out)
 {
-    struct sort_item *e;
+    struct jinja_entry *e;
     if (!sorted(r, items, g, reverse, &e) || !jinja_new(r, JINJA_LIST, out)) return false;
     for (size_t i = 0; i < items->n; i++)
         if (!jinja_push(r, out->seq, e[i].item)) return false;
@@ -191,9 +169,11 @@ static bool f_dictsort(struct jinja_run *r, struct jinja_call *c, struct jinja_v
 
 /* ---- Reductions ---- */
 
-static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
-                    struct jinja_value *out)
+enum { SMALLEST, LARGEST };
+
+static bool f_extreme(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
+    const bool largest = c->form == LARGEST;
     struct getter g;
     struct jinja_seq *items;
     struct jinja_value best = {.kind = JINJA_MISSING}, key;
@@ -213,16 +193,6 @@ static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
         *out = items->item[i];
     }
     return true;
-}
-
-static bool f_min(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return extreme(r, c, false, out);
-}
-
-static bool f_max(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return extreme(r, c, true, out);
 }
 
 static bool f_join(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -265,18 +235,18 @@ static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_val
 }
 
 const struct jinja_func jinja_sequence_filters[] = {
-    {"length", f_length, "/", 0},
-    {"count", f_length, "/", 0},
-    {"first", f_first, "", 0},
-    {"last", f_last, "", 0},
-    {"list", f_list, "", 0},
-    {"items", f_items, "", 0},
-    {"join", f_join, "d attribute", 0},
-    {"sort", f_sort, "reverse case_sensitive attribute", 0},
-    {"dictsort", f_dictsort, "case_sensitive by reverse", 0},
-    {"unique", f_unique, "case_sensitive attribute", 0},
-    {"min", f_min, "case_sensitive attribute", 0},
-    {"max", f_max, "case_sensitive attribute", 0},
+    {"length", f_length, "/", 0, 0},
+    {"count", f_length, "/", 0, 0},
+    {"first", f_first, "", 0, 0},
+    {"last", f_last, "", 0, 0},
+    {"list", f_list, "", 0, 0},
+    {"items", f_items, "", 0, 0},
+    {"join", f_join, "d attribute", 0, 0},
+    {"sort", f_sort, "reverse case_sensitive attribute", 0, 0},
+    {"dictsort", f_dictsort, "case_sensitive by reverse", 0, 0},
+    {"unique", f_unique, "case_sensitive attribute", 0, 0},
+    {"min", f_extreme, "case_sensitive attribute", 0, SMALLEST},
+    {"max", f_extreme, "case_sensitive attribute", 0, LARGEST},
 };
 const size_t jinja_n_sequence_filters =
     sizeof jinja_sequence_filters / sizeof jinja_sequence_filters[0];

@@ -28,14 +28,7 @@ static int line_at(struct lexer *x, size_t at)
 static bool add(struct lexer *x, struct jinja_token token)
 {
     struct jinja_tokens *ts = &x->p->tokens;
-    if (ts->n == ts->room) {
-        const size_t room = ts->room ? ts->room * 2 : 256;
-        struct jinja_token *more = jinja_grow(&x->p->t->pool, ts->token, ts->n * sizeof *more,
-                                              room * sizeof *more, x->p->err);
-        if (!more) return false;
-        ts->token = more;
-        ts->room = room;
-    }
+    if (!JINJA_ROOM(&x->p->t->pool, ts->token, ts->n, ts->room, x->p->err)) return false;
     ts->token[ts->n++] = token;
     return true;
 }

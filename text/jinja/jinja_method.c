@@ -11,17 +11,19 @@ static bool dict_get(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return true;
 }
 
+enum { ITEMS, KEYS, VALUES };
+
 /* Makes a view: a sequence that is computed once, because mappings are immutable. */
-static bool dict_view(struct jinja_run *r, const struct jinja_dict *d, const char *type,
-                      struct jinja_value *out)
+static bool dict_view(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    const bool keys = strcmp(type, "dict_keys") == 0, values = strcmp(type, "dict_values") == 0;
+    static const char *const types[] = {"dict_items", "dict_keys", "dict_values"};
+    const struct jinja_dict *d = c->self->dict;
     *out = jinja_of_seq(JINJA_VIEW, jinja_seq(r, d->n));
-    out->s = (struct jinja_str){type, strlen(type)};
+    out->s = (struct jinja_str){types[c->form], strlen(types[c->form])};
     if (!out->seq || !jinja_step(r, d->n)) return false;
     for (uint32_t i = 0; i < d->n; i++) {
-        struct jinja_value item = keys ? d->key[i] : d->value[i];
-        if (!keys && !values) {
+        struct jinja_value item = c->form == KEYS ? d->key[i] : d->value[i];
+        if (c->form == ITEMS) {
             item = jinja_of_seq(JINJA_TUPLE, jinja_seq(r, 2));
             if (!item.seq) return false;
             item.seq->item[0] = d->key[i];
@@ -33,25 +35,10 @@ static bool dict_view(struct jinja_run *r, const struct jinja_dict *d, const cha
     return true;
 }
 
-static bool dict_items(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return dict_view(r, c->self->dict, "dict_items", out);
-}
-
-static bool dict_keys(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return dict_view(r, c->self->dict, "dict_keys", out);
-}
-
-static bool dict_values(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return dict_view(r, c->self->dict, "dict_values", out);
-}
-
-static const struct jinja_func dict_methods[] = {{"get", dict_get, "key default /", 1},
-                                                 {"items", dict_items, "", 0},
-                                                 {"keys", dict_keys, "", 0},
-                                                 {"values", dict_values, "", 0}};
+static const struct jinja_func dict_methods[] = {{"get", dict_get, "key default /", 1, 0},
+                                                 {"items", dict_view, "", 0, ITEMS},
+                                                 {"keys", dict_view, "", 0, KEYS},
+                                                 {"values", dict_view, "", 0, VALUES}};
 
 const struct jinja_func *jinja_find_method(enum jinja_kind kind, struct jinja_str name)
 {

@@ -68,43 +68,31 @@ static bool int_arithmetic(struct jinja_run *r, enum jinja_op op, int64_t a, int
     return true;
 }
 
-static bool float_arithmetic(struct jinja_run *r, enum jinja_op op, double a, double b,
-                             struct jinja_value *out)
+/* The results of // and % have the sign of b. */
+static double float_division(enum jinja_op op, double a, double b)
 {
-    double rest;
-    if (b == 0 && (op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD))
-        return jinja_fail(r, "'%s' by zero", op_text(op));
-    switch (op) {
-    case JINJA_ADD:
-        *out = jinja_float(a + b);
-        return true;
-    case JINJA_SUB:
-        *out = jinja_float(a - b);
-        return true;
-    case JINJA_MUL:
-        *out = jinja_float(a * b);
-        return true;
-    case JINJA_DIV:
-        *out = jinja_float(a / b);
-        return true;
-    case JINJA_POW:
-        if ((a < 0 && b != floor(b)) || (a == 0 && b < 0))
-            return jinja_fail(r, "'**' has no real result");
-        *out = jinja_float(pow(a, b));
-        return true;
-    default:
-        break;
-    }
-    rest = fmod(a, b);
-    double whole = (a - rest) / b;
+    double rest = fmod(a, b), whole = (a - rest) / b;
     if (rest != 0 && (rest < 0) != (b < 0)) {
         rest += b;
         whole -= 1;
     }
-    if (op == JINJA_MOD)
-        *out = jinja_float(rest != 0 ? rest : copysign(0.0, b));
-    else
-        *out = jinja_float(whole != 0 ? floor(whole + 0.5) : copysign(0.0, a / b));
+    if (op == JINJA_MOD) return rest != 0 ? rest : copysign(0.0, b);
+    return whole != 0 ? floor(whole + 0.5) : copysign(0.0, a / b);
+}
+
+static bool float_arithmetic(struct jinja_run *r, enum jinja_op op, double a, double b,
+                             struct jinja_value *out)
+{
+    if (b == 0 && (op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD))
+        return jinja_fail(r, "'%s' by zero", op_text(op));
+    if (op == JINJA_POW && ((a < 0 && b != floor(b)) || (a == 0 && b < 0)))
+        return jinja_fail(r, "'**' has no real result");
+    *out = jinja_float(op == JINJA_ADD   ? a + b
+                       : op == JINJA_SUB ? a - b
+                       : op == JINJA_MUL ? a * b
+                       : op == JINJA_DIV ? a / b
+                       : op == JINJA_POW ? pow(a, b)
+                                         : float_division(op, a, b));
     return true;
 }
 

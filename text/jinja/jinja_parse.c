@@ -29,6 +29,14 @@ static bool add_to(struct jinja_parser *p, struct jinja_node *owner, struct jinj
     return node && (!owner || jinja_below(p, owner, node)) && jinja_list_add(p, list, node);
 }
 
+/* Makes a node a child of another, in *place; false if it is NULL, after an error. */
+static bool set_child(struct jinja_parser *p, struct jinja_node *owner, struct jinja_node **place,
+                      struct jinja_node *child)
+{
+    *place = child;
+    return child && jinja_below(p, owner, child);
+}
+
 static bool add_printed(struct jinja_parser *p, struct jinja_node *owner, struct jinja_list *list)
 {
     struct jinja_node *print = jinja_node(p, JINJA_N_PRINT, jinja_now(p)->line);
@@ -124,15 +132,12 @@ static bool parse_set(struct jinja_parser *p, struct jinja_node *node)
 {
     node->a = parse_target(p, JINJA_NSREFS);
     if (!node->a || !check_loop(p, node->a)) return false;
-    if (jinja_skip(p, JINJA_T_OP, "=")) {
-        node->b = jinja_parse_tuple(p, 0);
-        return node->b && jinja_below(p, node, node->b);
-    }
+    if (jinja_skip(p, JINJA_T_OP, "="))
+        return set_child(p, node, &node->b, jinja_parse_tuple(p, 0));
     node->kind = JINJA_N_SET_BLOCK;
-    if (jinja_token_is(jinja_now(p), JINJA_T_OP, "|")) {
-        node->b = jinja_parse_filters(p, NULL, false);
-        if (!node->b || !jinja_below(p, node, node->b)) return false;
-    }
+    if (jinja_token_is(jinja_now(p), JINJA_T_OP, "|") &&
+        !set_child(p, node, &node->b, jinja_parse_filters(p, NULL, false)))
+        return false;
     return parse_whole_block(p, node, &node->body, "endset");
 }
 
@@ -140,8 +145,8 @@ static bool parse_if(struct jinja_parser *p, struct jinja_node *node)
 {
     static const char *const ends[] = {"endif", "elif", "else", NULL};
     for (struct jinja_node *part = node;;) {
-        part->a = jinja_parse_tuple(p, JINJA_NO_COND);
-        if (!part->a || !jinja_below(p, part, part->a) || !parse_block(p, part, &part->body, ends))
+        if (!set_child(p, part, &part->a, jinja_parse_tuple(p, JINJA_NO_COND)) ||
+            !parse_block(p, part, &part->body, ends))
             return false;
         if (part != node && !jinja_below(p, node, part)) return false;
         const struct jinja_token *token = jinja_now(p);
@@ -160,12 +165,10 @@ static bool parse_for(struct jinja_parser *p, struct jinja_node *node)
     p->for_tags++;
     node->a = parse_target(p, 0);
     if (!node->a || !check_loop(p, node->a) || !jinja_expect(p, JINJA_T_NAME, "in")) return false;
-    node->b = jinja_parse_tuple(p, JINJA_NO_COND);
-    if (!node->b || !jinja_below(p, node, node->b)) return false;
-    if (jinja_skip(p, JINJA_T_NAME, "if")) {
-        node->c = jinja_parse_expression(p);
-        if (!node->c || !jinja_below(p, node, node->c)) return false;
-    }
+    if (!set_child(p, node, &node->b, jinja_parse_tuple(p, JINJA_NO_COND)) ||
+        (jinja_skip(p, JINJA_T_NAME, "if") &&
+         !set_child(p, node, &node->c, jinja_parse_expression(p))))
+        return false;
     if (jinja_token_is(jinja_now(p), JINJA_T_NAME, "recursive"))
         return jinja_syntax(p, jinja_now(p)->line, "recursive loops are not supported");
     p->in_loops++;
@@ -226,8 +229,7 @@ static bool parse_macro(struct jinja_parser *p, struct jinja_node *node)
 static bool parse_call_block(struct jinja_parser *p, struct jinja_node *node)
 {
     if (jinja_token_is(jinja_now(p), JINJA_T_OP, "(") && !parse_signature(p, node)) return false;
-    node->a = jinja_parse_expression(p);
-    if (!node->a || !jinja_below(p, node, node->a)) return false;
+    if (!set_child(p, node, &node->a, jinja_parse_expression(p))) return false;
     if (node->a->kind != JINJA_N_CALL)
         return jinja_syntax(p, node->line, "a call block needs a call");
     return parse_function(p, node, "endcall");
@@ -240,8 +242,7 @@ static bool parse_generation(struct jinja_parser *p, struct jinja_node *node)
 
 static bool parse_filter_block(struct jinja_parser *p, struct jinja_node *node)
 {
-    node->b = jinja_parse_filters(p, NULL, true);
-    return node->b && jinja_below(p, node, node->b) &&
+    return set_child(p, node, &node->b, jinja_parse_filters(p, NULL, true)) &&
            parse_whole_block(p, node, &node->body, "endfilter");
 }
 

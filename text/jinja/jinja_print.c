@@ -251,37 +251,23 @@ static bool put_json_key(struct jinja_run *r, struct jinja_text *out, const stru
            jinja_add_char(r, out, '"', 1);
 }
 
-/* Sorts the indices of the entries by their keys. A merge sort, because a comparison can fail. */
-static bool sort_keys(struct jinja_run *r, const struct jinja_dict *d, uint32_t *order,
-                      uint32_t *spare, uint32_t n)
-{
-    if (n < 2) return true;
-    const uint32_t half = n / 2;
-    if (!sort_keys(r, d, order, spare, half) || !sort_keys(r, d, order + half, spare, n - half))
-        return false;
-    memcpy(spare, order, half * sizeof *order);
-    for (uint32_t i = 0, j = half, k = 0; i < half; k++) {
-        int first = 1;
-        if (j < n && !jinja_order(r, &d->key[order[j]], &d->key[spare[i]], &first)) return false;
-        order[k] = j < n && first < 0 ? order[j++] : spare[i++];
-    }
-    return true;
-}
-
 static bool put_json_dict(struct jinja_run *r, struct jinja_text *out, const struct jinja_dict *d,
                           const struct jinja_json *how, int level)
 {
     if (!d->n) return jinja_add_word(r, out, "{}");
-    uint32_t *order = jinja_alloc(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
-    if (!order) return false;
-    for (uint32_t i = 0; i < d->n; i++) order[i] = i;
-    if (how->sort && !sort_keys(r, d, order, order + d->n, d->n)) return false;
+    struct jinja_entry *e = NULL;
+    if (how->sort) {
+        e = jinja_alloc(&r->pool, 2 * (size_t)d->n * sizeof *e, r->err);
+        if (!e) return false;
+        for (uint32_t i = 0; i < d->n; i++) e[i] = (struct jinja_entry){d->key[i], d->value[i]};
+        if (!jinja_sort(r, e, e + d->n, d->n, false)) return false;
+    }
     for (uint32_t i = 0; i < d->n; i++) {
         const struct jinja_str before = i ? how->item : (struct jinja_str){"{", 1};
         if (!jinja_add(r, out, before.s, before.n) || !put_json_break(r, out, how, level + 1) ||
-            !put_json_key(r, out, &d->key[order[i]], how) ||
+            !put_json_key(r, out, e ? &e[i].key : &d->key[i], how) ||
             !jinja_add(r, out, how->key.s, how->key.n) ||
-            !jinja_to_json(r, out, &d->value[order[i]], how, level + 1))
+            !jinja_to_json(r, out, e ? &e[i].item : &d->value[i], how, level + 1))
             return false;
     }
     return put_json_break(r, out, how, level) && jinja_add_word(r, out, "}");

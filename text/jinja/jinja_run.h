@@ -70,6 +70,7 @@ enum { JINJA_MAX_PARAMS = 6 };
 
 struct jinja_call {
     const char *name; /* for messages */
+    int form;         /* that of the row */
     const struct jinja_value *self;
     const struct jinja_value *pos;
     size_t n_pos;
@@ -85,6 +86,7 @@ struct jinja_func {
     jinja_fn *run;
     const char *params;
     unsigned required;
+    int form; /* which of several similar callables, for `run` */
 };
 
 struct jinja_bound {
@@ -129,12 +131,10 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-/* Returns the work of a jinja_strip in steps of jinja_step: it compares each stripped code point
- * with all of `chars`. */
-uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
-                          const struct jinja_str *chars);
-struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
-                             bool right);
+/* Strips a text by the optional argument 0 of the call: characters, otherwise space. */
+enum jinja_sides { JINJA_LEFT = 1, JINJA_RIGHT = 2, JINJA_BOTH = 3 };
+bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c, struct jinja_str from,
+                       enum jinja_sides sides, struct jinja_value *out);
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
                    struct jinja_str by, int64_t count, struct jinja_value *out);
 bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq *out);

@@ -20,23 +20,18 @@ static bool has_code(const struct jinja_str *chars, int32_t code)
     return false;
 }
 
-uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
-                          const struct jinja_str *chars)
-{
-    return (uint64_t)(before.n - after.n) * (1 + (chars ? chars->n : 0)) / JINJA_DECODED;
-}
-
-struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
-                             bool right)
+/* Returns s without the characters, or NULL: without space, at the named ends. */
+static struct jinja_str strip(struct jinja_str s, const struct jinja_str *chars,
+                              enum jinja_sides sides)
 {
     int32_t code;
-    while (left && s.n) {
+    while (sides & JINJA_LEFT && s.n) {
         const size_t used = base_utf8_decode(s.s, s.n, &code);
         if (!(chars ? has_code(chars, code) : jinja_is_space(code))) break;
         s.s += used;
         s.n -= used;
     }
-    while (right && s.n) {
+    while (sides & JINJA_RIGHT && s.n) {
         size_t start = s.n - 1;
         while (start > 0 && ((unsigned char)s.s[start] & 0xc0) == 0x80) start--;
         base_utf8_decode(s.s + start, s.n - start, &code);
@@ -44,6 +39,18 @@ struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, 
         s.n = start;
     }
     return s;
+}
+
+bool jinja_strip_value(struct jinja_run *r, const struct jinja_call *c, struct jinja_str from,
+                       enum jinja_sides sides, struct jinja_value *out)
+{
+    struct jinja_str chars = {0};
+    const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
+    if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
+    const struct jinja_str s = strip(from, given ? &chars : NULL, sides);
+    *out = jinja_string(s.s, s.n);
+    /* Each code point that was stripped was compared with each of `chars`. */
+    return jinja_step(r, (uint64_t)(from.n - s.n) * (1 + chars.n) / JINJA_DECODED);
 }
 
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
@@ -94,7 +101,7 @@ bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq
 static bool plain_number(struct jinja_str s, char *out, size_t room)
 {
     size_t n = 0;
-    s = jinja_strip(s, NULL, true, true);
+    s = strip(s, NULL, JINJA_BOTH);
     if (!s.n || s.n >= room) return false;
     for (size_t i = 0; i < s.n; i++) {
         const bool between = i > 0 && i + 1 < s.n && (unsigned)s.s[i - 1] - '0' < 10 &&
@@ -147,19 +154,9 @@ static struct jinja_str self_of(const struct jinja_call *c)
 
 /* ---- Case ---- */
 
-static bool m_upper(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+static bool m_case(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return jinja_change_case(r, self_of(c), JINJA_UPPER, out);
-}
-
-static bool m_lower(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return jinja_change_case(r, self_of(c), JINJA_LOWER, out);
-}
-
-static bool m_title(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return jinja_change_case(r, self_of(c), JINJA_TITLE, out);
+    return jinja_change_case(r, self_of(c), (enum jinja_case)c->form, out);
 }
 
 static bool m_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -169,30 +166,9 @@ static bool m_capitalize(struct jinja_run *r, struct jinja_call *c, struct jinja
 
 /* ---- Stripping and splitting ---- */
 
-static bool strip(struct jinja_run *r, struct jinja_call *c, bool left, bool right,
-                  struct jinja_value *out)
-{
-    struct jinja_str chars;
-    const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
-    if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
-    const struct jinja_str s = jinja_strip(self_of(c), given ? &chars : NULL, left, right);
-    *out = jinja_string(s.s, s.n);
-    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL));
-}
-
 static bool m_strip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    return strip(r, c, true, true, out);
-}
-
-static bool m_lstrip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return strip(r, c, true, false, out);
-}
-
-static bool m_rstrip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return strip(r, c, false, true, out);
+    return jinja_strip_value(r, c, self_of(c), (enum jinja_sides)c->form, out);
 }
 
 static bool push_part(struct jinja_run *r, struct jinja_seq *seq, const char *s, size_t n)
@@ -204,7 +180,7 @@ static bool push_part(struct jinja_run *r, struct jinja_seq *seq, const char *s,
 static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t max_splits,
                         struct jinja_seq *seq)
 {
-    struct jinja_str rest = jinja_strip(self_of(c), NULL, true, false);
+    struct jinja_str rest = strip(self_of(c), NULL, JINJA_LEFT);
     while (rest.n) {
         size_t n = 0, used;
         int32_t code;
@@ -214,7 +190,7 @@ static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t
             if (jinja_is_space(code)) break;
         }
         if (!push_part(r, seq, rest.s, n)) return false;
-        rest = jinja_strip((struct jinja_str){rest.s + n, rest.n - n}, NULL, true, false);
+        rest = strip((struct jinja_str){rest.s + n, rest.n - n}, NULL, JINJA_LEFT);
     }
     return true;
 }
@@ -254,8 +230,9 @@ static bool matches(struct jinja_str s, struct jinja_str part, bool at_end)
     return s.n >= part.n && memcmp(at_end ? s.s + s.n - part.n : s.s, part.s, part.n) == 0;
 }
 
-static bool begins_or_ends(struct jinja_run *r, struct jinja_call *c, bool at_end,
-                           struct jinja_value *out)
+enum { AT_START, AT_END };
+
+static bool m_begins_or_ends(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     const struct jinja_value *all = &c->arg[0];
     size_t n = 1;
@@ -268,19 +245,9 @@ static bool begins_or_ends(struct jinja_run *r, struct jinja_call *c, bool at_en
         if (all[i].kind != JINJA_STR)
             return jinja_fail(r, "%s: a string or a tuple of strings is needed", c->name);
         if (!jinja_step(r, 1 + all[i].s.n / JINJA_MOVED)) return false;
-        *out = jinja_bool(matches(self_of(c), all[i].s, at_end));
+        *out = jinja_bool(matches(self_of(c), all[i].s, c->form == AT_END));
     }
     return true;
-}
-
-static bool m_startswith(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return begins_or_ends(r, c, false, out);
-}
-
-static bool m_endswith(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return begins_or_ends(r, c, true, out);
 }
 
 /* ---- Building ---- */
@@ -338,17 +305,18 @@ static bool m_format(struct jinja_run *r, struct jinja_call *c, struct jinja_val
 
 const struct jinja_func *jinja_find_str_method(struct jinja_str name)
 {
-    static const struct jinja_func rows[] = {{"strip", m_strip, "chars /", 0},
-                                             {"lstrip", m_lstrip, "chars /", 0},
-                                             {"rstrip", m_rstrip, "chars /", 0},
-                                             {"split", m_split, "sep maxsplit", 0},
-                                             {"startswith", m_startswith, "prefix /", 1},
-                                             {"endswith", m_endswith, "suffix /", 1},
-                                             {"replace", m_replace, "old new count /", 2},
-                                             {"upper", m_upper, "", 0},
-                                             {"lower", m_lower, "", 0},
-                                             {"title", m_title, "", 0},
-                                             {"capitalize", m_capitalize, "", 0},
-                                             {"format", m_format, NULL, 0}};
+    static const struct jinja_func rows[] = {
+        {"strip", m_strip, "chars /", 0, JINJA_BOTH},
+        {"lstrip", m_strip, "chars /", 0, JINJA_LEFT},
+        {"rstrip", m_strip, "chars /", 0, JINJA_RIGHT},
+        {"split", m_split, "sep maxsplit", 0, 0},
+        {"startswith", m_begins_or_ends, "prefix /", 1, AT_START},
+        {"endswith", m_begins_or_ends, "suffix /", 1, AT_END},
+        {"replace", m_replace, "old new count /", 2, 0},
+        {"upper", m_case, "", 0, JINJA_UPPER},
+        {"lower", m_case, "", 0, JINJA_LOWER},
+        {"title", m_case, "", 0, JINJA_TITLE},
+        {"capitalize", m_capitalize, "", 0, 0},
+        {"format", m_format, NULL, 0, 0}};
     return jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
 }

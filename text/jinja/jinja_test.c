@@ -8,20 +8,11 @@ static bool yes(struct jinja_value *out, bool answer)
     return true;
 }
 
-/* Tests that depend only on the kind. */
-#define KIND_TEST(name, is)                                                                        \
-    static bool t_##name(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)       \
-    {                                                                                              \
-        (void)r;                                                                                   \
-        return yes(out, c->self->kind == (is));                                                    \
-    }
-KIND_TEST(undefined, JINJA_UNDEFINED)
-KIND_TEST(none, JINJA_NONE)
-KIND_TEST(boolean, JINJA_BOOL)
-KIND_TEST(integer, JINJA_INT)
-KIND_TEST(float, JINJA_FLOAT)
-KIND_TEST(string, JINJA_STR)
-KIND_TEST(mapping, JINJA_DICT)
+static bool t_kind(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    (void)r;
+    return yes(out, c->self->kind == c->form);
+}
 
 static bool t_defined(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
@@ -29,16 +20,10 @@ static bool t_defined(struct jinja_run *r, struct jinja_call *c, struct jinja_va
     return yes(out, c->self->kind != JINJA_UNDEFINED);
 }
 
-static bool t_true(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+static bool t_truth(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     (void)r;
-    return yes(out, c->self->kind == JINJA_BOOL && c->self->b);
-}
-
-static bool t_false(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_BOOL && !c->self->b);
+    return yes(out, c->self->kind == JINJA_BOOL && c->self->b == c->form);
 }
 
 static bool t_number(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -61,39 +46,24 @@ static bool t_iterable(struct jinja_run *r, struct jinja_call *c, struct jinja_v
                         c->self->kind == JINJA_LOOP);
 }
 
-static bool compare(struct jinja_run *r, struct jinja_call *c, enum jinja_op op,
-                    struct jinja_value *out)
+static bool t_compare(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     bool answer;
-    return jinja_compare(r, op, c->self, &c->arg[0], &answer) && yes(out, answer);
-}
-
-static bool t_eq(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return compare(r, c, JINJA_EQ, out);
-}
-
-static bool t_ne(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return compare(r, c, JINJA_NE, out);
-}
-
-static bool t_in(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    return compare(r, c, JINJA_IN, out);
+    return jinja_compare(r, (enum jinja_op)c->form, c->self, &c->arg[0], &answer) &&
+           yes(out, answer);
 }
 
 static const struct jinja_func rows[] = {
-    {"defined", t_defined, "", 0},   {"undefined", t_undefined, "", 0},
-    {"none", t_none, "", 0},         {"boolean", t_boolean, "", 0},
-    {"true", t_true, "", 0},         {"false", t_false, "", 0},
-    {"integer", t_integer, "", 0},   {"float", t_float, "", 0},
-    {"number", t_number, "", 0},     {"string", t_string, "", 0},
-    {"mapping", t_mapping, "", 0},   {"sequence", t_sequence, "", 0},
-    {"iterable", t_iterable, "", 0}, {"eq", t_eq, "b /", 1},
-    {"==", t_eq, "b /", 1},          {"equalto", t_eq, "b /", 1},
-    {"ne", t_ne, "b /", 1},          {"!=", t_ne, "b /", 1},
-    {"in", t_in, "seq", 1},
+    {"defined", t_defined, "", 0, 0},       {"undefined", t_kind, "", 0, JINJA_UNDEFINED},
+    {"none", t_kind, "", 0, JINJA_NONE},    {"boolean", t_kind, "", 0, JINJA_BOOL},
+    {"true", t_truth, "", 0, true},         {"false", t_truth, "", 0, false},
+    {"integer", t_kind, "", 0, JINJA_INT},  {"float", t_kind, "", 0, JINJA_FLOAT},
+    {"number", t_number, "", 0, 0},         {"string", t_kind, "", 0, JINJA_STR},
+    {"mapping", t_kind, "", 0, JINJA_DICT}, {"sequence", t_sequence, "", 0, 0},
+    {"iterable", t_iterable, "", 0, 0},     {"eq", t_compare, "b /", 1, JINJA_EQ},
+    {"==", t_compare, "b /", 1, JINJA_EQ},  {"equalto", t_compare, "b /", 1, JINJA_EQ},
+    {"ne", t_compare, "b /", 1, JINJA_NE},  {"!=", t_compare, "b /", 1, JINJA_NE},
+    {"in", t_compare, "seq", 1, JINJA_IN},
 };
 
 const struct jinja_func *jinja_find_test(struct jinja_str name)

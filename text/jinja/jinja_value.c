@@ -83,6 +83,19 @@ void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
     return more;
 }
 
+bool jinja_list_grow(struct jinja_pool *pool, void *list, size_t *room, size_t item_size,
+                     struct base_error *err)
+{
+    void *items;
+    const size_t more = *room ? *room * 2 : 4;
+    memcpy(&items, list, sizeof items);
+    items = jinja_grow(pool, items, *room * item_size, more * item_size, err);
+    if (!items) return false;
+    memcpy(list, &items, sizeof items);
+    *room = more;
+    return true;
+}
+
 void jinja_pool_free(struct jinja_pool *pool)
 {
     while (pool->chunk) {
@@ -299,14 +312,7 @@ struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room)
 
 bool jinja_push(struct jinja_run *r, struct jinja_seq *seq, struct jinja_value v)
 {
-    if (seq->n == seq->room) {
-        const size_t room = seq->room ? seq->room * 2 : 4;
-        struct jinja_value *item =
-            jinja_grow(&r->pool, seq->item, seq->n * sizeof *item, room * sizeof *item, r->err);
-        if (!item) return false;
-        seq->item = item;
-        seq->room = room;
-    }
+    if (!JINJA_ROOM(&r->pool, seq->item, seq->n, seq->room, r->err)) return false;
     seq->item[seq->n++] = v;
     return true;
 }
@@ -375,41 +381,23 @@ bool jinja_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_
 
 bool jinja_has_length(const struct jinja_value *v)
 {
-    switch (v->kind) {
-    case JINJA_STR:
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-    case JINJA_RANGE:
-    case JINJA_VIEW:
-    case JINJA_DICT:
-    case JINJA_UNDEFINED:
-        return true;
-    default:
-        return false;
-    }
+    return v->kind == JINJA_STR || v->kind == JINJA_LIST || v->kind == JINJA_TUPLE ||
+           v->kind == JINJA_RANGE || v->kind == JINJA_VIEW || v->kind == JINJA_DICT ||
+           v->kind == JINJA_UNDEFINED;
 }
 
 bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
 {
     *out = 0;
-    switch (v->kind) {
-    case JINJA_UNDEFINED:
-        return true;
-    case JINJA_STR:
+    if (!jinja_has_length(v))
+        return jinja_fail(r, "object of type '%s' has no length", jinja_type(v));
+    if (v->kind == JINJA_UNDEFINED) return true;
+    if (v->kind == JINJA_STR) {
         *out = jinja_count(v->s);
         return jinja_step(r, v->s.n / JINJA_MOVED);
-    case JINJA_DICT:
-        *out = v->dict->n;
-        return true;
-    case JINJA_LIST:
-    case JINJA_TUPLE:
-    case JINJA_RANGE:
-    case JINJA_VIEW:
-        *out = v->seq->n;
-        return true;
-    default:
-        return jinja_fail(r, "object of type '%s' has no length", jinja_type(v));
     }
+    *out = v->kind == JINJA_DICT ? v->dict->n : v->seq->n;
+    return true;
 }
 
 /* ---- Dicts ---- */
@@ -590,33 +578,29 @@ struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out)
 {
-    size_t n;
     (void)r;
     switch (v->kind) {
     case JINJA_MISSING:
     case JINJA_UNDEFINED:
     case JINJA_NONE:
         *out = false;
-        return true;
+        break;
     case JINJA_BOOL:
         *out = v->b;
-        return true;
+        break;
     case JINJA_INT:
         *out = v->i != 0;
-        return true;
+        break;
     case JINJA_FLOAT:
         *out = v->f != 0;
-        return true;
+        break;
     case JINJA_STR:
         *out = v->s.n != 0;
-        return true;
+        break;
     default:
-        *out = true;
-        if (!jinja_has_length(v)) return true;
-        n = v->kind == JINJA_DICT ? v->dict->n : v->seq->n;
-        *out = n != 0;
-        return true;
+        *out = !jinja_has_length(v) || (v->kind == JINJA_DICT ? v->dict->n : v->seq->n) != 0;
     }
+    return true;
 }
 
 static bool equal_items(struct jinja_run *r, const struct jinja_seq *a, const struct jinja_seq *b,
@@ -715,6 +699,23 @@ bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct 
     jinja_leave(r);
     *out = (a->seq->n > b->seq->n) - (a->seq->n < b->seq->n);
     return true;
+}
+
+bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
+                bool reverse)
+{
+    if (n < 2) return true;
+    const size_t half = n / 2;
+    if (!jinja_sort(r, e, spare, half, reverse) ||
+        !jinja_sort(r, e + half, spare, n - half, reverse))
+        return false;
+    memcpy(spare, e, half * sizeof *e);
+    for (size_t i = 0, j = half, k = 0; i < half; k++) {
+        int order = 0;
+        if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
+        e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
+    }
+    return jinja_step(r, 2 * (uint64_t)n);
 }
 
 bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,

@@ -24,6 +24,12 @@ void *jinja_alloc(struct jinja_pool *pool, size_t size, struct base_error *err);
 /* Enlarges the block at p, in place if it is the last one; the old bytes are kept. */
 void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
                  struct base_error *err);
+/* Returns whether `list` (a pointer to items of the pool) has memory for one more than `count`
+ * items, `room` of which it has; enlarges it if needed. */
+#define JINJA_ROOM(pool, list, count, room, err)                                                   \
+    ((count) < (room) || jinja_list_grow(pool, &(list), &(room), sizeof *(list), err))
+bool jinja_list_grow(struct jinja_pool *pool, void *list, size_t *room, size_t item_size,
+                     struct base_error *err);
 void jinja_pool_free(struct jinja_pool *pool);
 /* _marks returns the marks of the bytes from p on; NULL if p is not in the pool or the pool has no
  * marks. */
@@ -244,6 +250,12 @@ bool jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct 
 /* Compares: *out is < 0, 0 or > 0. An error for types that have no order. */
 bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
                  int *out);
+/* Sorts e[n] by keys. A stable merge sort, because a comparison can fail. */
+struct jinja_entry {
+    struct jinja_value key, item;
+};
+bool jinja_sort(struct jinja_run *r, struct jinja_entry *e, struct jinja_entry *spare, size_t n,
+                bool reverse);
 bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out);
 /* Returns all items of anything that can be iterated over; a generator is consumed. The result may

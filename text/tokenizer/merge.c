@@ -4,6 +4,7 @@
  * A binary heap contains every pair that could be merged; the symbols are a linked list. A pair is
  * stale after another merge has changed one of its symbols: its size then differs, and it is
  * removed when it reaches the top. n symbols make at most 3 n pairs, so the time is O(n log n). */
+#include "base/list.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 
@@ -15,13 +16,8 @@ struct text_candidate {
 
 bool text_merger_add(struct text_merger *m, size_t start, size_t size, struct base_error *err)
 {
-    if (m->count == m->room) {
-        size_t room = m->room ? 2 * m->room : 256;
-        struct text_symbol *grown = realloc(m->symbol, room * sizeof *grown);
-        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu symbols", room);
-        m->symbol = grown;
-        m->room = room;
-    }
+    if (!BASE_LIST_ROOM(m->symbol, m->count, m->room))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %zu symbols", m->count + 1);
     int32_t index = (int32_t)m->count++;
     m->symbol[index] = (struct text_symbol){(uint32_t)start, (uint32_t)size, index - 1, -1};
     if (index > 0) m->symbol[index - 1].after = index;
@@ -39,13 +35,8 @@ void text_merger_free(struct text_merger *m)
 
 static bool push(struct text_merger *m, struct text_candidate c, struct base_error *err)
 {
-    if (m->n_heap == m->heap_room) {
-        size_t room = m->heap_room ? 2 * m->heap_room : 256;
-        struct text_candidate *grown = realloc(m->heap, room * sizeof *grown);
-        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu pairs", room);
-        m->heap = grown;
-        m->heap_room = room;
-    }
+    if (!BASE_LIST_ROOM(m->heap, m->n_heap, m->heap_room))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %zu pairs", m->n_heap + 1);
     size_t at = m->n_heap++;
     for (; at > 0 && c.key < m->heap[(at - 1) / 2].key; at = (at - 1) / 2)
         m->heap[at] = m->heap[(at - 1) / 2];

@@ -5,6 +5,7 @@
  * finds the offsets where tokens end; a heap of these matches returns the tokens by rank. If a
  * match overlaps a chosen token, it returns to the heap with the next shorter token that ends
  * there. */
+#include "base/list.h"
 #include "text/tokenizer/vocab.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -37,11 +38,6 @@ static bool read_lower(const struct gguf_file *file, const char *key, char *out,
     return true;
 }
 
-static bool equals(struct gguf_str text, const char *word)
-{
-    return text.size == strlen(word) && !memcmp(text.data, word, text.size);
-}
-
 /* GGUF files do not specify which special tokens absorb white space. The names of the model
  * families decide, as in llama.cpp. */
 static bool set_strips(struct text_tokenizer *t, struct base_error *err)
@@ -64,9 +60,9 @@ static bool set_strips(struct text_tokenizer *t, struct base_error *err)
     }
     for (uint32_t i = 0; i < t->specials.count; i++) {
         struct gguf_str text = text_token(t, (uint32_t)t->specials.id[i]);
-        if (left && equals(text, left)) t->specials.strip[i] = TEXT_STRIP_LEFT;
-        if (phi3 && !equals(text, "<unk>") && !equals(text, "<s>") &&
-            !equals(text, "<|endoftext|>"))
+        if (left && gguf_str_is(text, left)) t->specials.strip[i] = TEXT_STRIP_LEFT;
+        if (phi3 && !gguf_str_is(text, "<unk>") && !gguf_str_is(text, "<s>") &&
+            !gguf_str_is(text, "<|endoftext|>"))
             t->specials.strip[i] = TEXT_STRIP_RIGHT;
     }
     return true;
@@ -125,13 +121,8 @@ static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
                 struct base_error *err)
 {
     if (size == 0 && id < 0) return true;
-    if (f->count == f->room) {
-        size_t room = f->room ? 2 * f->room : 8;
-        struct text_fragment *grown = realloc(f->item, room * sizeof *grown);
-        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu fragments", room);
-        f->item = grown;
-        f->room = room;
-    }
+    if (!BASE_LIST_ROOM(f->item, f->count, f->room))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %zu fragments", f->count + 1);
     f->item[f->count++] = (struct text_fragment){start, size, id};
     return true;
 }
@@ -220,13 +211,8 @@ static void sink(struct partition *p, size_t at)
 
 static bool add_match(struct partition *p, const struct match *m)
 {
-    if (p->count == p->room) {
-        const size_t room = p->room ? 2 * p->room : 64;
-        struct match *grown = realloc(p->match, room * sizeof *grown);
-        if (!grown) return base_fail(p->err, BASE_NO_MEMORY, "no memory for %zu matches", room);
-        p->match = grown;
-        p->room = room;
-    }
+    if (!BASE_LIST_ROOM(p->match, p->count, p->room))
+        return base_fail(p->err, BASE_NO_MEMORY, "no memory for %zu matches", p->count + 1);
     p->match[p->count++] = *m;
     return true;
 }

@@ -5,6 +5,7 @@
  * never cuts a text. */
 #include "text/tokenizer/pre.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include <pcre2.h>
 #include <stdio.h>
@@ -162,13 +163,8 @@ void text_cuts_free(struct text_cuts *cuts)
 static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 {
     if (end == (cuts->count ? cuts->end[cuts->count - 1] : 0)) return true;
-    if (cuts->count == cuts->room) {
-        size_t room = cuts->room ? 2 * cuts->room : 256;
-        uint32_t *grown = realloc(cuts->end, room * sizeof *grown);
-        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu words", room);
-        cuts->end = grown;
-        cuts->room = room;
-    }
+    if (!BASE_LIST_ROOM(cuts->end, cuts->count, cuts->room))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %zu words", cuts->count + 1);
     cuts->end[cuts->count++] = (uint32_t)end;
     return true;
 }

@@ -270,7 +270,6 @@ const struct text_pre *text_pre_at(size_t index)
 const struct text_pre *text_pre_find(struct gguf_str name)
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i].name) == name.size && !memcmp(names[i].name, name.data, name.size))
-            return &names[i];
+        if (gguf_str_is(name, names[i].name)) return &names[i];
     return NULL;
 }

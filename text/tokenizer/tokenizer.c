@@ -24,9 +24,7 @@ static const struct text_algorithm *find_algorithm(const struct gguf_file *file,
         return NULL;
     }
     for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++)
-        if (strlen(algorithms[i]->name) == name.size &&
-            !memcmp(algorithms[i]->name, name.data, name.size))
-            return algorithms[i];
+        if (gguf_str_is(name, algorithms[i]->name)) return algorithms[i];
     base_fail_at(err, BASE_MODEL, key, -1, "the tokenizer \"%.*s\" is not supported",
                  (int)(name.size < 64 ? name.size : 64), name.data);
     return NULL;

@@ -1,6 +1,7 @@
 /* text/tokenizer/trie.c: builds a trie depth first. See text/tokenizer/trie.h. */
 #include "text/tokenizer/trie.h"
 #include "base/interrupt.h"
+#include "base/list.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct builder {
     struct text_trie *trie;
     struct text_key *keys, *spare; /* [n] each */
     struct pending *stack;
-    uint32_t n_stack, stack_room;
+    size_t n_stack, stack_room;
     struct base_error *err;
 };
 
@@ -77,14 +78,9 @@ static bool add_node(struct builder *b, int byte)
 
 static bool push(struct builder *b, struct pending p)
 {
-    if (b->n_stack == b->stack_room) {
-        const uint32_t room = b->stack_room ? 2 * b->stack_room : 256;
-        struct pending *stack = realloc(b->stack, room * sizeof *stack);
-        if (!stack)
-            return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", room);
-        b->stack = stack;
-        b->stack_room = room;
-    }
+    if (!BASE_LIST_ROOM(b->stack, b->n_stack, b->stack_room))
+        return base_fail(b->err, BASE_NO_MEMORY, "no memory for %zu nodes of a trie",
+                         b->n_stack + 1);
     b->stack[b->n_stack++] = p;
     return true;
 }
@@ -101,14 +97,8 @@ static bool set_edges(struct builder *b, uint32_t node, uint32_t first)
         t->node[node].child = first;
         return true;
     }
-    if (t->n_many == t->many_room) {
-        const uint32_t room = t->many_room ? 2 * t->many_room : 64;
-        uint8_t(*many)[256] = realloc(t->many, room * sizeof *many);
-        if (!many)
-            return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", room);
-        t->many = many;
-        t->many_room = room;
-    }
+    if (!BASE_LIST_ROOM(t->many, t->n_many, t->many_room))
+        return base_fail(b->err, BASE_NO_MEMORY, "no memory for %u nodes of a trie", t->n_many + 1);
     memset(t->many[t->n_many], 0, sizeof *t->many);
     for (uint32_t i = 0; i < n; i++) t->many[t->n_many][t->byte[first + i]] = (uint8_t)i;
     t->node[node].edges = t->n_many++;

@@ -37,7 +37,8 @@ struct text_trie {
     uint8_t *byte;
     struct text_node *node;
     uint8_t (*many)[256];
-    uint32_t n_many, many_room;
+    uint32_t n_many;
+    size_t many_room;
     uint32_t *fail, *out; /* NULL before text_trie_link */
     uint32_t root[256];   /* the root's child for each byte, 0: none */
 };

@@ -1,6 +1,7 @@
 /* text/tokenizer/vocab.c: tokens by id and by text, their kinds and scores, for all algorithms. See
  * text/tokenizer/vocab.h. */
 #include "text/tokenizer/vocab.h"
+#include "base/list.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +9,8 @@
 
 bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err)
 {
-    if (ids->count == ids->room) {
-        size_t room = ids->room ? 2 * ids->room : 64;
-        int32_t *grown = realloc(ids->id, room * sizeof *grown);
-        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu ids", room);
-        ids->id = grown;
-        ids->room = room;
-    }
+    if (!BASE_LIST_ROOM(ids->id, ids->count, ids->room))
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %zu ids", ids->count + 1);
     ids->id[ids->count++] = id;
     return true;
 }

@@ -1,9 +1,10 @@
 /* engine/cpu/attention/attention.c: attention over a KV cache, without a score matrix in memory.
  *
- * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap,
- * max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap has
- * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at its first
- * key in the token's range; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m
+ * Sources: q, k_cache, v_cache, range, tables, sinks and relative (or NULL); parameters: scale,
+ * softcap, max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap
+ * has separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at its
+ * first key in the token's range; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e =
+ * exp(m
  * - M), or 2^(m - M) if values are int16; the result is o * (1 / l), or zero without keys and
  * sinks. A range is clamped to its table; an invalid table or slot gives NaN.
  *
@@ -127,6 +128,7 @@ static void block_from(const struct attention_run *run, int64_t kv, int64_t firs
         if (table_exists(run, range[0]) != table_exists(run, b->table[0])) break;
         b->lo[b->n] = range[1] < 0 ? 0 : range[1];
         b->hi[b->n] = range[2] < l->n_positions ? range[2] : l->n_positions;
+        b->self[b->n] = b->hi[b->n] - 1 - range[3];
         b->n++;
     }
 }
@@ -359,9 +361,11 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .attn = engine_attn_table(task->cpu->quant.level),
                                 .scale = dst->params.attention.scale,
                                 .softcap = dst->params.attention.softcap,
-                                .max_alibi = dst->params.attention.max_alibi};
+                                .max_alibi = dst->params.attention.max_alibi,
+                                .relative = dst->src[ENGINE_ATTENTION_RELATIVE]};
     const struct attention_layout *l = &run.l;
-    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
+    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f &&
+                 run.max_alibi == 0.0f && !run.relative;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
     run.local = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
     if (l->may_split) {

@@ -58,6 +58,7 @@ struct attention_block {
     int64_t kv, first, n; /* rows first .. first + n - 1 */
     int64_t table[ATTENTION_BLOCK];
     int64_t lo[ATTENTION_BLOCK], hi[ATTENTION_BLOCK]; /* keys lo <= j < hi; empty: lo >= hi */
+    int64_t self[ATTENTION_BLOCK];                    /* position of the query */
     int64_t part, part_end; /* rows part .. part_end - 1 use the loaded keys */
 };
 
@@ -69,6 +70,7 @@ struct attention_run {
     const struct engine_attn *attn;
     char *local; /* the worker's scratch */
     float scale, softcap, max_alibi;
+    const struct engine_tensor *relative; /* or NULL */
     bool direct;       /* kernels compute int16 scores directly as exponents of weights */
     float query_scale; /* factor for the scale of a query's codes */
 };

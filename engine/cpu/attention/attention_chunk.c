@@ -249,6 +249,7 @@ struct tile {
     int64_t index[ATTENTION_TILE]; /* of the row in the block */
     float slope[ATTENTION_TILE];   /* ALiBi: slope of the row's head, and the query's position, */
     int64_t self[ATTENTION_TILE];  /* relative to the chunk's first key */
+    int64_t head[ATTENTION_TILE];  /* of the row */
     struct engine_attn_tile *tile; /* for the kernels; t: scores, then weights, of float values */
     struct attention_partial *out[ATTENTION_TILE];
 };
@@ -317,7 +318,21 @@ static void cap(const struct attention_run *run, float *s, int64_t n, float by)
 /* Adds the ALiBi bias, by the distance to query i, to the scores of n keys from `lo` on. */
 static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int64_t n)
 {
-    for (int64_t j = 0; j < n; j++) s[j] += t->slope[i] * (float)(lo + j - t->self[i]);
+    for (int64_t j = 0; j < n; j++) s[j] -= t->slope[i] * fabsf((float)(lo + j - t->self[i]));
+}
+
+/* Adds the biases by relative position to the scores of n keys from `lo` on. */
+static void add_relative(const struct attention_run *run, const struct tile *t, int64_t i, float *s,
+                         int64_t lo, int64_t n)
+{
+    const struct engine_tensor *table = run->relative;
+    const int64_t radius = table->ne[1] / 2;
+    const char *own = table->data + radius * table->nb[1] + t->head[i] * table->nb[0];
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t distance = lo + j - t->self[i];
+        const int64_t at = engine_max(-radius, engine_min(radius, distance));
+        s[j] += *(const float *)(own + at * table->nb[1]);
+    }
 }
 
 /* Replaces scores by weights; sets m and l. */
@@ -374,6 +389,7 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
     const int64_t lo = t->tile->lo[i], n = t->tile->hi[i] - lo;
     float *s = t->tile->t[i] + lo;
     if (run->max_alibi != 0.0f) add_alibi(t, i, s, lo, n);
+    if (run->relative) add_relative(run, t, i, s, lo, n);
     if (run->softcap != 0.0f)
         cap(run, s, n, ATTENTION_LOG2_E);
     else
@@ -446,8 +462,9 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.lo[t.n] = lo;
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
-        t.slope[t.n] = slope_of(run, b->kv * l->per_kv + (b->first + first + i) % l->per_kv);
-        t.self[t.n] = b->hi[first + i] - 1 - keys->chunk_lo;
+        t.head[t.n] = b->kv * l->per_kv + (b->first + first + i) % l->per_kv;
+        t.slope[t.n] = slope_of(run, t.head[t.n]);
+        t.self[t.n] = b->self[first + i] - keys->chunk_lo;
         t.out[t.n++] = out[i];
         if (lo < t.min_lo) t.min_lo = lo;
         if (hi > t.max_hi) t.max_hi = hi;
@@ -465,6 +482,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     for (int64_t i = 0; i < t.n; i++) {
         if (run->max_alibi != 0.0f)
             add_alibi(&t, i, t.tile->t[i] + t.lo[i], t.lo[i], t.hi[i] - t.lo[i]);
+        if (run->relative)
+            add_relative(run, &t, i, t.tile->t[i] + t.lo[i], t.lo[i], t.hi[i] - t.lo[i]);
         softmax_row(run, t.tile->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }

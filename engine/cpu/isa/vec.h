@@ -49,6 +49,12 @@ struct engine_vec {
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,
                                     float *out); /* unary(gate) * up */
 
+    /* acc[i] = fmaf(b[i / 64][j][i % 64], z[j], acc[i]) for ascending j < r; b has
+     * [(n + 63) / 64][r][64] elements, of which those past n do not matter */
+    void (*low_rank)(int64_t n, int64_t r, const float *z, const float *b, float *acc);
+    void (*low_rank_half)(int64_t n, int64_t r, const float *z, const uint16_t *b,
+                          float *acc); /* b F16 */
+
     /* reductions */
     float (*sum)(int64_t n, const float *x);                 /* lanes: lane += x */
     float (*sum_sqr)(int64_t n, const float *x);             /* lanes: lane = fmaf(x, x, lane) */

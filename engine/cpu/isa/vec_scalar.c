@@ -56,6 +56,19 @@ VEC_FN v16 v_load_n(const float *p, int n)
     return r;
 }
 
+/* F16 */
+VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
+{
+    v16 r = {{0}};
+    for (int l = 0; l < n; ++l) r.lane[l] = quant_f16_to_f32(p[l]);
+    return r;
+}
+
+VEC_FN v16 v_load_half(const uint16_t *p)
+{
+    return v_load_half_n(p, 16);
+}
+
 VEC_FN void v_store(float *p, v16 x)
 {
     memcpy(p, x.lane, sizeof(x.lane));

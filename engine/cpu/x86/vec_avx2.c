@@ -54,6 +54,19 @@ VEC_FN v16 v_load_n(const float *p, int n)
     return (v16){low, n > 8 ? _mm256_maskload_ps(p + 8, tail_mask(n, 1)) : _mm256_setzero_ps()};
 }
 
+VEC_FN v16 v_load_half(const uint16_t *p)
+{
+    const __m128i *at = (const __m128i *)(const void *)p;
+    return (v16){_mm256_cvtph_ps(_mm_loadu_si128(at)), _mm256_cvtph_ps(_mm_loadu_si128(at + 1))};
+}
+
+VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
+{
+    uint16_t padded[16] = {0};
+    memcpy(padded, p, (size_t)n * sizeof *p);
+    return v_load_half(padded);
+}
+
 VEC_FN void v_store(float *p, v16 x)
 {
     _mm256_storeu_ps(p, x.low);

@@ -43,6 +43,16 @@ VEC_FN v16 v_load_n(const float *p, int n)
     return _mm512_maskz_loadu_ps(tail_mask(n), p);
 }
 
+VEC_FN v16 v_load_half(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail_mask(n), p));
+}
+
 VEC_FN void v_store(float *p, v16 x)
 {
     _mm512_storeu_ps(p, x);

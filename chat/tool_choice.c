@@ -1,4 +1,4 @@
-/* cli/chat/tool_choice.c: --tool-choice. See cli/chat/tool_choice.h.
+/* chat/tool_choice.c: calls as constraints. See chat/tool_choice.h.
  *
  * The trial conversation is rendered twice, with a call and with a plain answer:
  *
@@ -8,45 +8,44 @@
  *
  * Their common text at both ends does not belong to the call; the rest is a text with a name and an
  * object of arguments. */
-#include "cli/chat/tool_choice.h"
-#include "cli/chat/messages.h"
-#include "cli/constrain.h"
-#include "cli/system.h"
+#include "chat/tool_choice.h"
 #include "text/chat/reply.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char trial_name[] = "trial_tool", trial_key[] = "trial_key", trial_value[] = "trial";
 
 struct form {
+    const struct chat_caller *caller;
     struct base_buffer call; /* terminated */
     size_t arguments, after; /* offsets in `call`: start and end of the arguments */
 };
 
 static bool no_memory(struct base_error *err)
 {
-    return base_fail(err, BASE_NO_MEMORY, "not enough memory for --tool-choice");
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for the choice of a tool");
 }
 
-static bool refuse(struct base_error *err, const char *why)
+static bool refuse(const struct form *f, struct base_error *err, const char *why)
 {
-    return base_fail_at(err, BASE_USAGE, "--tool-choice", -1, "%s", why);
+    return base_fail_at(err, BASE_USAGE, f->caller->tool_choice, -1, "%s", why);
 }
 
 /* ---- The form of a call ---- */
 
-static bool render(const struct cli_chat_template *t, json_t *messages, struct base_buffer *text,
-                   struct base_error *err)
+static bool render(const struct form *f, const struct chat_template *t, json_t *messages,
+                   struct base_buffer *text, struct base_error *err)
 {
     struct base_error wrong = BASE_ERROR_INIT;
-    const bool ok = messages && cli_chat_template_try(t, messages, text, &wrong);
+    const bool ok = messages && chat_template_try(t, messages, text, &wrong);
     json_decref(messages);
     if (ok) return true;
     if (!messages || wrong.code == BASE_NO_MEMORY) return no_memory(err);
-    return base_fail_at(err, BASE_USAGE, "--tool-choice", -1,
+    return base_fail_at(err, BASE_USAGE, f->caller->tool_choice, -1,
                         "the chat template writes no call: %s", wrong.text);
 }
 
@@ -99,18 +98,18 @@ static bool find_arguments(struct form *f, struct base_error *err)
     const bool found = value && strcmp(value, trial_value) == 0 && json_object_size(object) == 1;
     json_decref(object);
     if (!found || !strstr(text, trial_name))
-        return refuse(err, "the chat template does not write a call's arguments as a JSON object");
+        return refuse(f, err,
+                      "the chat template does not write a call's arguments as a JSON object");
     f->arguments = (size_t)(at - text);
     f->after = f->arguments + (size_t)stopped.position;
     return true;
 }
 
 /* Checks that a reply with the trial call is parsed as that call. */
-static bool check_read(const struct form *f, const struct cli_chat_template *t,
-                       const struct cli_model *m, struct base_error *err)
+static bool check_read(const struct form *f, const struct chat_template *t, struct base_error *err)
 {
     const struct text_reply_options options = {.template_text = t->source.data,
-                                               .tokenizer = m->tokenizer,
+                                               .tokenizer = t->tokenizer,
                                                .tools = json_object_get(t->variables, "tools"),
                                                .letters = true};
     struct text_reply *r = text_reply_new(&options, err);
@@ -123,32 +122,31 @@ static bool check_read(const struct form *f, const struct cli_chat_template *t,
         if (!end) ok = text_reply_end(r, err);
     }
     text_reply_free(r);
-    return ok && (found || refuse(err, "calls of the chat template's form are not read"));
+    return ok && (found || refuse(f, err, "calls of the chat template's form are not read"));
 }
 
-static bool find_form(struct form *f, const struct cli_chat_template *t, const struct cli_model *m,
-                      struct base_error *err)
+static bool find_form(struct form *f, const struct chat_template *t, struct base_error *err)
 {
     struct base_buffer with = BASE_BUFFER_INIT, without = BASE_BUFFER_INIT;
-    bool ok = render(t,
+    bool ok = render(f, t,
                      json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:{s:s}}}]}]", "role",
                                "user", "content", "x", "role", "assistant", "content", "",
                                "tool_calls", "type", "function", "id", "abcdefghi", "function",
                                "name", trial_name, "arguments", trial_key, trial_value),
                      &with, err) &&
-              render(t,
+              render(f, t,
                      json_pack("[{s:s, s:s}, {s:s, s:s}]", "role", "user", "content", "x", "role",
                                "assistant", "content", "Zq"),
                      &without, err);
     if (ok) {
         cut_common(&with, &without, &f->call);
-        cut_end(&f->call, m->tokenizer);
+        cut_end(&f->call, t->tokenizer);
         base_buffer_add(&f->call, "", 1);
         ok = !f->call.failed || no_memory(err);
     }
     base_buffer_free(&with);
     base_buffer_free(&without);
-    return ok && find_arguments(f, err) && check_read(f, t, m, err);
+    return ok && find_arguments(f, err) && check_read(f, t, err);
 }
 
 /* ---- The constraint ---- */
@@ -197,7 +195,7 @@ static json_t *schema_of(const json_t *tool, size_t index)
 }
 
 /* Compiles one tool's schema separately, so that an error names the tool. */
-static bool check_schema(const json_t *schema, const char *name,
+static bool check_schema(const struct form *f, const json_t *schema, const char *name,
                          const struct constrain_schema_options *o, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -211,11 +209,11 @@ static bool check_schema(const json_t *schema, const char *name,
         text.failed ? NULL : constraint_from_schema(text.data, text.size, &own, &wrong);
     base_buffer_free(&text);
     snprintf(source, sizeof source, "the parameters of '%.60s'", name);
-    cli_schema_note(&remarks, source);
+    chat_schema_note(f->caller, &remarks, source);
     if (!c && (text.failed || wrong.code == BASE_NO_MEMORY)) return no_memory(err);
     if (!c)
-        base_fail_at(err, wrong.code, "--tool-choice", -1, "the parameters of '%s': %s", name,
-                     wrong.text);
+        base_fail_at(err, wrong.code, f->caller->tool_choice, -1, "the parameters of '%s': %s",
+                     name, wrong.text);
     constraint_free(c);
     return err->code == BASE_OK;
 }
@@ -233,7 +231,7 @@ static bool add_part(struct parts *p, const struct form *f, const json_t *tool, 
     const char *name = json_string_value(json_object_get(function_of(tool), "name"));
     json_t *schema = schema_of(tool, index);
     if (!schema) return no_memory(err);
-    bool ok = check_schema(schema, name, o, err);
+    bool ok = check_schema(f, schema, name, o, err);
     if (ok && json_array_append(p->list, schema) != 0) ok = no_memory(err);
     json_decref(schema);
     if (!ok) return false;
@@ -244,13 +242,14 @@ static bool add_part(struct parts *p, const struct form *f, const json_t *tool, 
     return !(before->failed || after->failed) || no_memory(err);
 }
 
-static bool check_name(const json_t *tool, size_t number, struct base_error *err)
+static bool check_name(const struct form *f, const json_t *tool, size_t number,
+                       struct base_error *err)
 {
     const char *name = json_string_value(json_object_get(function_of(tool), "name"));
     const char *at = name;
     while (at && *at && (unsigned char)*at > ' ' && !strchr("\"'\\<>{}[]()", *at)) at++;
     if (name && *name && !*at) return true;
-    return base_fail_at(err, BASE_USAGE, "--tool-choice", -1,
+    return base_fail_at(err, BASE_USAGE, f->caller->tool_choice, -1,
                         "tool %zu has no name that a call could be written with", number);
 }
 
@@ -269,10 +268,10 @@ static bool add_parts(struct parts *p, const struct form *f, const json_t *tools
         const json_t *tool = json_array_get(tools, i);
         const char *name = json_string_value(json_object_get(function_of(tool), "name"));
         if (!any && (!name || strcmp(name, choice) != 0)) continue;
-        if (!check_name(tool, i + 1, err) || !add_part(p, f, tool, i, o, err)) return false;
+        if (!check_name(f, tool, i + 1, err) || !add_part(p, f, tool, i, o, err)) return false;
     }
     if (p->n) return true;
-    return base_fail_at(err, BASE_USAGE, "--tool-choice", -1,
+    return base_fail_at(err, BASE_USAGE, f->caller->tool_choice, -1,
                         any ? "there are no tools"
                             : "no tool is called '%s', and it is neither auto nor required",
                         choice);
@@ -289,7 +288,7 @@ static void free_parts(struct parts *p)
 }
 
 static bool compile(const struct parts *p, const struct constrain_schema_options *o,
-                    struct cli_generation *g, struct base_error *err)
+                    struct constraint **out, struct base_buffer *marks, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     base_buffer_add_text(&text, "{\"anyOf\":");
@@ -297,32 +296,39 @@ static bool compile(const struct parts *p, const struct constrain_schema_options
     base_buffer_add_text(&text, "}");
     /* Control tokens among the marks: the texts of one tool have the same ones as those of all
      * tools. */
-    base_buffer_add_text(&g->marks, p->around[0].before);
-    base_buffer_add_text(&g->marks, p->around[0].after);
-    base_buffer_add(&g->marks, "", 1);
-    bool ok = !(text.failed || g->marks.failed) || no_memory(err);
-    if (ok) g->constraint = constraint_from_schemas(text.data, text.size, p->around, p->n, o, err);
-    g->options.constraint = g->constraint;
-    g->options.marks = g->marks.data;
+    base_buffer_add_text(marks, p->around[0].before);
+    base_buffer_add_text(marks, p->around[0].after);
+    const bool ok = !(text.failed || marks->failed) || no_memory(err);
+    if (ok) *out = constraint_from_schemas(text.data, text.size, p->around, p->n, o, err);
     base_buffer_free(&text);
-    return ok && g->constraint;
+    return ok && *out;
 }
 
-bool cli_tool_choice_open(const struct cli_values *values, const struct cli_chat_template *t,
-                          const struct cli_model *model, struct cli_generation *g,
-                          struct base_error *err)
+bool chat_tool_choice_compile(const struct chat_request *request, const struct chat_template *t,
+                              struct constraint **out, struct base_buffer *marks,
+                              struct base_error *err)
 {
+    const char *choice = request->chat.tool_choice;
     struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
     const struct constrain_schema_options o = {
-        .generate = true, .any_order = values->schema_any_order, .remarks = &ignored};
-    struct form form = {.call = BASE_BUFFER_INIT};
+        .generate = true, .any_order = request->generate.constraint.any_order, .remarks = &ignored};
+    struct form form = {.caller = request->chat.caller};
     struct parts parts = {0};
-    if (!values->tool_choice || strcmp(values->tool_choice, "auto") == 0) return true;
+    if (!choice || strcmp(choice, "auto") == 0) return true;
     const json_t *tools = json_object_get(t->variables, "tools");
-    const bool ok = find_form(&form, t, model, err) &&
-                    add_parts(&parts, &form, tools, values->tool_choice, &o, err) &&
-                    compile(&parts, &o, g, err);
+    const bool ok = find_form(&form, t, err) && add_parts(&parts, &form, tools, choice, &o, err) &&
+                    compile(&parts, &o, out, marks, err);
     free_parts(&parts);
     base_buffer_free(&form.call);
     return ok;
+}
+
+void chat_schema_note(const struct chat_caller *caller, const struct constrain_remarks *remarks,
+                      const char *source)
+{
+    char text[700], more[48] = "";
+    if (remarks->count == 0) return;
+    if (remarks->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", remarks->count);
+    snprintf(text, sizeof text, "%s: %.500s%s", source, remarks->text, more);
+    caller->note(text);
 }

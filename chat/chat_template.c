@@ -1,17 +1,14 @@
-/* cli/chat/chat_template.c: renders a conversation and tokenizes it. See
- * cli/chat/chat_template.h. */
-#include "cli/chat/chat_template.h"
-#include "cli/chat/messages.h"
-#include "cli/input.h"
-#include "cli/system.h"
+/* chat/chat_template.c: renders a conversation and tokenizes it. See chat/chat_template.h. */
+#include "chat/chat_template.h"
+#include "chat/messages.h"
 #include "text/chat/chat_formats.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool no_memory(struct base_error *err)
 {
@@ -20,76 +17,90 @@ static bool no_memory(struct base_error *err)
 
 /* ---- Choice of the template ---- */
 
-/* Finds a template of the file, "" for the one without a name; false if the file does not have
- * it. */
-static bool find_own(struct cli_chat_template *t, const struct cli_model *m, const char *name,
+/* Finds a template of the model, "" for the one without a name; *text has no data if the model does
+ * not have it. */
+static bool find_own(const struct gguf_file *file, const char *name, struct gguf_str *text,
                      struct base_error *err)
 {
-    struct gguf_str text = {0};
     char key[128];
+    *text = (struct gguf_str){0};
     snprintf(key, sizeof key, "tokenizer.chat_template%s%.80s", *name ? "." : "", name);
-    if (!gguf_get_str(m->file, key, &text, err) || !text.data) return false;
+    return gguf_get_str(file, key, text, err);
+}
+
+/* Takes a template of the model; false if it does not have it. */
+static bool take_own(struct chat_template *t, const struct gguf_file *file, const char *name,
+                     struct base_error *err)
+{
+    struct gguf_str text;
+    if (!find_own(file, name, &text, err) || !text.data) return false;
     base_buffer_add(&t->source, text.data, text.size);
-    t->origin_file = gguf_path(m->file);
+    t->origin_file = gguf_path(file);
     t->origin_item = *name ? "chat template" : "tokenizer.chat_template";
     return true;
 }
 
-static bool find_named(struct cli_chat_template *t, const struct cli_values *values,
-                       const struct cli_model *m, struct base_error *err)
+bool chat_template_is_name(const char *name, const struct gguf_file *file, bool *is_name,
+                           struct base_error *err)
 {
-    const char *name = values->template;
-    const char *text = text_chat_format(name);
-    t->origin_item = "--template";
-    if (text) {
-        base_buffer_add_text(&t->source, text);
-        return true;
-    }
-    if (find_own(t, m, name, err)) return true;
-    if (err->code) return false;
-    if (values->texts_only && strchr(name, '{')) {
-        base_buffer_add_text(&t->source, name);
-        return true;
-    }
-    if (!values->texts_only && access(name, F_OK) == 0) {
-        t->origin_file = name;
-        t->origin_item = "";
-        return cli_source_read(name, &t->source, err);
-    }
+    struct gguf_str text;
+    *is_name = text_chat_format(name) != NULL;
+    if (*is_name) return true;
+    if (!find_own(file, name, &text, err)) return false;
+    *is_name = text.data != NULL;
+    return true;
+}
+
+bool chat_template_unknown(const struct chat_settings *settings, const char *what,
+                           struct base_error *err)
+{
     struct base_buffer names = BASE_BUFFER_INIT;
     for (size_t i = 0; text_chat_format_name(i); i++)
         base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_chat_format_name(i));
-    base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a %s nor one of %s", name,
-                 values->texts_only ? "template" : "file", names.data ? names.data : "");
+    base_fail_at(err, BASE_USAGE, settings->caller->template, -1,
+                 "'%s' is neither a %s nor one of %s", settings->template, what,
+                 names.data ? names.data : "");
     base_buffer_free(&names);
     return false;
 }
 
-bool cli_chat_template_exists(const struct cli_values *values, const struct cli_model *model,
-                              bool *exists, struct base_error *err)
+static bool find_named(struct chat_template *t, const struct chat_settings *settings,
+                       const struct gguf_file *file, struct base_error *err)
 {
-    struct gguf_str text = {0};
-    if (!gguf_get_str(model->file, "tokenizer.chat_template", &text, err)) return false;
-    *exists = values->template || text.size > 0;
+    const char *name = settings->template;
+    const char *text = settings->template_file ? name : text_chat_format(name);
+    t->origin_item = settings->template_file ? "" : settings->caller->template;
+    t->origin_file = settings->template_file;
+    if (!text && take_own(t, file, name, err)) return true;
+    if (err->code) return false;
+    if (!text && !strchr(name, '{')) return chat_template_unknown(settings, "template", err);
+    base_buffer_add_text(&t->source, text ? text : name);
     return true;
 }
 
-static bool find_source(struct cli_chat_template *t, const struct cli_values *values,
-                        const struct cli_model *m, bool with_tools, struct base_error *err)
+bool chat_template_exists(const struct chat_settings *settings, const struct gguf_file *file,
+                          bool *exists, struct base_error *err)
 {
-    if (values->template) return find_named(t, values, m, err);
-    if (with_tools && find_own(t, m, "tool_use", err)) return true;
-    if (err->code || find_own(t, m, "", err)) return !err->code;
+    struct gguf_str text;
+    if (!find_own(file, "", &text, err)) return false;
+    *exists = settings->template || text.size > 0;
+    return true;
+}
+
+static bool find_source(struct chat_template *t, const struct chat_settings *settings,
+                        const struct gguf_file *file, bool with_tools, struct base_error *err)
+{
+    if (settings->template) return find_named(t, settings, file, err);
+    if (with_tools && take_own(t, file, "tool_use", err)) return true;
+    if (err->code || take_own(t, file, "", err)) return !err->code;
     if (err->code) return false;
-    base_fail(err, BASE_USAGE,
-              "the model has no chat template: give --template FILE, or --template NAME with the "
-              "format that it was trained with, such as chatml or llama3");
-    base_error_set_file(err, gguf_path(m->file));
+    base_fail(err, BASE_USAGE, "the model has no chat template: %s", settings->caller->no_template);
+    base_error_set_file(err, gguf_path(file));
     return false;
 }
 
 /* Adds the template's origin to an error. */
-static bool blame(const struct cli_chat_template *t, struct base_error *err)
+static bool blame(const struct chat_template *t, struct base_error *err)
 {
     if (!err->item[0] && t->origin_item)
         snprintf(err->item, sizeof err->item, "%s", t->origin_item);
@@ -104,7 +115,8 @@ static const char *const own_variables[] = {"bos_token", "eos_token", "unk_token
 enum { N_OWN = sizeof own_variables / sizeof *own_variables };
 
 /* Sets the special tokens of the model, as in the transformers library. */
-static bool set_special_tokens(json_t *variables, const struct cli_model *m, struct base_error *err)
+static bool set_special_tokens(const struct chat_template *t, const struct gguf_file *file,
+                               struct base_error *err)
 {
     static const char *const keys[N_OWN] = {NULL,
                                             NULL,
@@ -114,69 +126,82 @@ static bool set_special_tokens(json_t *variables, const struct cli_model *m, str
                                             "tokenizer.ggml.cls_token_id",
                                             "tokenizer.ggml.mask_token_id"};
     for (size_t i = 0; i < N_OWN; i++) {
-        int64_t id = i == 0 ? text_token_bos(m->tokenizer) : text_token_eos(m->tokenizer);
+        int64_t id = i == 0 ? text_token_bos(t->tokenizer) : text_token_eos(t->tokenizer);
         if (keys[i]) {
             id = -1;
-            if (!gguf_get_i64(m->file, keys[i], &id, err)) return false;
+            if (!gguf_get_i64(file, keys[i], &id, err)) return false;
         }
-        if (id < 0 || id >= text_vocab_size(m->tokenizer)) continue;
-        const struct gguf_str text = text_token_raw(m->tokenizer, (int32_t)id);
+        if (id < 0 || id >= text_vocab_size(t->tokenizer)) continue;
+        const struct gguf_str text = text_token_raw(t->tokenizer, (int32_t)id);
         errno = 0;
         json_t *value = json_stringn(text.size ? text.data : "", text.size);
-        if (value && json_object_set_new(variables, own_variables[i], value) == 0) continue;
+        if (value && json_object_set_new(t->variables, own_variables[i], value) == 0) continue;
         if (value || errno == ENOMEM) return no_memory(err); /* not valid UTF-8 */
     }
     return true;
 }
 
-/* Sets a variable from NAME=JSON of --template-var. */
-static bool set_variable(const struct cli_chat_template *t, const char *given,
-                         struct base_error *err)
+/* Sets a variable of the user; takes the reference, NULL is lack of memory. */
+static bool set_variable(const struct chat_template *t, const struct chat_settings *settings,
+                         const char *name, json_t *value, struct base_error *err)
 {
     static const char *const reserved[] = {"messages", "tools", "add_generation_prompt"};
+    const char *why =
+        jinja_template_uses(t->template, name) ? NULL : "the chat template has no variable %s";
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved + N_OWN; i++)
+        if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
+            why = "%s has its value already";
+    if (!why) return json_object_set_new(t->variables, name, value) == 0 || no_memory(err);
+    json_decref(value);
+    return base_fail_at(err, BASE_USAGE, settings->caller->variable, -1, why, name);
+}
+
+/* Sets a variable from NAME=JSON. */
+static bool parse_variable(const struct chat_template *t, const struct chat_settings *settings,
+                           const char *given, struct base_error *err)
+{
     const char *equals = strchr(given, '=');
     char name[128];
     if (!equals || equals == given || equals - given >= (ptrdiff_t)sizeof name)
-        return base_fail_at(err, BASE_USAGE, "--template-var", -1, "'%s' is not NAME=JSON", given);
+        return base_fail_at(err, BASE_USAGE, settings->caller->variable, -1,
+                            "'%s' is not NAME=JSON", given);
     snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved + N_OWN; i++)
-        if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
-            return base_fail_at(err, BASE_USAGE, "--template-var", -1, "%s has its value already",
-                                name);
-    if (!jinja_template_uses(t->template, name))
-        return base_fail_at(err, BASE_USAGE, "--template-var", -1,
-                            "the chat template has no variable %s", name);
     struct base_error wrong = BASE_ERROR_INIT;
-    json_t *value = cli_json_parse(equals + 1, strlen(equals + 1), "", &wrong);
+    json_t *value = text_json_parse(equals + 1, strlen(equals + 1), "", &wrong);
     if (!value)
-        return base_fail_at(err, wrong.code, "--template-var", -1,
+        return base_fail_at(err, wrong.code, settings->caller->variable, -1,
                             "the value of %s is not JSON (a text needs quotes): %s", name,
                             wrong.text);
-    return json_object_set_new(t->variables, name, value) == 0 || no_memory(err);
+    return set_variable(t, settings, name, value, err);
 }
 
-static bool set_variables(struct cli_chat_template *t, const struct cli_values *values,
-                          const struct cli_model *m, json_t *tools, struct base_error *err)
+static bool set_variables(struct chat_template *t, const struct chat_settings *settings,
+                          const struct gguf_file *file, json_t *tools, struct base_error *err)
 {
+    const char *name;
+    json_t *value;
     t->variables = json_object();
     if (!t->variables || json_object_set_new(t->variables, "documents", json_null()) ||
         json_object_set(t->variables, "tools", tools ? tools : json_null()))
         return no_memory(err);
     if (tools && !jinja_template_uses(t->template, "tools"))
-        return base_fail_at(err, BASE_USAGE, "--tools", -1,
+        return base_fail_at(err, BASE_USAGE, settings->caller->tools, -1,
                             "the chat template does not support tools");
-    if (!set_special_tokens(t->variables, m, err)) return false;
-    for (size_t i = 0; i < values->template_var.count; i++)
-        if (!set_variable(t, values->template_var.item[i], err)) return false;
+    if (!set_special_tokens(t, file, err)) return false;
+    for (size_t i = 0; i < settings->variable.count; i++)
+        if (!parse_variable(t, settings, settings->variable.item[i], err)) return false;
+    json_object_foreach((json_t *)(uintptr_t)settings->variables, name, value)
+    {
+        if (!set_variable(t, settings, name, json_incref(value), err)) return false;
+    }
     return true;
 }
 
 /* ---- Rendering ---- */
 
 /* *exhausted (may be NULL) is set if a limit of time or memory was reached. */
-static bool render(const struct cli_chat_template *t, const json_t *messages,
-                   struct base_buffer *text, struct base_buffer *own, bool *exhausted,
-                   struct base_error *err)
+static bool render(const struct chat_template *t, const json_t *messages, struct base_buffer *text,
+                   struct base_buffer *own, bool *exhausted, struct base_error *err)
 {
     struct jinja_template_options options = jinja_template_options_default();
     options.exhausted = exhausted;
@@ -198,7 +223,7 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 /* Returns whether the text of a trial conversation contains `needle` and not `spoilt`. Releases
  * `messages`. An error of the template counts as false. A lack of memory is an error, and so is a
  * limit of time or memory, which every further rendering would reach too. */
-static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
+static bool shows(const struct chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
@@ -228,7 +253,7 @@ static json_t *trial_call(json_t *arguments)
 /* Determines the forms of messages that the template accepts, by trial renderings: published
  * templates accept different forms, leave out others or print them as Python would, and do not
  * state which. */
-static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
+static bool learn_forms(struct chat_template *t, struct base_error *err)
 {
     const bool text = shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"),
                             "needle", "\1", err);
@@ -259,7 +284,7 @@ static json_t *join_parts(const json_t *parts)
 }
 
 /* Converts a call's arguments to the other form if the template needs it. False without memory. */
-static bool convert_call(const struct cli_chat_template *t, json_t *call)
+static bool convert_call(const struct chat_template *t, json_t *call)
 {
     json_t *function = json_object_get(call, "function");
     json_t *holder = function ? function : call;
@@ -280,7 +305,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
 }
 
 /* Returns a copy of the message in the form that the template accepts; NULL without memory. */
-static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
+static json_t *convert_message(const struct chat_template *t, const json_t *message)
 {
     json_t *copy = text_json_copy_deep(message);
     const json_t *content = json_object_get(copy, "content");
@@ -298,7 +323,7 @@ static json_t *convert_message(const struct cli_chat_template *t, const json_t *
     return NULL;
 }
 
-static json_t *convert(const struct cli_chat_template *t, const json_t *messages,
+static json_t *convert(const struct chat_template *t, const json_t *messages,
                        struct base_error *err)
 {
     json_t *list = json_array();
@@ -347,10 +372,9 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
  * another model, and a file may declare its marks as ordinary tokens: the model then reads letters,
  * and its answers are useless. This is not an error, because nothing else is wrong. In other
  * templates a mark that is not in the vocabulary may be plain text. */
-static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
-                       const struct cli_model *m)
+static void note_marks(const struct chat_template *t, const struct chat_settings *settings)
 {
-    const bool by_name = values->template && text_chat_format(values->template);
+    const bool by_name = settings->template && text_chat_format(settings->template);
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
@@ -358,17 +382,20 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
         for (size_t i = 0; i < text.size; i++) {
             const char *mark = text.data + i;
             const size_t size = mark_size(mark, i);
-            if (!size || is_token(m->tokenizer, mark, size)) continue;
+            if (!size || is_token(t->tokenizer, mark, size)) continue;
+            char remark[400] = "";
             if (by_name)
-                cli_note("--template %s: '%.*s' is not a token of this model, which reads it as "
-                         "letters",
-                         values->template, (int)size, mark);
-            else if (is_spelling(m->tokenizer, mark, size))
-                cli_note("the chat template's '%.*s' is not a special token in this file, so the "
+                snprintf(remark, sizeof remark,
+                         "%s %s: '%.*s' is not a token of this model, which reads it as letters",
+                         settings->caller->template, settings->template, (int)size, mark);
+            else if (is_spelling(t->tokenizer, mark, size))
+                snprintf(remark, sizeof remark,
+                         "the chat template's '%.*s' is not a special token in this file, so the "
                          "model reads it as letters",
                          (int)size, mark);
             else
                 continue;
+            settings->caller->note(remark);
             break;
         }
     json_decref(trial);
@@ -377,25 +404,26 @@ static void note_marks(const struct cli_chat_template *t, const struct cli_value
 
 /* ---- Opening and rendering ---- */
 
-bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
-                            const struct cli_model *model, json_t *tools, struct base_error *err)
+bool chat_template_open(struct chat_template *t, const struct chat_settings *settings,
+                        const struct gguf_file *file, const struct text_tokenizer *tokenizer,
+                        json_t *tools, struct base_error *err)
 {
-    if (!find_source(t, values, model, tools != NULL, err)) return false;
+    t->tokenizer = tokenizer;
+    if (!find_source(t, settings, file, tools != NULL, err)) return false;
     if (t->source.failed) return no_memory(err);
     t->template = jinja_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
     if (!t->template) return blame(t, err);
-    if (!set_variables(t, values, model, tools, err)) return false;
-    if (!learn_forms(t, err)) return false;
-    note_marks(t, values, model);
+    if (!set_variables(t, settings, file, tools, err) || !learn_forms(t, err)) return false;
+    note_marks(t, settings);
     return true;
 }
 
-void cli_chat_template_close(struct cli_chat_template *t)
+void chat_template_close(struct chat_template *t)
 {
     jinja_template_free(t->template);
     base_buffer_free(&t->source);
     json_decref(t->variables);
-    *t = (struct cli_chat_template){0};
+    *t = (struct chat_template){0};
 }
 
 /* Adds BOS if the file requires it and the template did not write it; never EOS, because an answer
@@ -410,34 +438,45 @@ static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct
     return true;
 }
 
-bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
-                              const struct cli_model *model, const json_t *messages,
-                              struct cli_chat_prompt *out, struct base_error *err)
+/* Appends the ids of a rendered conversation. */
+static bool encode(const struct chat_template *t, const struct chat_request *request,
+                   struct chat_prompt *out, struct base_error *err)
+{
+    const unsigned flags = TEXT_PARSE_SPECIAL | (request->lossy ? TEXT_LOSSY : 0);
+    if (text_encode_framed(t->tokenizer, out->text.data, out->own.data, out->text.size, flags,
+                           &out->ids, err))
+        return request->no_bos || add_bos(t->tokenizer, &out->ids, err);
+    const size_t n = strlen(err->text);
+    if (err->code == BASE_USAGE && err->offset >= 0)
+        snprintf(err->text + n, sizeof err->text - n, "; %s", request->chat.caller->lossy);
+    return false;
+}
+
+bool chat_template_render(const struct chat_template *t, const struct chat_request *request,
+                          const json_t *messages, struct chat_prompt *out, struct base_error *err)
 {
     base_buffer_clear(&out->text);
     base_buffer_clear(&out->own);
     out->ids.count = 0;
     json_t *list = convert(t, messages, err);
     bool ok = list && render(t, list, &out->text, &out->own, NULL, err);
+    json_decref(list);
     if (ok && out->text.size == 0) {
         base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
         ok = blame(t, err);
     }
     for (size_t i = 0; ok && i < out->begun.size; i++) base_buffer_add(&out->own, "", 1);
     if (ok && out->begun.size) base_buffer_add(&out->text, out->begun.data, out->begun.size);
-    ok = ok && (!(out->text.failed || out->own.failed) || no_memory(err)) &&
-         cli_encode(values, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
-                    &out->ids, err) &&
-         (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
-    json_decref(list);
+    ok = ok && (!(out->text.failed || out->own.failed || out->begun.failed) || no_memory(err)) &&
+         encode(t, request, out, err);
     if (ok && out->ids.count == 0)
         return base_fail(err, BASE_USAGE,
                          "no letter of the prompt has a token in this model's vocabulary");
     return ok;
 }
 
-bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *messages,
-                           struct base_buffer *text, struct base_error *err)
+bool chat_template_try(const struct chat_template *t, const json_t *messages,
+                       struct base_buffer *text, struct base_error *err)
 {
     json_t *list = convert(t, messages, err);
     base_buffer_clear(text);
@@ -447,16 +486,7 @@ bool cli_chat_template_try(const struct cli_chat_template *t, const json_t *mess
     return ok && (!text->failed || no_memory(err));
 }
 
-bool cli_chat_prompt_begin(struct cli_chat_prompt *p, const struct cli_values *values,
-                           json_t *messages, struct base_error *err)
-{
-    base_buffer_clear(&p->begun);
-    if (!cli_messages_take_begun(messages, &p->begun, err)) return false;
-    if (values->continues) cli_input_add(values, values->continues, &p->begun);
-    return !p->begun.failed || no_memory(err);
-}
-
-void cli_chat_prompt_free(struct cli_chat_prompt *p)
+void chat_prompt_free(struct chat_prompt *p)
 {
     base_buffer_free(&p->begun);
     base_buffer_free(&p->text);

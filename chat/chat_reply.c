@@ -1,47 +1,45 @@
-/* cli/chat/chat_reply.c: splits an answer while it is generated. See cli/chat/chat_reply.h. */
-#include "cli/chat/chat_reply.h"
-#include "cli/chat/messages.h"
-#include "cli/generation.h"
+/* chat/chat_reply.c: splits an answer while it is generated. See chat/chat_reply.h. */
+#include "chat/chat_reply.h"
+#include "chat/messages.h"
 #include <stdio.h>
 #include <string.h>
 
-const char *const cli_chat_part_name[] = {[TEXT_REPLY_TEXT] = "answer",
-                                          [TEXT_REPLY_REASONING] = "reasoning",
-                                          [TEXT_REPLY_CALL] = "call",
-                                          [TEXT_REPLY_MARK] = "mark"};
+const char *const chat_part_name[] = {[TEXT_REPLY_TEXT] = "answer",
+                                      [TEXT_REPLY_REASONING] = "reasoning",
+                                      [TEXT_REPLY_CALL] = "call",
+                                      [TEXT_REPLY_MARK] = "mark"};
 
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
 }
 
-enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
-                                      enum cli_reasoning by_default)
+enum chat_reasoning chat_reasoning_mode(const struct chat_settings *chat,
+                                        enum chat_reasoning by_default)
 {
-    if (!values->reasoning) return by_default;
-    if (strcmp(values->reasoning, "only") == 0) return CLI_REASONING_ONLY;
-    return strcmp(values->reasoning, "show") == 0 ? CLI_REASONING_SHOW : CLI_REASONING_HIDE;
+    if (!chat->reasoning) return by_default;
+    if (strcmp(chat->reasoning, "only") == 0) return CHAT_REASONING_ONLY;
+    return strcmp(chat->reasoning, "show") == 0 ? CHAT_REASONING_SHOW : CHAT_REASONING_HIDE;
 }
 
-bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_template *t,
-                         const struct cli_model *model, const struct cli_chat_prompt *prompt,
-                         struct base_error *err)
+bool chat_reply_open(struct chat_reply *r, const struct chat_template *t,
+                     const struct chat_prompt *prompt, struct base_error *err)
 {
     const json_t *tools = json_object_get(t->variables, "tools");
     const struct text_reply_options options = {.template_text = t->source.data,
-                                               .tokenizer = model->tokenizer,
+                                               .tokenizer = t->tokenizer,
                                                .prompt = prompt->text.data,
                                                .prompt_size =
                                                    prompt->text.size - prompt->begun.size,
                                                .tools = json_is_array(tools) ? tools : NULL};
-    cli_chat_reply_close(r);
-    r->tokenizer = model->tokenizer;
+    chat_reply_close(r);
+    r->tokenizer = t->tokenizer;
     r->calls = json_array();
     r->parts = text_reply_new(&options, err);
     return r->parts && (r->calls || no_memory(err));
 }
 
-void cli_chat_reply_close(struct cli_chat_reply *r)
+void chat_reply_close(struct chat_reply *r)
 {
     text_reply_free(r->parts);
     r->parts = NULL;
@@ -51,7 +49,7 @@ void cli_chat_reply_close(struct cli_chat_reply *r)
     base_buffer_free(&r->reasoning);
 }
 
-static bool add_call(struct cli_chat_reply *r, const struct text_reply_part *part,
+static bool add_call(struct chat_reply *r, const struct text_reply_part *part,
                      struct base_error *err)
 {
     char id[32];
@@ -62,7 +60,7 @@ static bool add_call(struct cli_chat_reply *r, const struct text_reply_part *par
     return (call && json_array_append_new(r->calls, call) == 0) || no_memory(err);
 }
 
-static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *part,
+static bool take_part(struct chat_reply *r, const struct text_reply_part *part,
                       struct base_error *err)
 {
     const bool is_text = part->kind == TEXT_REPLY_TEXT;
@@ -72,14 +70,14 @@ static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *pa
     if (r->content.failed || r->reasoning.failed) return no_memory(err);
     if (part->kind == TEXT_REPLY_CALL && !add_call(r, part, err)) return false;
     const bool shown =
-        r->mode == CLI_REASONING_SHOW ||
-        (r->mode == CLI_REASONING_ONLY ? is_reasoning : is_text || part->kind == TEXT_REPLY_CALL);
+        r->mode == CHAT_REASONING_SHOW ||
+        (r->mode == CHAT_REASONING_ONLY ? is_reasoning : is_text || part->kind == TEXT_REPLY_CALL);
     return !shown || !r->show || part->size == 0 ||
            r->show(r->user, part->bytes, part->size, !is_text, err);
 }
 
 /* Removes the text of a control token that is not a mark between parts. */
-static void hide_control(const struct cli_chat_reply *r, const struct generate_piece *piece,
+static void hide_control(const struct chat_reply *r, const struct generate_piece *piece,
                          struct text_reply_part *part)
 {
     if (part->kind != TEXT_REPLY_TEXT || piece->id < 0 ||
@@ -91,8 +89,8 @@ static void hide_control(const struct cli_chat_reply *r, const struct generate_p
         part->size -= token.size;
 }
 
-bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *piece,
-                         struct base_error *err)
+bool chat_reply_take(struct chat_reply *r, const struct generate_piece *piece,
+                     struct base_error *err)
 {
     struct text_reply_part part;
     if (piece->id >= 0) text_reply_token(r->parts, piece->id, r->n_begun + piece->end);
@@ -107,7 +105,7 @@ bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *
 }
 
 /* Declares the tokens of the answer's beginning, which are the last ones of the prompt. */
-static void declare_begun(struct cli_chat_reply *r, const struct generate_prompt *prompt)
+static void declare_begun(struct chat_reply *r, const struct generate_prompt *prompt)
 {
     struct base_buffer bytes = BASE_BUFFER_INIT;
     size_t end = r->n_begun, first = prompt->n;
@@ -129,7 +127,7 @@ static void declare_begun(struct cli_chat_reply *r, const struct generate_prompt
 
 /* Reduces `begun` to the answer part of the answer's beginning: the text after its last reasoning
  * or call. */
-static bool read_begun(struct cli_chat_reply *r, const struct base_buffer *begun, size_t *answer_at,
+static bool read_begun(struct chat_reply *r, const struct base_buffer *begun, size_t *answer_at,
                        struct base_error *err)
 {
     struct text_reply_part part;
@@ -143,12 +141,12 @@ static bool read_begun(struct cli_chat_reply *r, const struct base_buffer *begun
     return true;
 }
 
-bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt *rendered,
-                          struct generate_thought_marks *marks, struct generate_prompt *prompt,
-                          struct base_error *err)
+bool chat_reply_begin(struct chat_reply *r, const struct chat_prompt *rendered,
+                      struct generate_thought_marks *marks, struct generate_prompt *prompt,
+                      struct base_error *err)
 {
     const struct base_buffer *begun = &rendered->begun;
-    cli_chat_show_fn *show = r->show;
+    chat_show_fn *show = r->show;
     struct text_reply_marks found;
     size_t answer_at = 0;
     r->show = NULL;
@@ -168,7 +166,7 @@ bool cli_chat_reply_begin(struct cli_chat_reply *r, const struct cli_chat_prompt
     return ok;
 }
 
-bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err)
+bool chat_reply_end(struct chat_reply *r, struct base_error *err)
 {
     struct text_reply_part part;
     if (!text_reply_end(r->parts, err)) return false;
@@ -182,24 +180,26 @@ static bool is_blank(const struct base_buffer *text)
     return text->size == 0 || strspn(text->data, " \t\r\n") == text->size;
 }
 
-const char *cli_chat_reply_lack(const struct cli_chat_reply *r,
-                                const struct generate_outcome *outcome)
+bool chat_reply_is_blank(const struct chat_reply *r)
 {
-    if (r->mode == CLI_REASONING_ONLY)
-        return is_blank(&r->reasoning) ? "the model wrote no reasoning" : NULL;
-    if (!is_blank(&r->content) || json_array_size(r->calls)) return NULL;
-    return cli_outcome_lack(outcome, !is_blank(&r->reasoning));
+    if (r->mode == CHAT_REASONING_ONLY) return is_blank(&r->reasoning);
+    return is_blank(&r->content) && json_array_size(r->calls) == 0;
 }
 
-json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err)
+bool chat_reply_has_reasoning(const struct chat_reply *r)
 {
-    json_t *content = cli_json_text_mended(r->content.data, r->content.size, "\xef\xbf\xbd", err);
+    return !is_blank(&r->reasoning);
+}
+
+json_t *chat_reply_message(const struct chat_reply *r, struct base_error *err)
+{
+    json_t *content = chat_text_mended(r->content.data, r->content.size, "\xef\xbf\xbd", err);
     json_t *message =
         content ? json_pack("{s:s, s:o}", "role", "assistant", "content", content) : NULL;
     bool ok = message != NULL;
     if (ok && r->reasoning.size) {
         json_t *reasoning =
-            cli_json_text_mended(r->reasoning.data, r->reasoning.size, "\xef\xbf\xbd", err);
+            chat_text_mended(r->reasoning.data, r->reasoning.size, "\xef\xbf\xbd", err);
         ok = reasoning && json_object_set_new(message, "reasoning_content", reasoning) == 0;
     }
     if (ok && json_array_size(r->calls)) ok = json_object_set(message, "tool_calls", r->calls) == 0;

@@ -1,91 +1,29 @@
-/* cli/chat/messages.c: conversations as JSON. See cli/chat/messages.h. */
-#include "cli/chat/messages.h"
+/* chat/messages.c: conversations as JSON. See chat/messages.h. */
+#include "chat/messages.h"
 #include "base/utf8.h"
-#include "cli/system.h"
 #include "text/json/json_load.h"
 #include "text/json/json_number.h"
+#include "text/json/json_parse.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool no_memory(struct base_error *err)
 {
     return base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
 }
 
-/* ---- JSON ---- */
+/* ---- Texts ---- */
 
-json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
-{
-    json_error_t error;
-    json_t *json = text_json_load(
-        text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (json) return json;
-    if (errno == ENOMEM)
-        base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
-    else if (error.line > 0)
-        base_fail_at(err, BASE_USAGE, what, -1, "line %d, column %d: %s", error.line, error.column,
-                     error.text);
-    else
-        base_fail_at(err, BASE_USAGE, what, -1, "%s", error.text);
-    return NULL;
-}
-
-bool cli_json_read(const char *path, json_t **out, struct base_error *err)
-{
-    struct base_buffer text = BASE_BUFFER_INIT;
-    *out = NULL;
-    if (cli_source_read(path, &text, err)) {
-        *out = cli_json_parse(text.data ? text.data : "", text.size, "", err);
-        if (!*out) base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
-    }
-    base_buffer_free(&text);
-    return *out != NULL;
-}
-
-/* Returns the index after the string whose opening quote is text[at]. */
-static size_t string_end(const char *text, size_t at)
-{
-    for (at++; text[at] != '"'; at++) at += text[at] == '\\';
-    return at + 1;
-}
-
-void cli_json_add_own(struct base_buffer *out, const json_t *object, const char *text, size_t size,
-                      const char *name)
-{
-    const size_t n = strlen(name);
-    size_t depth = 0, from = 0, to = 0;
-    bool is_name = false;
-    for (size_t at = 0, next; at < size && !to; at = next) {
-        const char c = text[at];
-        next = c == '"' ? string_end(text, at) : at + 1;
-        if (c == ':' && is_name) from = next;
-        if (from && depth == 1 && (c == ',' || c == '}')) to = at;
-        depth += c == '{' || c == '[';
-        depth -= c == '}' || c == ']';
-        if (c != ' ' && c != '\t')
-            is_name =
-                c == '"' && depth == 1 && next - at == n + 2 && memcmp(text + at + 1, name, n) == 0;
-    }
-    while (to && strchr(" \t\r\n", text[from])) from++;
-    while (to && strchr(" \t\r\n", text[to - 1])) to--;
-    if (to)
-        base_buffer_add(out, text + from, to - from);
-    else /* its name has escapes */
-        text_json_write(out, json_object_get(object, name), false);
-}
-
-json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
+static json_t *text_of(const char *text, size_t size, const struct chat_caller *caller,
+                       struct base_error *err)
 {
     for (size_t i = 0; i < size;) {
         int32_t code;
         i += base_utf8_decode(text + i, size - i, &code);
         if (code >= 0) continue;
-        base_fail(
-            err, BASE_USAGE,
-            "a message must be UTF-8, and byte %zu is not: 0x%02X; --lossy leaves out such bytes",
-            i - 1, (unsigned char)text[i - 1]);
+        base_fail(err, BASE_USAGE, "a message must be UTF-8, and byte %zu is not: 0x%02X; %s",
+                  i - 1, (unsigned char)text[i - 1], caller->lossy);
         return NULL;
     }
     json_t *json = json_stringn(size ? text : "", size);
@@ -93,7 +31,7 @@ json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
     return json;
 }
 
-json_t *cli_json_text_mended(const char *text, size_t size, const char *by, struct base_error *err)
+json_t *chat_text_mended(const char *text, size_t size, const char *by, struct base_error *err)
 {
     struct base_buffer mended = BASE_BUFFER_INIT;
     for (size_t i = 0; i < size;) {
@@ -109,12 +47,6 @@ json_t *cli_json_text_mended(const char *text, size_t size, const char *by, stru
     if (!json) no_memory(err);
     base_buffer_free(&mended);
     return json;
-}
-
-const json_t *cli_json_member(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_null(value) ? NULL : value;
 }
 
 /* ---- Checking ---- */
@@ -162,7 +94,7 @@ static bool check_message(const json_t *message, const char **what)
     *what = json_object_get(message, "role") ? "its role is not a text" : "it has no role";
     if (!json_is_string(json_object_get(message, "role"))) return false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const json_t *value = cli_json_member(message, texts[i][0]);
+        const json_t *value = text_json_member(message, texts[i][0]);
         *what = texts[i][1];
         if (value && !json_is_string(value)) return false;
     }
@@ -170,7 +102,7 @@ static bool check_message(const json_t *message, const char **what)
            check_calls(json_object_get(message, "tool_calls"), what);
 }
 
-static bool check_messages(const json_t *list, struct base_error *err)
+bool chat_messages_check(const json_t *list, struct base_error *err)
 {
     const char *what;
     if (!json_is_array(list)) return base_fail(err, BASE_USAGE, "it is not a list of messages");
@@ -180,7 +112,7 @@ static bool check_messages(const json_t *list, struct base_error *err)
     return true;
 }
 
-static bool check_tools(const json_t *list, struct base_error *err)
+bool chat_tools_check(const json_t *list, struct base_error *err)
 {
     bool ok = json_is_array(list);
     for (size_t i = 0; ok && i < json_array_size(list); i++)
@@ -188,88 +120,52 @@ static bool check_tools(const json_t *list, struct base_error *err)
     return ok || base_fail(err, BASE_USAGE, "it is not a list of tools, each an object");
 }
 
-static bool read_checked(const char *given, bool is_text, const char *option,
-                         bool (*check)(const json_t *, struct base_error *), json_t **out,
-                         struct base_error *err)
-{
-    *out = NULL;
-    if (is_text)
-        *out = cli_json_parse(given, strlen(given), "", err);
-    else if (!cli_json_read(given, out, err))
-        return false;
-    if (*out && check(*out, err)) return true;
-    if (is_text)
-        snprintf(err->item, sizeof err->item, "%s", option);
-    else
-        base_error_set_file(err, strcmp(given, "-") == 0 ? "standard input" : given);
-    json_decref(*out);
-    *out = NULL;
-    return false;
-}
-
-/* Returns whether the value of an option is the list itself, not the name of a file. */
-static bool is_list(const char *given)
-{
-    return *given == '[' && access(given, F_OK) != 0;
-}
-
-bool cli_messages_read(const char *given, json_t **out, struct base_error *err)
-{
-    return read_checked(given, is_list(given), "--messages", check_messages, out, err);
-}
-
-bool cli_tools_read(const struct cli_values *values, json_t **out, struct base_error *err)
-{
-    const char *given = values->tools;
-    *out = NULL;
-    return !given || read_checked(given, values->texts_only || is_list(given), "--tools",
-                                  check_tools, out, err);
-}
-
 /* ---- Changing ---- */
 
 static json_t *new_message(const char *role, const char *text, size_t size, bool lossy,
-                           struct base_error *err)
+                           const struct chat_caller *caller, struct base_error *err)
 {
     json_t *content =
-        lossy ? cli_json_text_mended(text, size, "", err) : cli_json_text(text, size, err);
+        lossy ? chat_text_mended(text, size, "", err) : text_of(text, size, caller, err);
     json_t *message = content ? json_pack("{s:s, s:o}", "role", role, "content", content) : NULL;
     if (!message && content) no_memory(err);
     return message;
 }
 
-bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size, bool lossy,
-                      struct base_error *err)
+bool chat_messages_add(json_t *list, const char *role, const char *text, size_t size,
+                       const struct chat_request *r, struct base_error *err)
 {
-    json_t *message = new_message(role, text, size, lossy, err);
+    json_t *message = new_message(role, text, size, r->lossy, r->chat.caller, err);
     if (!message) return false;
     return json_array_append_new(list, message) == 0 || no_memory(err);
 }
 
-bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err)
+bool chat_messages_set_system(json_t *list, const char *text, const struct chat_caller *caller,
+                              struct base_error *err)
 {
-    const bool has = cli_messages_n_system(list);
-    json_t *message = text ? new_message("system", text, strlen(text), false, err) : NULL;
+    const bool has = chat_messages_n_system(list);
+    json_t *message = text ? new_message("system", text, strlen(text), false, caller, err) : NULL;
     if (text && !message) return false;
     if (has) json_array_remove(list, 0);
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
 }
 
-json_t *cli_messages_of_line(const json_t *given, const char *system,
-                             const struct base_buffer *question, bool lossy, struct base_error *err)
+json_t *chat_messages_of_line(const json_t *given, const struct chat_request *r,
+                              const struct base_buffer *question, struct base_error *err)
 {
-    if (given && !check_messages(given, err)) {
+    const char *system = r->chat.system;
+    if (given && !chat_messages_check(given, err)) {
         snprintf(err->item, sizeof err->item, "messages");
         return NULL;
     }
     json_t *list = given ? text_json_copy_deep(given) : json_array();
-    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
-    if (ok && system && !cli_messages_n_system(list))
-        ok = cli_messages_set_system(list, system, err);
+    bool ok = list || no_memory(err);
+    if (ok && system && !chat_messages_n_system(list))
+        ok = chat_messages_set_system(list, system, r->chat.caller, err);
     if (ok && question && question->size == 0)
         ok = base_fail(err, BASE_USAGE, "the question is empty");
     if (ok && question)
-        ok = cli_messages_add(list, "user", question->data, question->size, lossy, err);
+        ok = chat_messages_add(list, "user", question->data, question->size, r, err);
     if (ok && json_array_size(list) == 0)
         ok = base_fail_at(err, BASE_USAGE, "messages", -1, "contains no message");
     if (ok) return list;
@@ -277,42 +173,30 @@ json_t *cli_messages_of_line(const json_t *given, const char *system,
     return NULL;
 }
 
-bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err)
+size_t chat_messages_n_system(const json_t *list)
 {
-    *out = NULL;
-    if (path && !cli_messages_read(path, out, err)) return false;
-    if (!*out && !(*out = json_array())) return no_memory(err);
-    if (!system) return true;
-    if (cli_messages_n_system(*out))
-        return base_fail_at(err, BASE_USAGE, "--system", -1,
-                            "the messages begin with a system message already");
-    return cli_messages_set_system(*out, system, err);
+    return strcmp(chat_messages_role(list, 0), "system") == 0;
 }
 
-size_t cli_messages_n_system(const json_t *list)
-{
-    return strcmp(cli_messages_role(list, 0), "system") == 0;
-}
-
-const char *cli_messages_role(const json_t *list, size_t i)
+const char *chat_messages_role(const json_t *list, size_t i)
 {
     const char *role = json_string_value(json_object_get(json_array_get(list, i), "role"));
     return role ? role : "";
 }
 
-size_t cli_messages_last_turn(const json_t *list)
+size_t chat_messages_last_turn(const json_t *list)
 {
     const size_t size = json_array_size(list);
     for (size_t i = size; i-- > 0;)
-        if (strcmp(cli_messages_role(list, i), "user") == 0) return i;
+        if (strcmp(chat_messages_role(list, i), "user") == 0) return i;
     return size;
 }
 
-bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct base_error *err)
+bool chat_messages_take_begun(json_t *list, struct base_buffer *begun, struct base_error *err)
 {
     static const char *const others[] = {"tool_calls", "reasoning_content"};
     const size_t n = json_array_size(list);
-    if (strcmp(cli_messages_role(list, n - 1), "assistant") != 0) return true;
+    if (strcmp(chat_messages_role(list, n - 1), "assistant") != 0) return true;
     const json_t *last = json_array_get(list, n - 1), *content = json_object_get(last, "content");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const json_t *other = json_object_get(last, others[i]);
@@ -328,18 +212,18 @@ bool cli_messages_take_begun(json_t *list, struct base_buffer *begun, struct bas
         const json_t *text = json_object_get(json_array_get(content, i), "text");
         base_buffer_add(begun, json_string_value(text), json_string_length(text));
     }
-    cli_messages_cut(list, n - 1);
+    chat_messages_cut(list, n - 1);
     return !begun->failed || no_memory(err);
 }
 
-void cli_messages_cut(json_t *list, size_t size)
+void chat_messages_cut(json_t *list, size_t size)
 {
     while (json_array_size(list) > size) json_array_remove(list, json_array_size(list) - 1);
 }
 
 /* ---- Writing ---- */
 
-bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err)
+bool chat_messages_write(const json_t *list, struct base_output *file, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "[");
