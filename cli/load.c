@@ -62,6 +62,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     struct engine_options o = engine_options_default();
     o.n_threads = (int)values->threads;
     o.use_blas = values->blas;
+    o.columns = values->sparse;
     o.pin_threads = values->pin;
     o.plan_only = values->plan;
     if (values->isa && !cpu_level_by_name(values->isa, &o.level))

@@ -64,7 +64,7 @@ struct cli_values {
     bool decode, lines, csv, echo, json;
     bool show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run, process_output, keep_split, no_tensor_first, all;
+    bool pure, dry_run, sparse, columns, zeros, process_output, keep_split, no_tensor_first, all;
     bool metadata, tensors, plot, heat, profile, blas, pin, no_sandbox;
     bool verbose, newline, unordered, clear, insecure;
     bool matrix, truncate, in_order;

@@ -151,6 +151,20 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
+/* As engine_mul_mat, for matrices, and engine_mul_mat_id, but a result is +0 if the number of
+ * `active`, F32 of the result's shape, at its place is zero (of either sign). With one or two
+ * columns the rows of w without an active result are not read. */
+struct engine_tensor *engine_mul_mat_active(struct engine_graph *g, struct engine_tensor *w,
+                                            struct engine_tensor *x, struct engine_tensor *active);
+struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct engine_tensor *w,
+                                               struct engine_tensor *x, struct engine_tensor *ids,
+                                               struct engine_tensor *active);
+/* As engine_mul_mat of a matrix w, of which `columns`, I8, is the copy that quant_columns_make
+ * makes: the same bits. With one or two columns of x, most of whose elements are zero, the copy is
+ * read instead of w, without the columns of zeros. */
+struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
+                                             struct engine_tensor *columns,
+                                             struct engine_tensor *x);
 
 /* y + s * B z: the second factor of a low-rank update. y[T][n] and z[T][r] F32, contiguous rows;
  * b[ceil(n / 64)][r][64] of any type with arithmetic: B^T in panels of 64 outputs, those past n do

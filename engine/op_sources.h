@@ -39,10 +39,15 @@ enum { ENGINE_PRODUCT_WEIGHTS = 4 };
  *   mul_mat         x       weight          more weights: adjacent results
  *   mul_mat_id      x       experts         ids
  *   mul_mat_glu     x       gate's weight   up's weight
- *   mul_mat_id_glu  x       gate's experts  ids             up's experts */
+ *   mul_mat_id_glu  x       gate's experts  ids             up's experts
+ *   mul_mat_active     x    weight          active
+ *   mul_mat_id_active  x    experts         ids             active
+ *   mul_mat_columns    x    weight          its copy by columns */
 struct engine_product {
     const struct engine_tensor *x, *ids, *w[ENGINE_PRODUCT_WEIGHTS];
-    const struct engine_tensor *up; /* with a gate, which is w[0]; otherwise NULL */
+    const struct engine_tensor *up;      /* with a gate, which is w[0]; otherwise NULL */
+    const struct engine_tensor *columns; /* I8: the weight by columns (quant/columns.h); or NULL */
+    const struct engine_tensor *active;  /* results with a zero here are zero; or NULL */
     int n_w;
 };
 struct engine_product engine_product_of(const struct engine_tensor *dst);

@@ -26,7 +26,7 @@ static void collect_facts(struct model *m)
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
-        m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+        if (t->type->act) m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
         m->facts.weight_bytes += t->size;
     }
 }
@@ -51,6 +51,7 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     m->file = file;
     m->engine = engine;
     bool ok = model_params_read(&m->params, file, err);
+    m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
     if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
         base_error_set_file(err, gguf_path(file));

@@ -83,6 +83,29 @@ static bool read_vocab(struct model_params *p, const struct gguf_file *file, str
     return true;
 }
 
+/* Reads the activation of the feed-forward networks, which files of models that were trained
+ * further with ReLU need: their architecture is that of the original. */
+static bool read_activation(struct model_reader *r, struct model_params *p)
+{
+    static const char *const names[ENGINE_UNARY_COUNT] = {
+        [ENGINE_SILU] = "silu",         [ENGINE_GELU] = "gelu",
+        [ENGINE_GELU_ERF] = "gelu_erf", [ENGINE_GELU_QUICK] = "gelu_quick",
+        [ENGINE_RELU] = "relu",         [ENGINE_RELU_SQR] = "relu_sqr"};
+    static const char key[] = "feed_forward.activation";
+    struct gguf_str name = {NULL, 0};
+    p->act = p->arch->ffn.act;
+    if (!gguf_get_str(r->file, model_reader_key(r, key), &name, r->err)) return false;
+    if (!name.data) return true;
+    for (int f = 0; f < ENGINE_UNARY_COUNT; f++)
+        if (names[f] && name.size == strlen(names[f]) && !memcmp(name.data, names[f], name.size)) {
+            p->act = (enum engine_unary)f;
+            return true;
+        }
+    return model_reader_fail(r, key,
+                             "not silu, gelu, gelu_erf, gelu_quick, relu or relu_sqr: '%.*s'",
+                             name.size < 64 ? (int)name.size : 64, name.data);
+}
+
 static bool is_plain(const struct model_params *p)
 {
     return p->norm == MODEL_LAYER_NORM_PLAIN || p->norm == MODEL_RMS_NORM_PLAIN;
@@ -413,7 +436,8 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     *p = (struct model_params){0};
     if (!read_arch(p, file, err)) return false;
     struct model_reader r = {.file = file, .name = p->name, .err = err};
-    if (read_numbers(&r, p) && read_layers(&r, p) && read_part(&r, p, NULL, MODEL_POOL, &p->pool))
+    if (read_numbers(&r, p) && read_activation(&r, p) && read_layers(&r, p) &&
+        read_part(&r, p, NULL, MODEL_POOL, &p->pool))
         return true;
     model_params_free(p);
     return false;

@@ -11,9 +11,10 @@
 /* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL if the file has
  * none. */
 struct model_linear {
-    struct engine_tensor *weight; /* [outputs][inputs]; experts: [X][outputs][inputs] */
-    struct engine_tensor *bias;   /* [outputs]; experts: [X][outputs] */
-    struct engine_tensor *scale;  /* [1]; experts: [X] */
+    struct engine_tensor *weight;  /* [outputs][inputs]; experts: [X][outputs][inputs] */
+    struct engine_tensor *bias;    /* [outputs]; experts: [X][outputs] */
+    struct engine_tensor *scale;   /* [1]; experts: [X] */
+    struct engine_tensor *columns; /* the weight by columns (quant/columns.h), or NULL */
 };
 
 struct model_norm {
@@ -46,6 +47,7 @@ struct model_tensor_row {
     uint16_t field;                  /* a pointer, a model_norm or a model_linear */
     uint16_t inputs, outputs, depth; /* offsets of sizes */
     uint16_t unless;                 /* not required if this earlier linear was found */
+    uint16_t zeros; /* offset of a number: whether many inputs are zero, so that columns help */
 };
 #define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
 
@@ -152,6 +154,8 @@ struct model_params {
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
+    bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
+    enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
     float logit_softcap;                           /* 0: none */

@@ -2,6 +2,7 @@
 #include "models/weights.h"
 #include "base/interrupt.h"
 #include "base/size.h"
+#include "quant/columns.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,56 @@ static bool bind_experts(struct binder *b, const char *prefix, const char *stack
     return true;
 }
 
+/* ---- Copies by columns ---- */
+
+/* Returns a copy by columns of `bytes` bytes, or NULL: without an error if a weight is not finite.
+ */
+static void *make_columns(struct binder *b, const struct engine_tensor *w, uint64_t bytes)
+{
+    uint64_t size;
+    void *data = base_align_up(bytes, COPY_ALIGN, &size) ? aligned_alloc(COPY_ALIGN, size) : NULL;
+    if (!data) {
+        base_fail_at(b->err, BASE_NO_MEMORY, w->name, -1, "no memory for its copy by columns");
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = data;
+    for (int64_t r = 0; r < w->ne[1]; r += QUANT_COLUMNS_ROWS)
+        if (!base_goes_on(b->err) || !quant_columns_make(w->type, w->ne[0], w->ne[1], w->data,
+                                                         w->nb[1], r, QUANT_COLUMNS_ROWS, data))
+            return NULL;
+    return data;
+}
+
+/* Binds the copy by columns of the weight of a row, if the file has one, or makes one. *out remains
+ * NULL if the inputs are not known to have zeros: the copy would not be used. */
+static bool bind_columns(struct binder *b, const struct model_tensor_row *row, const char *prefix,
+                         bool zeros, const struct engine_tensor *w, struct engine_tensor **out)
+{
+    char name[MODEL_TENSOR_NAME];
+    uint64_t bytes = 0;
+    const bool has_form = quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes);
+    tensor_name(b, prefix, row->name, "columns", name);
+    const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
+    const void *data = t ? t->data : NULL;
+    if (t && (!has_form || t->type != quant_type_by_id(QUANT_I8) || t->size != bytes ||
+              !quant_columns_check(w->type, w->ne[0], w->ne[1], w->data, w->nb[1], data)))
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "not the copy by columns of %s: infer quantize makes a new one",
+                            w->name);
+    if (t && !mark_used(b, t, name)) return false;
+    const struct engine_place *place = b->w->place[b->w->n_tensors - 1];
+    if (!zeros || (place && place->index > 0)) return true;
+    if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
+    if (!data) return base_goes_on(b->err);
+    struct engine_tensor *tensor = new_tensor(b, prefix);
+    if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},
+                            (void *)data, name, b->err))
+        return false;
+    b->w->n_tensors++;
+    *out = tensor;
+    return true;
+}
+
 static bool is_required(const struct model_tensor_row *row, const char *self)
 {
     const struct model_linear *other = row->unless ? (const void *)(self + row->unless - 1) : NULL;
@@ -260,6 +311,10 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         *(struct engine_tensor **)field = found.weight;
         return true;
     }
+    if (row->zeros && found.weight &&
+        !bind_columns(b, row, prefix, model_row_size(self, row->zeros) > 0, found.weight,
+                      &found.columns))
+        return false;
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
     tensor_name(b, prefix, row->name, "bias", name);
     if (!bind(b, prefix, name, bias, AS_FLOATS, &found.bias)) return false;
@@ -389,8 +444,8 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     const size_t n = gguf_tensor_count(file);
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
-    w->tensors = calloc(n, sizeof *w->tensors);
-    w->place = calloc(n, sizeof *w->place);
+    w->tensors = calloc(n, 2 * sizeof *w->tensors); /* copies by columns too */
+    w->place = calloc(n, 2 * sizeof *w->place);
     w->copies = calloc(n, 2 * sizeof *w->copies); /* of convolution taps as F32, transposed */
     bool done = w->tensors && w->place && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b) && upload(w, err)

@@ -1,5 +1,6 @@
 /* quant/kernels.c: fills the kernel table for an instruction-set level, scalar first; after that
  * the table is only read. */
+#include "quant/columns.h"
 #include "quant/types.h"
 
 void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level)
@@ -12,6 +13,7 @@ void quant_kernels_fill(struct quant_kernels *kernels, enum cpu_level level)
         const struct quant_type *type = quant_type_by_id(id);
         if (type) quant_overlay_type(&type->scalar, &kernels->type[id]);
     }
+    quant_columns_fill(kernels);
     const int n = cpu_path(kernels->level, path);
     for (int i = 1; i < n; i++) {
 #if defined(__x86_64__)

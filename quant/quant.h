@@ -210,6 +210,12 @@ struct quant_rows {
     struct cpu_prefetch prefetch; /* only where data is prefetched */
 };
 
+/* A matrix [n_rows][k] by columns (quant/columns.h). */
+struct quant_columns {
+    int64_t k, n_rows;
+    const void *data;
+};
+
 struct quant_search; /* private to quant/: how a level searches the scales of an encoder */
 
 /* Kernels of one type at one level; NULL inherits from the parent. `row` points to the start
@@ -248,6 +254,12 @@ struct quant_kernel {
     void (*gemv_few)(int64_t k, const struct quant_rows *rows, int n_columns,
                      const struct quant_act *a, float *const *out);
     int few_columns; /* at most QUANT_FEW_COLUMNS; at least 1 in a filled table */
+
+    /* out[i] = row first + i of *c times the column, i < n, whose elements of zero are skipped;
+     * first and n are multiples of 64. NULL in types without a form by columns; only in a filled
+     * table. */
+    void (*columns)(const struct quant_columns *c, int64_t first, int64_t n,
+                    const struct quant_act *a, float *out);
 };
 
 struct quant_type {

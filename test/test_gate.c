@@ -60,6 +60,49 @@ static void fused_gate_and_up_equal_scalar(void **state)
     product_for_all(check_gate, threads, 2);
 }
 
+/* The results with a zero (of either sign) in `active`, which is every second, every result, or all
+ * but one, are +0, the others the specified products; weights of skipped rows may be NaN. */
+static void check_active(const struct quant_type *type, struct engine *e, int round)
+{
+    static struct product_bench b;
+    static const int64_t cols[] = {1, 2, 3, 33};
+    static float active[33][PRODUCT_MAX_ROWS];
+    product_fill(&b, type, product_short_k(type, round), round % 2, (uint64_t)round);
+    for (int i = 0; i < 4; i++) {
+        const int64_t n = PRODUCT_MAX_ROWS - round % 3;
+        uint64_t seed = (uint64_t)(7 * round + i);
+        for (int64_t c = 0; c < cols[i]; c++)
+            for (int64_t r = 0; r < n; r++) {
+                const uint64_t dice = support_random(&seed) % 16;
+                const bool on = round == 0 ? true : round == 1 ? r == 5 : dice < (uint64_t)round;
+                active[0][c * n + r] = on ? dice % 2 ? -1.5f : NAN : dice % 2 ? -0.0f : 0.0f;
+            }
+        struct engine_tensor w = product_leaf(type->id, 2, (int64_t[]){b.k, n}, b.w);
+        struct engine_tensor x =
+            product_leaf(QUANT_F32, 2, (int64_t[]){PRODUCT_MAX_K, cols[i]}, b.x);
+        struct engine_tensor a = product_leaf(QUANT_F32, 2, (int64_t[]){n, cols[i]}, active);
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *out = engine_mul_mat_active(g, &w, engine_cols(g, &x, 0, b.k), &a);
+        product_run(g, out);
+        for (int64_t c = 0; c < cols[i]; c++)
+            for (int64_t r = 0; r < n; r++) {
+                const float want = active[0][c * n + r] == 0.0f ? 0.0f : b.want[c][r];
+                if (!product_same(product_row(out, c, 0, 0)[r], want))
+                    fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
+                             type->name, cpu_level_name(e->cpu->quant.level), e->options.n_threads,
+                             (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
+            }
+        engine_graph_free(g);
+    }
+}
+
+static void rows_of_zero_gates_are_zero_and_others_equal_scalar(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 3};
+    product_for_all(check_active, threads, 2);
+}
+
 /* Gates are the first rows of experts, up projections the last ones; some ids do not exist. */
 static void check_experts(const struct quant_type *type, struct engine *e, int round)
 {
@@ -192,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_gate_and_up_equal_scalar),
+        cmocka_unit_test(rows_of_zero_gates_are_zero_and_others_equal_scalar),
         cmocka_unit_test(fused_gate_and_up_of_experts_equal_scalar),
         cmocka_unit_test(a_fused_node_gives_the_bits_of_two_nodes),
         cmocka_unit_test(nodes_that_cannot_be_fused_stay_two),

@@ -487,7 +487,7 @@ static const struct {
     enum quant_id type;
     int64_t columns, max_columns;
     enum cpu_level level;
-    bool gated, blas, adjacent_rows, dual_512;
+    bool gated, active, blas, adjacent_rows, dual_512;
     int few;
     const char *route;
 } routes[] = {
@@ -495,6 +495,9 @@ static const struct {
     {QUANT_F32, 2, 2, CPU_SCALAR, .route = "gemv-strided"},
     {QUANT_Q4_0, 1, 1, CPU_SCALAR, .gated = true, .route = "gemv"},
     {QUANT_Q4_0, 2, 2, CPU_SCALAR, .adjacent_rows = true, .route = "gemv"},
+    {QUANT_Q4_0, 1, 1, CPU_SCALAR, .active = true, .route = "active"},
+    {QUANT_Q4_0, 2, 9, CPU_SCALAR, .active = true, .route = "active"},
+    {QUANT_Q4_0, 3, 3, CPU_SCALAR, .active = true, .route = "panels-k"},
     {QUANT_Q4_0, 2, 3, CPU_SCALAR, .route = "gemv"},
     {QUANT_Q4_0, 3, 3, CPU_SCALAR, .route = "panels-k"},
     {QUANT_Q4_0, 4, 16, CPU_SCALAR, .few = 4, .route = "gemv"},
@@ -528,6 +531,7 @@ static void each_product_has_its_route(void **state)
         const struct engine_route_facts facts = {
             .max_columns = routes[i].max_columns,
             .gated = routes[i].gated,
+            .active = routes[i].active,
             .blas = routes[i].blas,
             .adjacent_rows = routes[i].adjacent_rows,
             .dual_512 = routes[i].dual_512,

@@ -6,6 +6,7 @@
 #include "engine/graph_recurrent.h"
 #include "engine/kv.h"
 #include "engine/ops.h"
+#include "quant/columns.h"
 #include "test/support.h"
 #include "test/support_graph.h"
 #include <math.h>
@@ -224,6 +225,31 @@ static struct engine_tensor *case_mul_mat_id_glu(struct support_rig *rig)
     struct engine_tensor *x = f32(rig, 96, 1, 6, 1), *which = ids(rig, 2, 6);
     return engine_glu(rig->g, engine_mul_mat_id(rig->g, weight(rig, 50, 12), x, which),
                       engine_mul_mat_id(rig->g, weight(rig, 50, 12), x, which), ENGINE_SILU);
+}
+
+static struct engine_tensor *case_mul_mat_active(struct support_rig *rig)
+{
+    struct engine_tensor *gate = engine_unary(rig->g, f32(rig, 50, 100, 1, 1), ENGINE_RELU);
+    return engine_mul_mat_active(rig->g, weight(rig, 50, 1), rows(rig), gate);
+}
+
+static struct engine_tensor *case_mul_mat_id_active(struct support_rig *rig)
+{
+    struct engine_tensor *gate = engine_unary(rig->g, f32(rig, 50, 2, 6, 1), ENGINE_RELU);
+    return engine_mul_mat_id_active(rig->g, weight(rig, 50, 12), f32(rig, 96, 1, 6, 1),
+                                    ids(rig, 2, 6), gate);
+}
+
+static struct engine_tensor *case_mul_mat_columns(struct support_rig *rig)
+{
+    struct engine_tensor *w = weight(rig, 64, 1);
+    struct engine_tensor *x = engine_unary(rig->g, f32(rig, 96, 2, 1, 1), ENGINE_RELU_SQR);
+    uint64_t bytes;
+    assert_true(quant_columns_size(w->type, 96, 64, &bytes));
+    struct engine_tensor *columns =
+        support_source(rig, QUANT_I8, (int64_t[]){(int64_t)bytes, 1, 1, 1}, SUPPORT_PLAIN);
+    assert_true(quant_columns_make(w->type, 96, 64, w->data, w->nb[1], 0, 64, columns->data));
+    return engine_mul_mat_columns(rig->g, w, columns, x);
 }
 
 enum { HEADS = 3, SLOTS = 64, HEAD = 32 };

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
+#include "cli/out/zeros_report.h"
 #include "cli/output_files.h"
 #include "cli/progress.h"
 #include "cli/sandbox.h"
@@ -195,6 +196,23 @@ static bool run_profile(const struct bench *b, const struct subject *u,
     return ok;
 }
 
+/* Measures once more and counts zeros. */
+static bool run_zeros(const struct bench *b, const struct subject *u, const struct cli_bench_row *r,
+                      struct base_error *err)
+{
+    struct cli_zeros zeros;
+    double took;
+    if (!to_depth(b, u, r, err)) return false;
+    if (!cli_zeros_init(&zeros, model_facts(u->model.model)->n_layer))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    engine_set_observer(u->model.engine, &zeros.observer);
+    const bool ok = measure(b, u, r, r->n_tokens, &took, err);
+    engine_set_observer(u->model.engine, NULL);
+    if (ok) cli_zeros_print(&zeros, r->is_prompt ? "prompt" : "generate", r->n_tokens);
+    cli_zeros_free(&zeros);
+    return ok;
+}
+
 static void show_done(struct bench *b, const struct subject *u, const struct cli_bench_row *r)
 {
     b->done += expect(u, r);
@@ -221,7 +239,8 @@ static bool run_test(struct bench *b, const struct subject *u, struct cli_bench_
     cli_bench_sort(r->sample, count);
     r->n_samples = count;
     fill_shares(u, r);
-    return !b->values->profile || run_profile(b, u, r, err);
+    return (!b->values->profile || run_profile(b, u, r, err)) &&
+           (!b->values->zeros || run_zeros(b, u, r, err));
 }
 
 /* Measures the limits and keeps the highest values: before each row, because on shared machines

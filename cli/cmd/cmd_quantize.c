@@ -17,6 +17,7 @@
 #include "cli/system.h"
 #include "engine/cpu/cpu_device.h"
 #include "gguf/gguf.h"
+#include "quant/columns.h"
 #include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -47,6 +48,8 @@ struct quantize {
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
+    char *matrix, *columns; /* [matrix_bytes] of --columns: an encoded matrix and its copy */
+    uint64_t matrix_bytes, matrix_at; /* the largest one; what of the current one is written */
 };
 
 struct rows_job {
@@ -123,6 +126,54 @@ static bool repeat_importance(struct quantize *q, const struct cli_imatrix_entry
     return true;
 }
 
+/* ---- Copies by columns (quant/columns.h) ---- */
+
+static bool ends_with(struct gguf_str name, const char *end)
+{
+    const size_t n = strlen(end);
+    return name.size >= n && !memcmp(name.data + name.size - n, end, n);
+}
+
+/* Returns whether tensor i of the input gets a copy by columns of *bytes bytes. */
+static bool has_columns(const struct quantize *q, uint64_t i, uint64_t *bytes)
+{
+    const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+    return q->values->columns && ends_with(t->name, ".ffn_down.weight") && t->n_dims == 2 &&
+           quant_columns_size(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], bytes);
+}
+
+/* Appends the copy of tensor i, whose encoded rows are in q->matrix, to the file. */
+static bool write_columns(struct quantize *q, uint64_t i, struct base_error *err)
+{
+    const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+    uint64_t bytes;
+    if (!has_columns(q, i, &bytes)) return true;
+    if (!quant_columns_make(q->to[i], (int64_t)t->ne[0], (int64_t)t->ne[1], q->matrix,
+                            quant_row_size(q->to[i], (int64_t)t->ne[0]), 0, (int64_t)t->ne[1],
+                            q->columns))
+        return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite",
+                         (int)t->name.size, t->name.data);
+    return base_goes_on(err) && gguf_writer_data(q->writer, q->columns, bytes, err);
+}
+
+/* Announces the copy of tensor i, NAME.columns for NAME.weight. */
+static bool announce_columns(struct quantize *q, uint64_t i, struct base_error *err)
+{
+    struct base_buffer name = BASE_BUFFER_INIT;
+    const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+    uint64_t bytes;
+    if (!has_columns(q, i, &bytes)) return true;
+    base_buffer_add(&name, t->name.data, t->name.size - strlen("weight"));
+    base_buffer_add_text(&name, "columns");
+    const bool ok = cli_buffer_check(&name, err);
+    if (ok)
+        gguf_writer_tensor(q->writer, (struct gguf_str){name.data, name.size},
+                           quant_type_by_id(QUANT_I8), 1, &bytes);
+    base_buffer_free(&name);
+    if (bytes > q->matrix_bytes) q->matrix_bytes = bytes;
+    return ok;
+}
+
 /* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors, because they
  * make a model useless. */
 static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
@@ -144,6 +195,7 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
         if (!repeat_importance(q, entry, t->ne[0], run, err)) return false;
         job.importance = q->importance;
     }
+    q->matrix_at = 0;
     uint64_t rows = job.per_matrix * t->ne[2] * t->ne[3]; /* the reader checked the product */
     if (!quant_row_bytes(t->type, job.len, &job.in_row) ||
         !quant_row_bytes(to ? to : t->type, job.len, &job.out_row))
@@ -159,9 +211,11 @@ static bool convert_with(struct quantize *q, const struct gguf_tensor *t,
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are not finite%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",
                              to ? to->name : "");
-        if (!gguf_writer_data(q->writer, to ? q->slab : job.in, (uint64_t)job.rows * job.out_row,
-                              err))
-            return false;
+        const char *out = to ? q->slab : job.in;
+        const uint64_t bytes = (uint64_t)job.rows * job.out_row;
+        if (!gguf_writer_data(q->writer, out, bytes, err)) return false;
+        if (q->matrix_at + bytes <= q->matrix_bytes) memcpy(q->matrix + q->matrix_at, out, bytes);
+        q->matrix_at += bytes;
         job.in += (uint64_t)job.rows * job.in_row;
         job.first += (uint64_t)job.rows;
         cli_progress_add((uint64_t)job.rows * job.in_row);
@@ -219,6 +273,7 @@ static bool choose_types(struct quantize *q, struct base_error *err)
                                 "%.*s has %llu values there: a matrix of another model",
                                 (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         weighted |= entry != NULL;
+        if (ends_with(t->name, ".columns")) continue; /* a copy of the old rows */
         q->to[i] = cli_quantize_plan_type(&q->plan, i, &fell_back);
         if (!entry && q->to[i] != t->type && gguf_str_begins(t->name, "blk."))
             cli_imatrix_names_add(&without, t->name);
@@ -255,8 +310,10 @@ static bool announce(struct quantize *q, struct base_error *err)
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         const struct quant_type *to = q->to[i];
         uint64_t bytes;
+        if (!to) continue;
         begin_parts(q, t->part + 1);
         gguf_writer_tensor(q->writer, t->name, to, t->n_dims, t->ne);
+        if (!announce_columns(q, i, err)) return false;
         if (t->ne[0] > q->longest) q->longest = t->ne[0];
         if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
     }
@@ -264,9 +321,15 @@ static bool announce(struct quantize *q, struct base_error *err)
         gguf_writer_tensor(q->writer, q->output.name, type_of_output(q), q->output.n_dims,
                            q->output.ne);
     begin_parts(q, gguf_part_count(q->in));
+    if (q->values->columns && q->matrix_bytes == 0)
+        return base_fail_at(err, BASE_USAGE, "--columns", -1,
+                            "no ffn_down becomes Q4_0, Q8_0 or F16 with a multiple of %d rows",
+                            QUANT_COLUMNS_ROWS);
+    q->matrix = malloc(q->matrix_bytes + 1);
+    q->columns = malloc(q->matrix_bytes + 1);
     q->slab = malloc(q->slab_bytes);
     q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->cpu->pool));
-    if (q->slab && q->row) return true;
+    if (q->slab && q->row && q->matrix && q->columns) return true;
     return base_fail(err, BASE_NO_MEMORY, "not enough memory to convert rows of %llu",
                      (unsigned long long)q->longest);
 }
@@ -415,7 +478,8 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     cli_progress_begin("quantizing", "bytes", bytes);
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
+        if (!q->to[i]) continue;
+        ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err) && write_columns(q, i, err);
     }
     if (ok && q->output.name.size) {
         const struct quant_type *to = type_of_output(q);
@@ -434,7 +498,8 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
     uint64_t before = 0, after = 0, elements = 0;
     for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        uint64_t row, bytes;
+        uint64_t row, bytes, copy;
+        if (!q->to[i]) continue;
         if (!quant_row_bytes(q->to[i], t->ne[0], &row) ||
             !base_mul(row, t->ne[1] * t->ne[2] * t->ne[3], &bytes) ||
             !base_add(after, bytes, &after)) {
@@ -447,6 +512,7 @@ static bool print_plan(const struct quantize *q, struct base_error *err)
         base_buffer_add_format(&text, "%-36.*s %-7s -> %-7s %12llu\n", (int)t->name.size,
                                t->name.data, t->type->name, q->to[i]->name,
                                (unsigned long long)bytes);
+        if (has_columns(q, i, &copy)) after += copy;
     }
     const double bits = elements ? 8.0 / (double)elements : 0.0;
     base_buffer_add_format(&text,
@@ -488,6 +554,8 @@ static bool run(const struct cli_values *values, bool merges, struct base_error 
     free(q.row);
     free(q.importance);
     free(q.slab);
+    free(q.matrix);
+    free(q.columns);
     free(q.to);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);

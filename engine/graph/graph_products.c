@@ -3,6 +3,7 @@
 #include "engine/graph_internal.h"
 #include "engine/op_sources.h"
 #include "engine/ops.h"
+#include "quant/columns.h"
 
 /* If src[2] is I32, it has the ids, because no weight has that type. With a gate, the rows of dst
  * have as many elements as the gate's weight has rows; without one, as many as all weights
@@ -11,6 +12,16 @@ struct engine_product engine_product_of(const struct engine_tensor *dst)
 {
     struct engine_product p = {0};
     struct engine_tensor *const *src = dst->src;
+    if (dst->op == &engine_op_mul_mat_active || dst->op == &engine_op_mul_mat_id_active) {
+        const bool with_ids = dst->op == &engine_op_mul_mat_id_active;
+        return (struct engine_product){.x = src[0],
+                                       .ids = with_ids ? src[2] : NULL,
+                                       .w = {src[1]},
+                                       .active = src[with_ids ? 3 : 2],
+                                       .n_w = 1};
+    }
+    if (dst->op == &engine_op_mul_mat_columns)
+        return (struct engine_product){.x = src[0], .columns = src[2], .w = {src[1]}, .n_w = 1};
     const bool by_id = src[2] && engine_tensor_is(src[2], QUANT_I32);
     const int second = by_id ? 3 : 2;
     const bool gated = src[second] && dst->ne[0] == src[1]->ne[1];
@@ -23,7 +34,8 @@ struct engine_product engine_product_of(const struct engine_tensor *dst)
 }
 
 /* The work of reading every weight once for any number of columns; with experts, at most one matrix
- * per row of dst. */
+ * per row of dst. Rows of results that are known to be zero, and columns of zeros, are not read: as
+ * all may be zero, the weights of such nodes do not count. */
 static struct engine_work product_work(const struct engine_tensor *dst)
 {
     const struct engine_product p = engine_product_of(dst);
@@ -31,6 +43,11 @@ static struct engine_work product_work(const struct engine_tensor *dst)
     struct engine_work work = {
         .bytes = (double)engine_tensor_bytes(p.x) + (double)engine_tensor_bytes(dst),
         .macs = sides * (double)engine_tensor_elements(dst) * (double)p.x->ne[0]};
+    if (p.active || p.columns) {
+        work.macs = 0.0;
+        work.bytes += p.active ? (double)engine_tensor_bytes(p.active) : 0.0;
+        return work;
+    }
     for (int i = 0; i < p.n_w; i++) {
         double bytes = (double)engine_tensor_bytes(p.w[i]);
         double used = (double)engine_tensor_rows(dst) / (double)p.w[i]->ne[2];
@@ -106,6 +123,50 @@ static bool mul_mat_id_glu_shape(struct engine_tensor *dst, struct base_error *e
     return mul_mat_id_shape(dst, err) && sides_match(dst, dst->src[3], err);
 }
 
+/* A number for each result, at the same place. */
+static bool active_matches(struct engine_tensor *dst, const struct engine_tensor *active,
+                           struct base_error *err)
+{
+    if (!engine_tensor_is(active, QUANT_F32) || !engine_tensor_same_shape(active, dst) ||
+        !engine_tensor_contiguous(active))
+        return engine_shape_fail(dst, err, "`active` must be contiguous F32 of the result's shape");
+    return true;
+}
+
+static bool mul_mat_active_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
+    const char *problem = weight_problem(w, x);
+    if (problem) return engine_shape_fail(dst, err, problem);
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
+        return engine_shape_fail(dst, err, "too many dimensions");
+    engine_dst_shape(dst, QUANT_F32, w->ne[1], x->ne[1], 1, 1);
+    return active_matches(dst, dst->src[2], err);
+}
+
+static bool mul_mat_id_active_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_id_shape(dst, err) && active_matches(dst, dst->src[3], err);
+}
+
+static bool mul_mat_columns_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *columns = dst->src[2];
+    const char *problem = weight_problem(w, x);
+    uint64_t bytes;
+    if (problem) return engine_shape_fail(dst, err, problem);
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    if (x->ne[2] != 1 || x->ne[3] != 1 || w->ne[2] != 1 || w->ne[3] != 1)
+        return engine_shape_fail(dst, err, "too many dimensions");
+    if (!quant_columns_size(w->type, w->ne[0], w->ne[1], &bytes) ||
+        !engine_tensor_is(columns, QUANT_I8) || !engine_tensor_contiguous(columns) ||
+        engine_tensor_elements(columns) != (int64_t)bytes)
+        return engine_shape_fail(dst, err, "the columns do not fit the weight");
+    engine_dst_shape(dst, QUANT_F32, w->ne[1], x->ne[1], 1, 1);
+    return true;
+}
+
 static bool add_low_rank_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *y = dst->src[ENGINE_LOW_RANK_Y], *z = dst->src[ENGINE_LOW_RANK_Z];
@@ -171,6 +232,14 @@ const struct engine_op engine_op_mul_mat_glu = {
     .name = "mul_mat_glu", .n_src = 3, .shape = mul_mat_glu_shape, .work = product_work};
 const struct engine_op engine_op_mul_mat_id_glu = {
     .name = "mul_mat_id_glu", .n_src = 4, .shape = mul_mat_id_glu_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_active = {
+    .name = "mul_mat_active", .n_src = 3, .shape = mul_mat_active_shape, .work = product_work};
+const struct engine_op engine_op_mul_mat_id_active = {.name = "mul_mat_id_active",
+                                                      .n_src = 4,
+                                                      .shape = mul_mat_id_active_shape,
+                                                      .work = product_work};
+const struct engine_op engine_op_mul_mat_columns = {
+    .name = "mul_mat_columns", .n_src = 3, .shape = mul_mat_columns_shape, .work = product_work};
 
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x)
@@ -197,4 +266,26 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 {
     struct engine_tensor *src[] = {x, w, ids};
     return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL);
+}
+
+struct engine_tensor *engine_mul_mat_active(struct engine_graph *g, struct engine_tensor *w,
+                                            struct engine_tensor *x, struct engine_tensor *active)
+{
+    struct engine_tensor *src[] = {x, w, active};
+    return engine_graph_node(g, &engine_op_mul_mat_active, src, 3, NULL);
+}
+
+struct engine_tensor *engine_mul_mat_id_active(struct engine_graph *g, struct engine_tensor *w,
+                                               struct engine_tensor *x, struct engine_tensor *ids,
+                                               struct engine_tensor *active)
+{
+    struct engine_tensor *src[] = {x, w, ids, active};
+    return engine_graph_node(g, &engine_op_mul_mat_id_active, src, 4, NULL);
+}
+
+struct engine_tensor *engine_mul_mat_columns(struct engine_graph *g, struct engine_tensor *w,
+                                             struct engine_tensor *columns, struct engine_tensor *x)
+{
+    struct engine_tensor *src[] = {x, w, columns};
+    return engine_graph_node(g, &engine_op_mul_mat_columns, src, 3, NULL);
 }

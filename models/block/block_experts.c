@@ -169,7 +169,7 @@ static struct engine_tensor *build_glu(const struct model_builder *b, struct eng
 {
     const struct model_arch *arch = b->params->arch;
     if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
-    return model_glu(b, gate, up, b->params->arch->ffn.act, clamp);
+    return model_glu(b, gate, up, b->params->act, clamp);
 }
 
 /* Returns the shared experts' output for x [n][E], times its gate, one number per token. */
@@ -185,7 +185,7 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
     struct engine_tensor *part[2], *h;
     if (arch->experts.plain) {
         h = model_linear_as(b, &e->shared_up, MODEL_IN_FFN, x);
-        h = engine_unary(b->g, h, arch->ffn.act);
+        h = engine_unary(b->g, h, b->params->act);
         return model_linear_as(b, &e->shared_down, MODEL_IN_FFN, h);
     }
     model_linears(b, fused ? &e->shared_up : NULL, both, size, 2, x, "shared_gate_up", MODEL_IN_FFN,
@@ -220,9 +220,10 @@ static struct engine_tensor *build_chunks(const struct model_builder *b, const s
     struct engine_tensor *weights = engine_expert_weights(b->g, probs, ids, false, true, e->scale);
     if (!x) return NULL;
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, x->ne[1]});
-    struct engine_tensor *gate = model_linear_id(b, &e->chunk_gate, x, ids);
-    struct engine_tensor *up = build_glu(b, gate, model_linear_id(b, &e->chunk_up, x, ids), 0.0f);
-    return engine_expert_sum(b->g, model_linear_id(b, &e->chunk_down, up, ids), weights);
+    struct engine_tensor *gate = model_linear_id(b, &e->chunk_gate, x, ids, NULL);
+    struct engine_tensor *up = model_linear_id(b, &e->chunk_up, x, ids, NULL);
+    up = build_glu(b, gate, up, 0.0f);
+    return engine_expert_sum(b->g, model_linear_id(b, &e->chunk_down, up, ids, NULL), weights);
 }
 
 /* Returns the sum of the outputs, weighted by the router, of the U experts that the router chooses
@@ -249,13 +250,17 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     if (e->n_latent) x = model_linear(b, &e->latent_down, x);
     x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_work, 1, n});
     struct engine_tensor *gate = NULL, *up;
+    /* Rows of up are skipped where the activated gate is zero. */
+    const bool by_zeros = e->n_gate && !e->gate_up.weight && e->clamp < 1e-6f && !row->oai &&
+                          !row->weigh_inputs && model_act_has_zeros(b->params->act);
     if (e->gate_up.weight) {
-        x = model_linear_id(b, &e->gate_up, x, ids);
+        x = model_linear_id(b, &e->gate_up, x, ids, NULL);
         gate = engine_cols(b->g, x, 0, e->n_ff);
         up = engine_cols(b->g, x, e->n_ff, e->n_ff);
     } else {
-        if (e->n_gate) gate = model_linear_id(b, &e->gate, x, ids);
-        up = model_linear_id(b, &e->up, x, ids);
+        if (e->n_gate) gate = model_linear_id(b, &e->gate, x, ids, NULL);
+        if (by_zeros) gate = engine_unary(b->g, gate, b->params->act);
+        up = model_linear_id(b, &e->up, x, ids, by_zeros ? gate : NULL);
     }
     if (row->weigh_inputs) { /* gate and up are both linear in the input */
         struct engine_tensor *factors =
@@ -264,8 +269,10 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         up = engine_mul(b->g, up, factors);
         weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
-    up = gate ? build_glu(b, gate, up, e->clamp) : engine_unary(b->g, up, b->params->arch->ffn.act);
-    x = engine_expert_sum(b->g, model_linear_id(b, &e->down, up, ids), weights);
+    up = by_zeros ? engine_mul(b->g, gate, up)
+         : gate   ? build_glu(b, gate, up, e->clamp)
+                  : engine_unary(b->g, up, b->params->act);
+    x = engine_expert_sum(b->g, model_linear_id(b, &e->down, up, ids, NULL), weights);
     if (e->n_chunk) {
         struct engine_tensor *chunks = build_chunks(b, e, x, logits, probs);
         x = engine_add(b->g, x, engine_scale(b->g, chunks, e->chunk_scale, 0.0f));

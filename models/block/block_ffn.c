@@ -6,8 +6,9 @@
 struct ffn {
     enum model_ffn_form form;
     enum engine_unary act;
-    bool sparse; /* only the largest gate values are used */
+    bool sparse; /* only the largest gate values are used; never with FUSED */
     uint32_t n_embd, n_ff;
+    uint32_t zeros;                   /* 1 if many inputs of down are zero */
     uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
     struct model_linear gate, up;     /* F x E */
     struct model_norm sub_norm;       /* applied before down */
@@ -25,7 +26,7 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
     {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
-    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd), .zeros = AT(zeros)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -89,12 +90,13 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (row->divisor) f->n_ff /= row->divisor;
     if (row->square) f->n_ff = p->n_embd;
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
-    f->act = row->act;
+    f->act = p->act;
     f->form = row->form == MODEL_FFN_BY_TENSORS ? form_of(r, l->index, f->n_ff) : row->form;
     if (f->form == MODEL_FFN_PLAIN && row->plain_relu) f->act = ENGINE_RELU;
     f->n_gate = f->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;
+    f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && model_act_has_zeros(f->act));
     return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
@@ -115,6 +117,17 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
+/* Builds act(gate x) * up x for an activation that gives zeros: the rows of `up` where it does are
+ * skipped. */
+static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
+                                                  const struct ffn *f, struct engine_tensor *x)
+{
+    struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
+    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
+    gate = engine_unary(b->g, gate, f->act);
+    return engine_mul(b->g, gate, model_linear_active(b, &f->up, x, gate));
+}
+
 /* Builds act(gate x) * up x; both are columns of one product. */
 static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
                                          struct engine_tensor *x)
@@ -125,7 +138,6 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
     const uint32_t size[] = {f->n_ff, f->n_ff};
     struct engine_tensor *part[2];
     model_linears(b, fused ? &f->up : NULL, both, size, 2, x, "ffn_gate_up", MODEL_IN_FFN, part);
-    if (f->sparse) part[0] = keep_largest(b, part[0], f->n_ff);
     return model_glu(b, part[0], part[1], f->act, f->clamp);
 }
 
@@ -145,7 +157,9 @@ static struct engine_tensor *build_xielu(const struct model_builder *b, const st
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
+    if (f->form == MODEL_FFN_GATED && f->clamp < 1e-6f && f->zeros) {
+        x = build_gated_by_zeros(b, f, x);
+    } else if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {
         x = model_linear_as(b, &f->up, MODEL_IN_FFN, x);

@@ -63,6 +63,11 @@ bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, 
     return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
 }
 
+bool model_act_has_zeros(enum engine_unary act)
+{
+    return act == ENGINE_RELU || act == ENGINE_RELU_SQR;
+}
+
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp)
 {

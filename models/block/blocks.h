@@ -84,6 +84,8 @@ uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* ---- Graphs ---- */
 
+/* Returns whether an activation gives zeros: for half of its inputs or more. */
+bool model_act_has_zeros(enum engine_unary act);
 /* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp);
@@ -114,6 +116,11 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x);
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x);
+/* Builds a linear of a feed-forward network whose product is zero where `active` [n][outputs] is
+ * zero. */
+struct engine_tensor *model_linear_active(const struct model_builder *b,
+                                          const struct model_linear *l, struct engine_tensor *x,
+                                          struct engine_tensor *active);
 /* Builds W x for a matrix without scale and bias, or for a view of one; more dimensions of W are
  * those of x. */
 struct engine_tensor *model_linear_of(const struct model_builder *b, struct engine_tensor *weight,
@@ -125,9 +132,11 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
                    const struct model_linear *const *l, const uint32_t *size, int n,
                    struct engine_tensor *x, const char *name, enum model_linear_role role,
                    struct engine_tensor **out);
-/* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs]. */
+/* Multiplies row (t, u) of x [n][1 or U][..] by the matrix of expert ids[t][u]: [n][U][outputs];
+ * the product is zero where `active`, of that shape, is zero (NULL: nowhere). */
 struct engine_tensor *model_linear_id(const struct model_builder *b, const struct model_linear *l,
-                                      struct engine_tensor *x, struct engine_tensor *ids);
+                                      struct engine_tensor *x, struct engine_tensor *ids,
+                                      struct engine_tensor *active);
 
 /* Builds the rows of a table [rows][n] for ids I32 [T]: [T][n]. */
 struct engine_tensor *model_rows_of(const struct model_builder *b, struct engine_tensor *table,

@@ -136,7 +136,9 @@ void model_linears(const struct model_builder *b, const struct model_linear *who
 struct engine_tensor *model_linear_as(const struct model_builder *b, const struct model_linear *l,
                                       enum model_linear_role role, struct engine_tensor *x)
 {
-    struct engine_tensor *y = finish(b, l, role, engine_mul_mat(b->g, l->weight, x));
+    struct engine_tensor *y = l->columns ? engine_mul_mat_columns(b->g, l->weight, l->columns, x)
+                                         : engine_mul_mat(b->g, l->weight, x);
+    y = finish(b, l, role, y);
     adapt(b, &l->weight, 1, x, &y);
     return y;
 }
@@ -145,6 +147,16 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x)
 {
     return model_linear_as(b, l, MODEL_IN_MIXER, x);
+}
+
+struct engine_tensor *model_linear_active(const struct model_builder *b,
+                                          const struct model_linear *l, struct engine_tensor *x,
+                                          struct engine_tensor *active)
+{
+    struct engine_tensor *y =
+        finish(b, l, MODEL_IN_FFN, engine_mul_mat_active(b->g, l->weight, x, active));
+    adapt(b, &l->weight, 1, x, &y);
+    return y;
 }
 
 struct engine_tensor *model_linear_of(const struct model_builder *b, struct engine_tensor *weight,
@@ -170,9 +182,11 @@ static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
 }
 
 struct engine_tensor *model_linear_id(const struct model_builder *b, const struct model_linear *l,
-                                      struct engine_tensor *x, struct engine_tensor *ids)
+                                      struct engine_tensor *x, struct engine_tensor *ids,
+                                      struct engine_tensor *active)
 {
-    struct engine_tensor *y = engine_mul_mat_id(b->g, l->weight, x, ids);
+    struct engine_tensor *y = active ? engine_mul_mat_id_active(b->g, l->weight, x, ids, active)
+                                     : engine_mul_mat_id(b->g, l->weight, x, ids);
     if (l->scale && b->params->arch->ffn.scales)
         y = engine_mul(b->g, y, rows_of_chosen(b, l->scale, 1, ids));
     if (l->bias) y = engine_add(b->g, y, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));

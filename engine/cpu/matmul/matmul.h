@@ -69,6 +69,7 @@ struct engine_matmul {
     const struct engine_tensor *x, *ids, *w[ENGINE_MATMUL_WEIGHTS];
     const struct engine_tensor
         *up; /* with the gate-up epilogue, whose gate is w[0]; otherwise NULL */
+    const struct engine_tensor *active, *columns; /* of struct engine_product; or NULL */
     int n_w;
     int64_t k, n_rows_x, n_cols, max_gemms, max_col_panels;
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];
@@ -96,6 +97,9 @@ static inline int engine_matmul_sides(const struct engine_matmul *p)
 {
     return p->up ? 2 : 1;
 }
+
+/* The most rows that route active copies together before it multiplies them. */
+enum { ENGINE_MATMUL_ACTIVE_ROWS = 16 };
 
 /* The number of column panels of n columns. */
 static inline int64_t engine_matmul_col_panels(const struct engine_matmul *p, int64_t n)

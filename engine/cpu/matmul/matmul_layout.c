@@ -64,7 +64,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     const int sides = engine_matmul_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->gemv_only)
-        max_rows = engine_min(max_rows, STREAM_BUDGET / row);
+        max_rows = p->active ? max_rows /* few of its rows are read */
+                             : engine_min(max_rows, STREAM_BUDGET / row);
     else if (!by_k_blocks(p, w->type->act))
         max_rows =
             engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(p, w)) / sides);
@@ -111,6 +112,8 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->x = product.x;
     p->ids = product.ids;
     p->up = product.up;
+    p->active = product.active;
+    p->columns = product.columns;
     p->n_w = product.n_w;
     memcpy(p->w, product.w, sizeof p->w);
     p->k = p->x->ne[0];
@@ -136,6 +139,9 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
         p->m_blocks_per_gemm += p->m_block_count[i];
         if (!p->gemv_only)
             p->sums_at = engine_max(p->sums_at, rows_bytes(p, w, p->m_block_rows[i]));
+        if (p->active)
+            p->sums_at = engine_max(p->sums_at,
+                                    ENGINE_MATMUL_ACTIVE_ROWS * quant_row_size(w->type, w->ne[0]));
         if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
         struct engine_matmul_act *act = &p->act[w->type->act->index];
         if (!act->form) act_layout(p, act, w->type->act);

@@ -210,6 +210,7 @@ static void run_blas(const struct engine_task *task, const struct engine_matmul 
 static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run *run,
                                                   const struct engine_matmul_block *b) = {
     [ENGINE_ROUTE_GEMV_STRIDED] = engine_route_gemv_strided_run,
+    [ENGINE_ROUTE_ACTIVE] = engine_route_active_run,
     [ENGINE_ROUTE_GEMV] = engine_route_gemv_run,
     [ENGINE_ROUTE_PACKED] = engine_route_packed_run,
     [ENGINE_ROUTE_ROWS] = engine_route_rows_run,
@@ -257,11 +258,13 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         prepare_alone(&run);
     else
         prepare_together(&run);
+    if (product.columns && engine_route_columns_run(&run)) return;
     int64_t total = run.header->n_gemms * product.m_blocks_per_gemm * product.n_block_count;
     if (run.tile->begin) run.tile->begin();
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         const struct engine_matmul_block block = block_at(&run, i);
         by_route[block.route](&run, &block);
+        if (product.active) engine_route_active_clear(&run, &block);
     }
     if (run.tile->end) run.tile->end();
 }

@@ -69,6 +69,14 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
 
 /* ---- route_*.c: every result of the block ---- */
 
+void engine_route_active_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *b);
+/* On all routes of a product with `active`, after the block: clears the results that are zero. */
+void engine_route_active_clear(const struct engine_matmul_run *run,
+                               const struct engine_matmul_block *b);
+/* The whole product from its copy by columns, if most elements of x are zero; false otherwise: the
+ * routes of the rows compute it. Called when x is converted. */
+bool engine_route_columns_run(const struct engine_matmul_run *run);
 void engine_route_gemv_run(const struct engine_matmul_run *run,
                            const struct engine_matmul_block *b);
 void engine_route_gemv_strided_run(const struct engine_matmul_run *run,

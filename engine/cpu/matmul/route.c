@@ -9,6 +9,9 @@
  *   -----------  -------------------------------------  ------------------------------------------
  *   blas         OpenBLAS allowed, plain F32 matrices,  OpenBLAS, a share of the rows each worker;
  *                2^22 floats of activations or more     gives up bit-identity
+ *   active       2 columns or fewer, results that are   gemv on the rows whose results are not zero,
+ *                known to be zero                       copied together; on all rows of a block of
+ *                                                       which more than a third is active
  *   gemv-strided no gemm has more than 2 columns, no    the type's gemv on rows of the file, those of a
  *                gate, processor prefetches strided     step evenly in the whole weight: few long
  *                rows (cpu_prefetch)                    address streams
@@ -36,7 +39,7 @@ static const char *const names[ENGINE_ROUTE_COUNT] = {
     [ENGINE_ROUTE_BLAS] = "blas",     [ENGINE_ROUTE_GEMV_STRIDED] = "gemv-strided",
     [ENGINE_ROUTE_GEMV] = "gemv",     [ENGINE_ROUTE_PACKED] = "packed",
     [ENGINE_ROUTE_ROWS] = "rows",     [ENGINE_ROUTE_PANELS_K] = "panels-k",
-    [ENGINE_ROUTE_PANELS] = "panels",
+    [ENGINE_ROUTE_PANELS] = "panels", [ENGINE_ROUTE_ACTIVE] = "active",
 };
 
 const char *engine_route_name(enum engine_route route)
@@ -50,6 +53,7 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
     enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
     const struct engine_tile *tile = f->tile;
     if (f->blas) return ENGINE_ROUTE_BLAS;
+    if (f->active && columns <= ENGINE_MATMUL_GEMV_COLS) return ENGINE_ROUTE_ACTIVE;
     if (engine_route_gemv_only(f->max_columns) && !f->gated && !f->adjacent_rows)
         return ENGINE_ROUTE_GEMV_STRIDED;
     if (engine_matmul_by_floats(act) && few > ENGINE_MATMUL_GEMV_COLS && !f->adjacent_rows)
@@ -85,8 +89,9 @@ bool engine_route_k_blocks(enum quant_layout layout, int64_t max_columns, bool d
 static bool suits_blas(const struct engine_cpu *e, const struct engine_matmul *p)
 {
     const struct engine_tensor *x = p->x;
-    if (!e->blas || p->ids || p->up || p->n_rows_x * p->k < ENGINE_MATMUL_BLAS_FLOATS ||
-        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
+    if (!e->blas || p->ids || p->up || p->active ||
+        p->n_rows_x * p->k < ENGINE_MATMUL_BLAS_FLOATS || x->ne[2] * x->ne[3] != 1 ||
+        x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
         return false;
     for (int i = 0; i < p->n_w; i++)
         if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
@@ -100,6 +105,7 @@ struct engine_route_facts engine_route_facts(const struct engine_cpu *e,
     return (struct engine_route_facts){
         .max_columns = p->max_columns,
         .gated = p->up != NULL,
+        .active = p->active != NULL,
         .blas = suits_blas(e, p),
         .adjacent_rows = e->quant.prefetch.adjacent_rows,
         .dual_512 = e->quant.dual_512,

@@ -10,6 +10,7 @@ struct engine_matmul;
 
 enum engine_route {
     ENGINE_ROUTE_BLAS,
+    ENGINE_ROUTE_ACTIVE,
     ENGINE_ROUTE_GEMV_STRIDED,
     ENGINE_ROUTE_GEMV,
     ENGINE_ROUTE_PACKED,
@@ -23,6 +24,7 @@ enum engine_route {
 struct engine_route_facts {
     int64_t max_columns;            /* maximum of all gemms */
     bool gated;                     /* two weights and the fused gate-up (GLU) epilogue */
+    bool active;                    /* some results are known to be zero */
     bool blas;                      /* OpenBLAS may compute it */
     bool adjacent_rows, dual_512;   /* the processor's: struct cpu_prefetch, struct quant_kernels */
     const struct engine_tile *tile; /* of the product */

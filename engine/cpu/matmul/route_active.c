@@ -1,0 +1,97 @@
+/* engine/cpu/matmul/route_active.c: route active: products some of whose results are known to be
+ * zero: those of the up projection where the activated gate is zero.
+ *
+ * The definition is that of the op (engine/graph.h): such a result is +0. The gate multiplies it by
+ * zero, so the product of the two is +0, as with the full product if that is finite, except for the
+ * sign. The sign of a zero is lost when activations are quantized; in F16, BF16 and F32 products it
+ * can reach nothing but the sign of a sum that is zero. All routes clear these results, so that the
+ * bits do not depend on the number of columns, and skipped rows may contain any weights.
+ *
+ * Rows are copied together because gemv multiplies several at once, which must be evenly spaced;
+ * the rows of the next copy are prefetched meanwhile. A row costs 2.4 times as much as in
+ * the product of all rows (measured, Q4_0 and Q8_0), so a block of which more than a third is
+ * active is computed whole. */
+#include "engine/cpu/matmul/route_block.h"
+#include <string.h>
+
+/* `active` of result `row` of the block, at the result's place. */
+static const float *active_at(const struct engine_matmul_run *run,
+                              const struct engine_matmul_block *b, int64_t column, int64_t row)
+{
+    const char *out = (const char *)route_out(b, column, row);
+    return (const float *)(run->p->active->data + (out - run->dst->data));
+}
+
+void engine_route_active_clear(const struct engine_matmul_run *run,
+                               const struct engine_matmul_block *b)
+{
+    for (int64_t i = 0; i < b->n; i++) {
+        const float *active = active_at(run, b, i, 0);
+        float *out = route_out(b, i, 0);
+        for (int64_t r = 0; r < b->n_rows; r++) out[r] = active[r] == 0.0f ? 0.0f : out[r];
+    }
+}
+
+/* The active numbers of the block's columns; with one column twice the same. */
+struct gates {
+    const float *a, *b;
+};
+
+static bool is_active(const struct gates *g, int64_t row)
+{
+    return (g->a[row] != 0.0f) | (g->b[row] != 0.0f);
+}
+
+/* Writes the next active rows from *row on, at most `most`, to at[]; returns their number. */
+static int next_rows(const struct gates *g, int64_t n_rows, int most, int64_t *row, int64_t *at)
+{
+    int n = 0;
+    int64_t r = *row;
+    for (; r < n_rows && n < most; r++) {
+        at[n] = r;
+        n += is_active(g, r);
+    }
+    *row = r;
+    return n;
+}
+
+/* Multiplies n rows, copied together. */
+static void multiply_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
+                          const struct quant_act *a, const int64_t *at, int n)
+{
+    const size_t row_bytes = (size_t)quant_row_size(b->type, run->p->k);
+    float products[ENGINE_MATMUL_GEMV_COLS][ENGINE_MATMUL_ACTIVE_ROWS];
+    float *out[ENGINE_MATMUL_GEMV_COLS];
+    for (int64_t i = 0; i < b->n; i++) out[i] = products[i];
+    for (int j = 0; j < n; j++)
+        memcpy(run->local + (size_t)j * row_bytes, b->w + at[j] * b->row_bytes, row_bytes);
+    quant_gemv(b->kernel, run->task->cpu->quant.prefetch, run->p->k, run->local, row_bytes, n,
+               (int)b->n, a, out);
+    for (int64_t i = 0; i < b->n; i++)
+        for (int j = 0; j < n; j++) *route_out(b, i, at[j]) = products[i][j];
+}
+
+void engine_route_active_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *b)
+{
+    int64_t at[2][ENGINE_MATMUL_ACTIVE_ROWS], row = 0, n_active = 0;
+    const struct gates gates = {active_at(run, b, 0, 0), active_at(run, b, b->n - 1, 0)};
+    for (int64_t r = 0; r < b->n_rows; r++) n_active += is_active(&gates, r);
+    if (3 * n_active > b->n_rows) {
+        engine_route_gemv_run(run, b);
+        return;
+    }
+    struct quant_act a[ENGINE_MATMUL_GEMV_COLS];
+    for (int64_t i = 0; i < b->n; i++)
+        a[i] = engine_matmul_column_act(run, b->type->act, b->columns[i].x_row);
+    /* whole steps of gemv, whose other rows take as long as a step each */
+    const int step = b->kernel->rows_per_step, most = ENGINE_MATMUL_ACTIVE_ROWS / step * step;
+    int n = next_rows(&gates, b->n_rows, most, &row, at[0]);
+    for (int turn = 0; n > 0; turn ^= 1) {
+        const int n_next = next_rows(&gates, b->n_rows, most, &row, at[turn ^ 1]);
+        for (int j = 0; j < n_next; j++)
+            quant_prefetch(b->w + at[turn ^ 1][j] * b->row_bytes, (size_t)b->row_bytes);
+        multiply_rows(run, b, a, at[turn], n);
+        n = n_next;
+    }
+}

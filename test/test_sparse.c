@@ -1,0 +1,177 @@
+/* test/test_sparse.c: products of matrices by columns with activations most of which are zero have
+ * the bits of the products by rows, at every level: random zeros, special values, underflow. */
+#include "engine/cpu/cpu_device.h"
+#include "quant/columns.h"
+#include "test/support_level.h"
+#include "test/support_product.h"
+#include "test/support_random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { K = 320, N = 192 };
+static const enum quant_id types[] = {QUANT_Q4_0, QUANT_Q8_0, QUANT_F16};
+
+struct sparse {
+    const struct quant_type *type;
+    int64_t row_bytes;
+    char w[N * K * 2];
+    char columns[N * K * 2 + 4096];
+    uint64_t bytes; /* of columns */
+};
+
+static void make(struct sparse *s, enum quant_id id, float size)
+{
+    static float row[K];
+    uint64_t seed = id + 1;
+    struct quant_kernels kernels;
+    quant_kernels_fill(&kernels, CPU_SCALAR);
+    s->type = quant_type_by_id(id);
+    s->row_bytes = quant_row_size(s->type, K);
+    for (int r = 0; r < N; r++) {
+        for (int i = 0; i < K; i++) row[i] = size * product_random(&seed);
+        quant_encode(&kernels, id, K, row, NULL, s->w + r * s->row_bytes);
+    }
+    assert_true(quant_columns_size(s->type, K, N, &s->bytes));
+    assert_true(s->bytes == (uint64_t)(N * s->row_bytes));
+    assert_true(quant_columns_make(s->type, K, N, s->w, s->row_bytes, 0, N, s->columns));
+}
+
+/* x with about `percent` of numbers; the rest is zero of either sign. */
+static void fill(float *x, int percent, float size, uint64_t *seed)
+{
+    for (int i = 0; i < K; i++) {
+        const bool on = (int)(support_random(seed) % 100) < percent;
+        x[i] = on ? size * product_random(seed) : support_random(seed) % 2 ? -0.0f : 0.0f;
+    }
+}
+
+/* Compares engine_mul_mat_columns with the specification for n_columns columns. */
+static void check(const struct sparse *s, struct engine *e, float *x, int n_columns)
+{
+    struct engine_tensor w = product_leaf(s->type->id, 2, (int64_t[]){K, N}, (void *)s->w);
+    struct engine_tensor columns =
+        product_leaf(QUANT_I8, 1, (int64_t[]){(int64_t)s->bytes}, (void *)s->columns);
+    struct engine_tensor in = product_leaf(QUANT_F32, 2, (int64_t[]){K, n_columns}, x);
+    struct engine_graph *g = product_graph(e);
+    struct engine_tensor *out = engine_mul_mat_columns(g, &w, &columns, &in);
+    product_run(g, out);
+    for (int c = 0; c < n_columns; c++) {
+        const struct quant_act a = product_act(s->type->act, K, x + c * K);
+        for (int r = 0; r < N; r++) {
+            const float want = s->type->dot(K, s->w + r * s->row_bytes, &a);
+            const float got = product_row(out, c, 0, 0)[r];
+            if (!product_same(got, want))
+                fail_msg("%s level %s, column %d row %d: %a, not %a", s->type->name,
+                         cpu_level_name(e->cpu->quant.level), c, r, (double)got, (double)want);
+        }
+    }
+    engine_graph_free(g);
+}
+
+static void for_all(void (*f)(enum quant_id id, struct engine *e))
+{
+    for (int level = 0; level < CPU_LEVEL_COUNT; level++) {
+        if (cpu_level_cap((enum cpu_level)level) != (enum cpu_level)level) continue;
+        for (int threads = 1; threads <= 3; threads += 2) {
+            struct engine *e = product_engine((enum cpu_level)level, threads);
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++) f(types[t], e);
+            engine_free(e);
+        }
+    }
+}
+
+static void check_shares(enum quant_id id, struct engine *e)
+{
+    static const int percent[] = {0, 1, 5, 10, 20, 28, 60, 100};
+    static struct sparse s;
+    static float x[3 * K];
+    uint64_t seed = 5;
+    make(&s, id, 1.0f);
+    for (size_t p = 0; p < sizeof percent / sizeof *percent; p++)
+        for (int n = 1; n <= 3; n++) {
+            for (int c = 0; c < n; c++) fill(x + c * K, percent[p], 1.0f, &seed);
+            check(&s, e, x, n);
+        }
+}
+
+static void columns_have_the_bits_of_rows_at_any_share_of_zeros(void **state)
+{
+    (void)state;
+    for_all(check_shares);
+}
+
+/* One negative number for each of the 16 lanes, so small that its products with positive weights
+ * are -0, then zeros: a lane of -0 stays so only if the zeros are skipped. */
+static void sums_of_underflows_have_the_sign_of_rows(void **state)
+{
+    (void)state;
+    static struct sparse s;
+    static float x[K];
+    struct engine *e = product_engine(cpu_level_best(), 1);
+    make(&s, QUANT_F16, 0.5f);
+    for (int i = 0; i < N * K; i++) s.w[2 * i + 1] &= 0x7f;
+    assert_true(quant_columns_make(s.type, K, N, s.w, s.row_bytes, 0, N, s.columns));
+    for (int i = 0; i < 16; i++) x[i] = -1e-45f;
+    check(&s, e, x, 1);
+    engine_free(e);
+}
+
+/* A block with NaN or infinity, numbers of very different size, and underflows. */
+static void check_extremes(enum quant_id id, struct engine *e)
+{
+    static struct sparse s;
+    static float x[K];
+    uint64_t seed = 9;
+    make(&s, id, id == QUANT_F16 ? 1e-6f : 1.0f);
+    for (int what = 0; what < 5; what++) {
+        fill(x, 8, what == 1 ? 1e30f : 1.0f, &seed);
+        if (what == 2) x[40] = NAN;
+        if (what == 3) x[7] = INFINITY;
+        for (int i = 0; i < K && what == 4; i++) x[i] *= 1e-44f;
+        check(&s, e, x, 1);
+    }
+}
+
+static void columns_have_the_bits_of_rows_with_extreme_numbers(void **state)
+{
+    (void)state;
+    for_all(check_extremes);
+}
+
+static void weights_that_are_not_finite_have_no_columns(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        static struct sparse s;
+        static const uint16_t infinite = 0x7c00, nan = 0x7e01;
+        make(&s, types[t], 1.0f);
+        for (int i = 0; i < 2; i++) {
+            memcpy(s.w + 100 * s.row_bytes, i ? &nan : &infinite, 2);
+            assert_false(quant_columns_make(s.type, K, N, s.w, s.row_bytes, 0, N, s.columns));
+        }
+    }
+}
+
+static void shapes_without_a_form_by_columns_are_refused(void **state)
+{
+    (void)state;
+    uint64_t bytes;
+    assert_false(quant_columns_size(quant_type_by_id(QUANT_Q4_K), 256, 64, &bytes));
+    assert_false(quant_columns_size(quant_type_by_id(QUANT_Q4_0), 256, 96, &bytes));
+    assert_false(quant_columns_size(quant_type_by_id(QUANT_F16), 48, 64, &bytes));
+    assert_false(quant_columns_size(quant_type_by_id(QUANT_F16), INT64_MAX / 64 * 32, 64, &bytes));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_have_the_bits_of_rows_at_any_share_of_zeros),
+        cmocka_unit_test(columns_have_the_bits_of_rows_with_extreme_numbers),
+        cmocka_unit_test(sums_of_underflows_have_the_sign_of_rows),
+        cmocka_unit_test(weights_that_are_not_finite_have_no_columns),
+        cmocka_unit_test(shapes_without_a_form_by_columns_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
