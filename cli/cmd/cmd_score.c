@@ -230,7 +230,8 @@ static bool encode_texts(const struct score *s, struct item *it, struct base_err
 {
     for (size_t i = 0; i < it->n; i++) {
         if (it->text[i].size == 0) return base_fail(err, BASE_USAGE, "text %zu is empty", i + 1);
-        if (!cli_input_encode(&s->values.request, s->model.tokenizer, &it->text[i], &it->ids[i], err))
+        if (!cli_input_encode(&s->values.request, s->model.tokenizer, &it->text[i], &it->ids[i],
+                              err))
             return false;
     }
     const size_t common = common_of(it);
