@@ -312,13 +312,18 @@ bool cli_embed_run(const struct cli_embed *e, struct cli_embed_rows *rows, struc
     return ok;
 }
 
-void cli_embed_rows_clear(struct cli_embed_rows *rows)
+void cli_embed_rows_cut(struct cli_embed_rows *rows, size_t n)
 {
-    while (rows->n > 0) {
+    while (rows->n > n) {
         struct cli_embed_row *r = &rows->row[--rows->n];
         text_ids_free(&r->ids);
         free(r->v);
     }
+}
+
+void cli_embed_rows_clear(struct cli_embed_rows *rows)
+{
+    cli_embed_rows_cut(rows, 0);
     free(rows->row);
     *rows = (struct cli_embed_rows){0};
 }

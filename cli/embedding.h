@@ -54,6 +54,8 @@ bool cli_embed_add_ids(const struct cli_embed *e, struct text_ids *ids, struct c
 bool cli_embed_run(const struct cli_embed *e, struct cli_embed_rows *rows, struct base_error *err);
 /* Returns row i of a text's rows. */
 float *cli_embed_row(const struct cli_embed *e, const struct cli_embed_row *r, size_t i);
+/* Frees all rows but the first n. */
+void cli_embed_rows_cut(struct cli_embed_rows *rows, size_t n);
 /* Frees the rows, which become none. */
 void cli_embed_rows_clear(struct cli_embed_rows *rows);
 

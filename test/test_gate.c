@@ -66,7 +66,7 @@ static void check_active(const struct quant_type *type, struct engine *e, int ro
 {
     static struct product_bench b;
     static const int64_t cols[] = {1, 2, 3, 33};
-    static float active[33][PRODUCT_MAX_ROWS];
+    static float active[33 * PRODUCT_MAX_ROWS]; /* [columns][n] */
     product_fill(&b, type, product_short_k(type, round), round % 2, (uint64_t)round);
     for (int i = 0; i < 4; i++) {
         const int64_t n = PRODUCT_MAX_ROWS - round % 3;
@@ -75,7 +75,7 @@ static void check_active(const struct quant_type *type, struct engine *e, int ro
             for (int64_t r = 0; r < n; r++) {
                 const uint64_t dice = support_random(&seed) % 16;
                 const bool on = round == 0 ? true : round == 1 ? r == 5 : dice < (uint64_t)round;
-                active[0][c * n + r] = on ? dice % 2 ? -1.5f : NAN : dice % 2 ? -0.0f : 0.0f;
+                active[c * n + r] = on ? dice % 2 ? -1.5f : NAN : dice % 2 ? -0.0f : 0.0f;
             }
         struct engine_tensor w = product_leaf(type->id, 2, (int64_t[]){b.k, n}, b.w);
         struct engine_tensor x =
@@ -86,7 +86,7 @@ static void check_active(const struct quant_type *type, struct engine *e, int ro
         product_run(g, out);
         for (int64_t c = 0; c < cols[i]; c++)
             for (int64_t r = 0; r < n; r++) {
-                const float want = active[0][c * n + r] == 0.0f ? 0.0f : b.want[c][r];
+                const float want = active[c * n + r] == 0.0f ? 0.0f : b.want[c][r];
                 if (!product_same(product_row(out, c, 0, 0)[r], want))
                     fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
                              type->name, cpu_level_name(e->cpu->quant.level), e->options.n_threads,

@@ -185,7 +185,6 @@ static bool write_end(struct embed *s, struct base_error *err)
 static bool add_text(struct embed *s, struct item *it, const char *text, size_t size,
                      struct base_error *err)
 {
-    it->first = s->rows.n;
     s->n_bytes += size;
     if (!cli_embed_add(&s->e, &s->prefix, text, size, &s->rows, err)) return false;
     it->n = s->rows.n - it->first;
@@ -229,7 +228,7 @@ static bool read_line(struct embed *s, struct item *it, const char *line, size_t
 static struct item *new_item(struct embed *s, uint64_t number)
 {
     struct item *it = &s->item[s->n_items++];
-    *it = (struct item){.number = number};
+    *it = (struct item){.number = number, .first = s->rows.n};
     return it;
 }
 
@@ -242,7 +241,7 @@ static bool fail_line(struct embed *s, const char *name, struct base_error *err)
     const bool fatal = why.code == BASE_INTERRUPTED || why.code == BASE_NO_MEMORY;
     const struct item *it = &s->item[--s->n_items];
     base_buffer_free(&s->item[s->n_items].id);
-    s->rows.n = it->first; /* nothing is added after a failure */
+    cli_embed_rows_cut(&s->rows, it->first);
     if (fatal || (s->n_items && !answer_items(s, &later))) return false;
     base_error_format(&why, text, sizeof text);
     *err = BASE_ERROR_INIT;

@@ -28,12 +28,16 @@ out_like '^\{"line":3,"id":\{"n": 2e0\},"tokens":3,"embedding":\['
 out_like '^\{"line":4,"id":"c","tokens":5,"embedding":\['
 [ "$(sed -n '1s/.*tokens/tokens/p' "$work/out")" = "$(sed -n '3s/.*tokens/tokens/p' "$work/out")" ] ||
     bad 'the same text has another row'
+echo '"a"' >"$lines"
+with_lines embed --dimensions 3
+cp "$work/out" "$work/alone"
 for line in '{"text": 1}' '[]' '{"text": "a", "prompt": "b"}' '{"id": 1}' '{'; do
     printf '"a"\n%s\n"b"\n' "$line" >"$lines"
     with_lines embed --dimensions 3
     status 2
     err_line 'line 2: '
     [ "$(wc -l <"$work/out")" -eq 1 ] || bad "not the line before the error: $(cat "$work/out")"
+    cmp -s "$work/out" "$work/alone" || bad "another row before the error: $(cat "$work/out")"
 done
 
 begin rows_do_not_depend_on_what_is_beside_them
