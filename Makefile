@@ -173,7 +173,7 @@ run:
 	@scripts/setup build
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/infer
 	@scripts/fetch-model
-	$(BUILD)/infer --chat -p "What is the capital of Italy?" -n 64 --temp 0
+	$(BUILD)/infer -p "What is the capital of France?" -n 64 --temp 0
 	@echo 'next: $(BUILD)/infer -p "a question of yours", or $(BUILD)/infer chat; sudo make install: as infer'
 
 test test-long: setup
