@@ -1,5 +1,6 @@
 /* cli/embedding.c: what the commands for embeddings share. See cli/embedding.h. */
 #include "cli/embedding.h"
+#include "base/list.h"
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/sandbox.h"
@@ -192,13 +193,8 @@ bool cli_embed_add_ids(const struct cli_embed *e, struct text_ids *ids, struct c
                        struct base_error *err)
 {
     const size_t n_rows = e->pooling == MODEL_POOL_NONE ? ids->count : 1;
-    if (rows->n == rows->room) {
-        const size_t room = rows->room ? 2 * rows->room : 64;
-        void *more = reallocarray(rows->row, room, sizeof *rows->row);
-        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu rows", room);
-        rows->row = more;
-        rows->room = room;
-    }
+    if (!BASE_LIST_ROOM(rows->row, rows->n, rows->room))
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for %zu rows", rows->n + 1);
     float *v = calloc(n_rows ? n_rows : 1, generate_embedder_size(e->embedder) * sizeof *v);
     if (!v) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a row");
     rows->row[rows->n++] = (struct cli_embed_row){*ids, n_rows, v};

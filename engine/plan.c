@@ -274,7 +274,7 @@ static void mark_uses(struct planner *p)
     for (int i = 0; i < plan->n_segments; i++)
         for (int c = 0; c < plan->segments[i].n_copies; c++) {
             const struct engine_copy *copy = &plan->copies[plan->segments[i].first_copy + c];
-            use(p, (struct engine_tensor *)copy->from, plan->segments[i].first_step);
+            use(p, copy->from, plan->segments[i].first_step);
             use(p, copy->to, plan->segments[i].first_step);
         }
     for (int i = 0; i < p->g->n_tensors; i++) {
@@ -374,7 +374,7 @@ static bool lay_copies(struct planner *p, const struct engine_segment *segment)
         if (!place(p, copies[c].to)) return false;
     for (int c = 0; c < segment->n_copies; c++)
         if (engine_tensor_place(copies[c].from) != segment->place->index)
-            release_after(p, (struct engine_tensor *)copies[c].from, segment->first_step);
+            release_after(p, copies[c].from, segment->first_step);
     return true;
 }
 

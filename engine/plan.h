@@ -17,8 +17,7 @@ struct engine_step {
 
 /* A copy of a tensor from one place to another; one of the two is place 0. */
 struct engine_copy {
-    const struct engine_tensor *from;
-    struct engine_tensor *to;
+    struct engine_tensor *from, *to;
 };
 
 /* Consecutive steps in one place, after copies of what they read from other places. */

@@ -139,6 +139,22 @@ enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, 
     }
 }
 
+bool cli_batch_input_answer(struct cli_batch_input *in, const struct cli_batch_groups *g,
+                            struct base_error *err)
+{
+    for (;;) {
+        const char *line;
+        size_t size;
+        const bool full = *g->n_items == g->items_max || *g->n_bytes > g->bytes_max;
+        const enum cli_batch_read got =
+            full ? CLI_BATCH_LATER : cli_batch_input_next(in, *g->n_items == 0, &line, &size, err);
+        if (got == CLI_BATCH_FAILED) return false;
+        if (got == CLI_BATCH_LINE && !g->take(g->user, line, size, err)) return false;
+        if (got != CLI_BATCH_LINE && *g->n_items > 0 && !g->answer(g->user, err)) return false;
+        if (got == CLI_BATCH_END) return true;
+    }
+}
+
 bool cli_batch_is_blank(const char *line, size_t size)
 {
     size_t n = 0;

@@ -34,6 +34,21 @@ enum cli_batch_read { CLI_BATCH_LINE, CLI_BATCH_LATER, CLI_BATCH_END, CLI_BATCH_
  * line end. Skips a UTF-8 byte-order mark; UTF-16 is BASE_USAGE. */
 enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
                                          size_t *size, struct base_error *err);
+
+/* A command that answers lines in groups. `take` keeps a line; `answer` answers what was kept. */
+struct cli_batch_groups {
+    bool (*take)(void *user, const char *line, size_t size, struct base_error *err);
+    bool (*answer)(void *user, struct base_error *err);
+    const size_t *n_items, *n_bytes; /* what is kept */
+    size_t items_max, bytes_max;     /* a group is complete at this number, or above these bytes */
+    void *user;
+};
+
+/* Reads all lines. A group is answered when it is complete, and when the input has no further line
+ * yet, so that a writer who waits for answers gets them. */
+bool cli_batch_input_answer(struct cli_batch_input *in, const struct cli_batch_groups *g,
+                            struct base_error *err);
+
 /* Returns the number of lines of the whole input if it is a file, which is read for this; 0 if it
  * is a pipe. `blank`: blank lines count too. */
 uint64_t cli_batch_input_count(const struct cli_batch_input *in, bool blank);

@@ -109,8 +109,9 @@ static void drop_items(struct embed *s)
     s->n_bytes = 0;
 }
 
-static bool answer_items(struct embed *s, struct base_error *err)
+static bool answer_items(void *user, struct base_error *err)
 {
+    struct embed *s = user;
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = cli_embed_run(&s->e, &s->rows, err);
     for (size_t i = 0; ok && i < s->n_items; i++)
@@ -248,8 +249,9 @@ static bool fail_line(struct embed *s, const char *name, struct base_error *err)
     return base_fail(err, why.code, "%s%llu: %s", name, (unsigned long long)it->number, text);
 }
 
-static bool take_line(struct embed *s, const char *line, size_t size, struct base_error *err)
+static bool take_line(void *user, const char *line, size_t size, struct base_error *err)
 {
+    struct embed *s = user;
     if (!s->values->lines && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
     return read_line(s, new_item(s, s->input.number), line, size, err) ||
            fail_line(s, "line ", err);
@@ -266,18 +268,14 @@ static bool answer_lines(struct embed *s, struct base_error *err)
     cli_progress_begin("embedding", "texts",
                        shows ? cli_batch_input_count(&s->input, s->values->lines) : 0);
     cli_progress_watch(done_of, s->e.embedder, 0);
-    for (;;) {
-        const char *line;
-        size_t size;
-        const bool full = s->n_items == TEXTS_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
-        const enum cli_batch_read got =
-            full ? CLI_BATCH_LATER
-                 : cli_batch_input_next(&s->input, s->n_items == 0, &line, &size, err);
-        if (got == CLI_BATCH_FAILED) return false;
-        if (got == CLI_BATCH_LINE && !take_line(s, line, size, err)) return false;
-        if (got != CLI_BATCH_LINE && s->n_items > 0 && !answer_items(s, err)) return false;
-        if (got == CLI_BATCH_END) return true;
-    }
+    const struct cli_batch_groups groups = {.take = take_line,
+                                            .answer = answer_items,
+                                            .n_items = &s->n_items,
+                                            .n_bytes = &s->n_bytes,
+                                            .items_max = TEXTS_AT_ONCE,
+                                            .bytes_max = BYTES_AT_ONCE,
+                                            .user = s};
+    return cli_batch_input_answer(&s->input, &groups, err);
 }
 
 /* Files are read before any evaluation, because the sandbox then forbids it. */

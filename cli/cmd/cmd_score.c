@@ -339,8 +339,9 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
 }
 
 /* Reads a line. An error is the line's own, except an interrupt and lack of memory. */
-static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
+static bool take_line(void *user, const char *line, size_t size, struct base_error *err)
 {
+    struct score *s = user;
     if (!s->values.each && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
     struct item *it = &s->item[s->n_items++];
     *it = (struct item){.number = s->input.number, .failed = BASE_ERROR_INIT};
@@ -441,8 +442,9 @@ static void drop_items(struct score *s)
     s->n_bytes = 0;
 }
 
-static bool answer_items(struct score *s, struct base_error *err)
+static bool answer_items(void *user, struct base_error *err)
 {
+    struct score *s = user;
     bool ok = eval_items(s, err);
     for (size_t i = 0; ok && i < s->n_items; i++) {
         s->n_lines++;
@@ -469,18 +471,14 @@ static void begin_progress(const struct score *s)
 
 static bool answer_lines(struct score *s, struct base_error *err)
 {
-    for (;;) {
-        const char *line;
-        size_t size;
-        const bool full = s->n_items == LINES_AT_ONCE || s->n_bytes > BYTES_AT_ONCE;
-        const enum cli_batch_read got =
-            full ? CLI_BATCH_LATER
-                 : cli_batch_input_next(&s->input, s->n_items == 0, &line, &size, err);
-        if (got == CLI_BATCH_FAILED) return false;
-        if (got == CLI_BATCH_LINE && !take_line(s, line, size, err)) return false;
-        if (got != CLI_BATCH_LINE && s->n_items > 0 && !answer_items(s, err)) return false;
-        if (got == CLI_BATCH_END) return true;
-    }
+    const struct cli_batch_groups groups = {.take = take_line,
+                                            .answer = answer_items,
+                                            .n_items = &s->n_items,
+                                            .n_bytes = &s->n_bytes,
+                                            .items_max = LINES_AT_ONCE,
+                                            .bytes_max = BYTES_AT_ONCE,
+                                            .user = s};
+    return cli_batch_input_answer(&s->input, &groups, err);
 }
 
 /* ---- One prompt on the command line ---- */

@@ -402,13 +402,12 @@ static bool load_rows(const struct rows *r, uint32_t first, uint32_t end,
                       const struct images *images, const struct model_state_reader *from,
                       struct base_error *err)
 {
-    const bool here = engine_tensor_place(r->t) == 0;
     while (first < end) {
         const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
         const uint32_t stop = whole ? first + whole : next < end ? next : end;
         const uint64_t bytes = n_units(r, first, stop) * r->bytes;
         char *unit = unit_at(r, r->table[first]);
-        char *to = whole ? here ? unit : images->slots : images->unit;
+        void *to = whole ? model_state_room(r->t, unit, images->slots) : images->unit;
         if (!model_state_read(from, to, bytes, err)) return false;
         if (whole)
             model_state_put(r->t, unit, to, bytes);

@@ -250,8 +250,9 @@ static bool move_slot(const struct model_recurrent *r, int32_t slot, void *image
             if (bytes == 0) continue;
             char *data = t[k]->data + (uint64_t)slot * bytes;
             if (from) {
-                if (!model_state_read(from, image, bytes, err)) return false;
-                model_state_put(t[k], data, image, bytes);
+                void *room = model_state_room(t[k], data, image);
+                if (!model_state_read(from, room, bytes, err)) return false;
+                model_state_put(t[k], data, room, bytes);
             } else if (!to->write(to->user, model_state_get(t[k], data, bytes, image), bytes,
                                   err)) {
                 return false;

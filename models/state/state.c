@@ -44,6 +44,11 @@ const void *model_state_get(const struct engine_tensor *t, const char *from, uin
     return image;
 }
 
+void *model_state_room(const struct engine_tensor *t, char *to, void *image)
+{
+    return engine_tensor_place(t) == 0 ? to : image;
+}
+
 void model_state_put(const struct engine_tensor *t, char *to, const void *bytes, uint64_t size)
 {
     if (engine_tensor_place(t) != 0)

@@ -162,5 +162,8 @@ bool model_state_tensor(struct model_state *s, struct engine_tensor *t,
 const void *model_state_get(const struct engine_tensor *t, const char *from, uint64_t size,
                             void *image);
 void model_state_put(const struct engine_tensor *t, char *to, const void *bytes, uint64_t size);
+/* Returns where bytes for `to` are read, before _put: `to` itself in this machine's memory,
+ * otherwise `image`. */
+void *model_state_room(const struct engine_tensor *t, char *to, void *image);
 
 #endif
