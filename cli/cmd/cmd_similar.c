@@ -76,7 +76,7 @@ static bool score_index(struct similar *s, struct cli_ranked *lines, struct base
     struct head h;
     memcpy(&h, s->index, sizeof h);
     if (memcmp(h.hash, s->hash, sizeof h.hash) != 0)
-        return base_fail_at(err, BASE_USAGE, path, -1, "made with another model (%.12s..)", h.hash);
+        return base_fail_at(err, BASE_USAGE, path, -1, "made with another model or other adapters");
     const float *row = (const float *)(const void *)(s->index + sizeof h);
     const uint64_t room = (s->index_size - sizeof h) / sizeof *row;
     const bool fits = h.size == s->e.size && h.rows <= room / h.size;
