@@ -194,6 +194,9 @@ bool cli_embed_open(struct cli_embed *e, const struct cli_values *values, const 
     if (!read_pooling(e, pooling) || !read_norm(e, err) ||
         !cli_model_open_slots(&e->model, &opened, STANDARD_SLOTS, 0, &n_slots, err))
         return false;
+    if (f->writes && !f->has_pooling && !pooling)
+        cli_note("the file has no pooling_type: a model that writes texts, whose rows compare them "
+                 "badly");
     e->embedder = generate_embedder_new(e->model.session, f, e->pooling, err);
     e->n_max = model_session_n_ctx(e->model.session);
     if (e->embedder && values->verbose) cli_model_note(&e->model);

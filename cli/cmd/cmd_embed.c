@@ -218,6 +218,9 @@ static bool read_json(struct embed *s, struct item *it, const char *line, size_t
                       struct base_error *err)
 {
     json_t *value = text_json_parse(line, size, "JSON", err);
+    const size_t n = strlen(err->text);
+    if (!value && err->code == BASE_USAGE)
+        snprintf(err->text + n, sizeof err->text - n, "; --lines reads plain text");
     if (!value) return false;
     const json_t *text = value;
     bool ok = true;
@@ -356,6 +359,16 @@ static bool choose_form(struct embed *s, struct base_error *err)
     return true;
 }
 
+/* Fails if the texts come from a file of the command line and from elsewhere too. */
+static bool check_input(const struct cli_values *v, struct base_error *err)
+{
+    const char *other = v->prompt ? "-p" : v->file ? "-f" : v->lines ? "--lines" : NULL;
+    return !v->n_arguments || !other ||
+           base_fail_at(err, BASE_USAGE, v->arguments[0], -1,
+                        "a file is one text, which contradicts %s; give one of them%s", other,
+                        v->lines ? ", or -f FILE" : "");
+}
+
 static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_error *err)
 {
     const struct cli_values *v = s->values;
@@ -363,7 +376,7 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
                                      : strcmp(v->as, "query") == 0 ? CLI_EMBED_QUERY
                                                                    : CLI_EMBED_DOCUMENT;
     const bool one = v->prompt || v->n_arguments;
-    if (!choose_form(s, err) || !read_files(s, files, err) ||
+    if (!check_input(v, err) || !choose_form(s, err) || !read_files(s, files, err) ||
         (!one && !cli_batch_input_open(&s->input, v->file, "embed", err)) ||
         !cli_embed_open(&s->e, v, v->pooling, NULL, err) ||
         !cli_embed_prefix(&s->e, role, &s->prefix, err) ||

@@ -13,6 +13,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,9 +59,10 @@ static bool map_index(struct similar *s, const char *path, struct base_error *er
     struct stat facts;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     void *data = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct head))
+    if (fd < 0) return base_fail_at(err, BASE_USAGE, path, -1, "cannot read: %s", strerror(errno));
+    if (fstat(fd, &facts) == 0 && (size_t)facts.st_size >= sizeof(struct head))
         data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (fd >= 0) close(fd);
+    close(fd);
     if (data != MAP_FAILED) {
         s->index = data;
         s->index_size = (size_t)facts.st_size;
