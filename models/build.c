@@ -1,6 +1,7 @@
 /* models/build.c: the graph of a decoder-only transformer: norms and residuals around the blocks.
  * See models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
+#include <float.h>
 #include <math.h>
 
 enum {
@@ -139,6 +140,18 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     return engine_name(x, "embedding");
 }
 
+/* Makes the logits x [n][V] of the architecture's silent ids too small to be chosen. */
+static struct engine_tensor *silence(const struct model_builder *b, struct engine_tensor *x)
+{
+    const int64_t first = b->params->arch->ends.silent[0], n = x->ne[0];
+    const int64_t end = b->params->arch->ends.silent[1] < n ? b->params->arch->ends.silent[1] : n;
+    if (first >= end) return x;
+    struct engine_tensor *low =
+        engine_clamp(b->g, engine_cols(b->g, x, first, end - first), -FLT_MAX, -FLT_MAX);
+    low = engine_concat(b->g, engine_cols(b->g, x, 0, first), low, 0);
+    return end == n ? low : engine_concat(b->g, low, engine_cols(b->g, x, end, n - end), 0);
+}
+
 /* Returns the logits [n][V] of the normalized rows x [n][E]. */
 static struct engine_tensor *build_logits(const struct model_builder *b,
                                           const struct model_linear *output,
@@ -149,7 +162,7 @@ static struct engine_tensor *build_logits(const struct model_builder *b,
     x = model_linear(b, output, x);
     if (p->logit_scale != 1.0f) x = engine_scale(b->g, x, p->logit_scale, 0.0f);
     if (p->logit_softcap > 0.0f) x = engine_softcap(b->g, x, p->logit_softcap);
-    return engine_name(x, "logits");
+    return engine_name(silence(b, x), "logits");
 }
 
 /* Return upper bounds of the graph nodes that one layer, and the ends, need. */

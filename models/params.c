@@ -114,7 +114,7 @@ static bool is_plain(const struct model_params *p)
 static bool read_norm(struct model_reader *r, struct model_params *p)
 {
     static const char rms_key[] = "attention.layer_norm_rms_epsilon";
-    bool parallel = true;
+    bool parallel = true, post = false;
     p->norm = p->arch->norm;
     if (p->norm == MODEL_NORM_BY_EPSILON) {
         if (!model_read_f32(r, rms_key, MODEL_OPTIONAL, 0.0f, &p->norm_eps)) return false;
@@ -123,11 +123,13 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     const bool rms = p->norm == MODEL_RMS_NORM || p->norm == MODEL_RMS_NORM_PLAIN;
     if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", MODEL_REQUIRED, 0.0f,
                         &p->norm_eps) ||
-        !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err))
+        !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "swin_norm"), &post, r->err))
         return false;
     p->post_norm_eps = p->arch->post_eps > 0.0f ? p->arch->post_eps : p->norm_eps;
     p->residual = p->arch->residual;
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
+    if (p->residual == MODEL_POST_NORM_KEY) p->residual = post ? MODEL_POST_NORM : MODEL_PRE_NORM;
     return true;
 }
 

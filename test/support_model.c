@@ -43,7 +43,7 @@ struct support_model support_model_of(const struct support_fixture *f)
         .n_head_kv = f->n_head_kv ? f->n_head_kv : 2,
         .head_dim = 16,
         .n_ff = 128,
-        .n_vocab = 300,
+        .n_vocab = f->n_vocab ? f->n_vocab : 300,
         .n_ctx = 256,
         .window = f->window,
         .n_expert = f->n_expert,

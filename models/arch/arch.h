@@ -25,6 +25,7 @@ enum model_block_id {
     MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,  /* the gated delta rule */
     MODEL_MAMBA2,     /* a selective scan with one decay for each head */
+    MODEL_MAMBA,      /* a selective scan of channels */
     MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
@@ -71,6 +72,7 @@ enum model_residual {
     MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
     MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
+    MODEL_POST_NORM_KEY,   /* swin_norm: true: post-norm, false: pre-norm */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
     MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
@@ -107,6 +109,7 @@ enum model_rope_keys {
 enum model_qk_norm {
     MODEL_QK_NORM_NONE,
     MODEL_QK_NORM_HEAD,       /* RMS over each head, before RoPE */
+    MODEL_QK_NORM_HEAD_EACH,  /* the same with weights of its own for each head [H][D] */
     MODEL_QK_NORM_AFTER,      /* the same after RoPE */
     MODEL_QK_NORM_FULL,       /* RMS over all heads together, before RoPE */
     MODEL_QK_NORM_HEAD_LAYER, /* layer norm of each head with weights of its own [H][D] */
@@ -116,12 +119,13 @@ enum model_qk_norm {
 };
 
 enum model_score_scale {
-    MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
-    MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
-    MODEL_SCALE_BY_SIZE, /* 1 / D */
-    MODEL_SCALE_ONE,     /* 1 */
-    MODEL_SCALE_KEY,     /* attention.scale; 1 / sqrt(D) if it is absent or 0 */
-    MODEL_SCALE_OUTPUT   /* attention.output_scale; 1 / sqrt(128) if it is absent */
+    MODEL_SCALE_BY_HEAD,  /* 1 / sqrt(D) */
+    MODEL_SCALE_BY_EMBD,  /* 1 / sqrt(E / H) */
+    MODEL_SCALE_BY_SIZE,  /* 1 / D */
+    MODEL_SCALE_BY_VALUE, /* 1 / sqrt(DV) */
+    MODEL_SCALE_ONE,      /* 1 */
+    MODEL_SCALE_KEY,      /* attention.scale; 1 / sqrt(D) if it is absent or 0 */
+    MODEL_SCALE_OUTPUT    /* attention.output_scale; 1 / sqrt(128) if it is absent */
 };
 
 /* Queries are multiplied by 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
@@ -194,6 +198,7 @@ struct model_attention_row {
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;
     bool qk_norm_optional; /* files may lack its tensors */
+    float qk_norm_eps;     /* its epsilon; 0: the model's */
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
@@ -221,7 +226,10 @@ struct model_delta_row {
 };
 
 struct model_mamba_row {
-    bool norm_optional; /* files may lack ssm_norm */
+    bool norm_optional; /* files may lack ssm_norm (Mamba 2) */
+    bool norms; /* Mamba: the step's input, B and C are normalized with weights; otherwise without
+                   weights, if ssm.dt_b_c_rms is true */
+    bool heads; /* Mamba: ssm.time_step_rank heads, each with one step and one decay */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -343,6 +351,7 @@ struct model_ends_row {
     float logits_by_embd;   /* default of logit_scale is this / E */
     float embd_default;     /* default of embedding_scale; 0: 1 */
     bool embd_skip;         /* each layer adds the embeddings times its layer_output_scale */
+    uint32_t silent[2];     /* the logits of ids silent[0] <= id < silent[1] are -FLT_MAX */
     bool layer_scale;       /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* a block's output is multiplied by residual_scale */
     float residual_default; /* default of residual_scale is this / sqrt(layers); 0: 1 */

@@ -17,6 +17,7 @@ struct attention {
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; clamp: of Q, K and V; 0: none */
+    float norm_eps;                     /* of the norms of queries and keys */
     struct model_linear qkv;            /* Q, K and V in one tensor; or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
@@ -155,10 +156,11 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp) ||
         !model_read_f32(r, "attention.value_scale", MODEL_OPTIONAL, -INFINITY, &a->value_scale))
         return false;
-    a->scale = row->scale == MODEL_SCALE_ONE       ? 1.0f
-               : row->scale == MODEL_SCALE_BY_SIZE ? 1.0f / (float)a->d
-               : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
-                                                   : 1.0f / sqrtf((float)a->d);
+    a->scale = row->scale == MODEL_SCALE_ONE        ? 1.0f
+               : row->scale == MODEL_SCALE_BY_SIZE  ? 1.0f / (float)a->d
+               : row->scale == MODEL_SCALE_BY_VALUE ? 1.0f / sqrtf((float)a->dv)
+               : row->scale == MODEL_SCALE_BY_EMBD  ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
+                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
     if (row->scale == MODEL_SCALE_OUTPUT) {
         a->scale = 1.0f / sqrtf(128.0f);
@@ -174,7 +176,7 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool gain = kind == MODEL_QK_NORM_GAIN;
     const bool none = kind == MODEL_QK_NORM_NONE || kind == MODEL_QK_NORM_PLAIN;
-    const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || gain;
+    const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || kind == MODEL_QK_NORM_HEAD_EACH || gain;
     const uint32_t q = none ? 0 : full ? a->n_q : gain ? 1 : a->d;
     const uint32_t k = none || gain ? 0 : full ? a->n_k : a->d;
     a->q_norm_rows = each ? a->n_head : 1;
@@ -239,6 +241,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     uint32_t window;
     a->softcap = row->softcap;
     a->alibi = row->alibi;
+    a->norm_eps = row->qk_norm_eps > 0.0f ? row->qk_norm_eps : p->norm_eps;
     if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scores(r, p, a) || !read_relative(r, p, l->index, a))
@@ -316,12 +319,12 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN ||
                        (kind == MODEL_QK_NORM_PLAIN && a->rotates);
     const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
-    if (full && norm->weight) x = model_norm_as(b, x, norm, as);
+    if (full && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
     x = split_heads(b, x, heads, a->d);
-    if (!full && !after && norm->weight) x = model_norm_as(b, x, norm, as);
+    if (!full && !after && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
     if (a->rotates)
         x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
-    return after ? model_norm_as(b, x, norm, as) : x;
+    return after ? model_norm_with(b, x, norm, as, a->norm_eps) : x;
 }
 
 /* Multiplies x [T][H DV] by the activation of gate [T][H or H DV]. */

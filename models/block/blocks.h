@@ -57,7 +57,8 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_pool;
+    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_mamba,
+    model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -101,6 +102,10 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
 /* Builds a norm of a given kind instead of the model's. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
+/* The same with a given epsilon. */
+struct engine_tensor *model_norm_with(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm, enum model_norm_kind kind,
+                                      float eps);
 /* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
 struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
 /* ---- Products of weights (product.c) ---- */
