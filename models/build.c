@@ -5,7 +5,7 @@
 #include <math.h>
 
 enum {
-    NODES_PER_LAYER = 96,
+    NODES_PER_LAYER = 112,
     NODES_OF_STREAMS = 160,
     NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
@@ -76,8 +76,11 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     struct engine_tensor *in = x;
     if (l->mixer.block) {
         if (before && !plain) x = model_norm(b, x, &l->mixer_norm);
-        x = model_wanted_rows(b, build_mixer(b, x));
-        in = b->layer_in = model_wanted_rows(b, in);
+        x = build_mixer(b, x);
+        if (!l->recurrent.shift_channels) {
+            x = model_wanted_rows(b, x);
+            in = b->layer_in = model_wanted_rows(b, in);
+        }
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
@@ -87,7 +90,9 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     b->residual = in;
     x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
+    if (l->recurrent.shift_channels) in = model_wanted_rows(b, in);
     x = engine_add(b->g, scaled(b, x), in);
+    if (l->halved) x = engine_scale(b->g, x, 0.5f, 0.0f);
     if (l->tail.block) x = build_part(b, &l->tail, x);
     if (l->out_scale) x = engine_mul(b->g, x, l->out_scale);
     return model_named(b, x, "layer_out");

@@ -333,7 +333,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
 {
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
-    *ffn = MODEL_FFN;
+    *ffn = plan->ffn ? plan->ffn : MODEL_FFN;
     if (layer->index >= p->n_layer) { /* an MTP layer */
         if (p->n_expert && model_reader_tensor(r, layer->index, "ffn_gate_inp.weight"))
             *ffn = MODEL_EXPERTS;
@@ -408,8 +408,12 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
 {
+    uint32_t rescale = 0;
     p->layer = calloc(p->n_layer + p->n_mtp, sizeof *p->layer);
     if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    if (p->arch->ends.rescale &&
+        !model_read_u32(r, "rescale_every_n_layers", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS, &rescale))
+        return false;
     for (uint32_t i = 0; i < p->n_layer + p->n_mtp; i++) {
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
@@ -417,6 +421,7 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
                                          : p->ends.n_per_layer ? MODEL_PER_LAYER
                                                                : MODEL_NOTHING;
         l->index = i;
+        l->halved = rescale && (i + 1) % rescale == 0;
         if (!plan_layer(r, p, l, &mixer, &ffn)) return false;
         if (ffn == MODEL_EXPERTS && is_beside(r, p, i)) {
             ffn = MODEL_FFN;

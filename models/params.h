@@ -28,6 +28,7 @@ enum model_tensor_kind {
     MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
     MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
+    MODEL_SLICES, /* a pointer; NAME.weight of [outputs][1][1][inputs], as F32 [outputs][inputs] */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
@@ -71,6 +72,7 @@ struct model_kv_shape {
 struct model_recurrent_shape {
     uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
     uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
+    uint32_t shift_channels;              /* the latest input of the network; 0: none */
 };
 
 struct model_layer {
@@ -93,6 +95,7 @@ struct model_layer {
     struct model_part tail;        /* block at the layer's end; with AltUp it is the entire layer */
     uint32_t n_scale;              /* 1 if files may have out_scale, else 0 */
     struct engine_tensor *out_scale; /* [1]: factor of the layer's output; or NULL */
+    bool halved;                     /* the layer's output is halved */
     bool idle;                       /* the layer has tensors but no effect */
     struct model_kv_shape kv;        /* set by the mixer, as is recurrent */
     struct model_recurrent_shape recurrent;

@@ -18,6 +18,12 @@
     " ssm.time_step_rank=" heads " ssm.group_count=" groups
 #define MAMBA(taps, inner, state, rank)                                                            \
     "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state " ssm.time_step_rank=" rank
+#define RWKV_BIAS "token_embd_norm.bias output_norm.bias attn_norm.bias ffn_norm.bias time_mix_ln.bias "
+#define RWKV6     "attention.head_count=0 attention.head_count_kv=0 time_mix_extra_dim=8 time_decay_extra_dim=12"
+#define RWKV7                                                                                      \
+    "wkv.head_size=64 attention.head_count=0 attention.head_count_kv=0 attention.decay_lora_rank=8 attention.iclr_lora_rank=12"                      \
+    " attention.value_residual_mix_lora_rank=6 attention.gate_lora_rank=10"
+#define GATE(layer) "blk." #layer ".time_mix_g1.weight "
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
 /* Heads of latent attention: keys and values in one tensor, or separate. */
@@ -195,6 +201,12 @@ const struct support_fixture support_fixtures[] = {
     {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
     {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
+    {"rwkv6", "rwkv6", .n_layer = 4, .with = RWKV_BIAS "time_mix_lerp_fused.weight", .keys = RWKV6 " wkv.head_size=16 rescale_every_n_layers=2", .bar = 1e-11},
+    {"rwkv6-old", "rwkv6", .with = RWKV_BIAS, .keys = RWKV6 " wkv.head_size=16", .bar = 1e-11},
+    {"rwkv7", "rwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) RWKV_BIAS "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7, .bar = 1e-11},
+    {"rwkv6qwen2", "rwkv6qwen2", .n_layer = 3, .with = "time_mix_lerp_fused.weight time_mix_key.bias time_mix_value.bias time_mix_receptance.bias output_norm.bias", .keys = "attention.head_count=0 attention.head_count_kv=2 wkv.head_size=16 time_mix_extra_dim=8 time_decay_extra_dim=12 token_shift_count=1", .bar = 1e-11},
+    {"arwkv7", "arwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight time_mix_ln.weight time_mix_ln.bias", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
+    {"arwkv7-plain", "arwkv7", .n_embd = 128, .with = "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},

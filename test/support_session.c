@@ -59,8 +59,8 @@ static bool same_kind(const struct model_arch *a, const struct model_arch *b)
 {
     const struct model_plan *p = &a->plan, *q = &b->plan;
     return p->mixer == q->mixer && p->recurrent == q->recurrent && p->mixer_2 == q->mixer_2 &&
-           p->per_layer == q->per_layer && p->altup == q->altup && p->loops == q->loops &&
-           a->attn.window.rule == b->attn.window.rule &&
+           p->ffn == q->ffn && p->per_layer == q->per_layer && p->altup == q->altup &&
+           p->loops == q->loops && a->attn.window.rule == b->attn.window.rule &&
            a->attn.window.chunked == b->attn.window.chunked && a->attn.sharing == b->attn.sharing;
 }
 

@@ -451,7 +451,7 @@ static const char *network_of(const struct model_arch *a)
 {
     static const char *const forms[] = {"gated", "gated, gate and up in one tensor", "plain",
                                         "plain, xIELU", "gated or plain, by the file's tensors"};
-    return forms[a->ffn.form];
+    return a->plan.ffn ? model_blocks[a->plan.ffn]->name : forms[a->ffn.form];
 }
 
 static const char *features_of(const struct model_arch *a, char *out, size_t size)

@@ -22,11 +22,14 @@ enum model_block_id {
     MODEL_ALTUP,     /* AltUp: several streams, one of which passes through attention and network */
     MODEL_PER_LAYER, /* adds the layer's per-layer embeddings at its end */
     MODEL_MLA,       /* multi-head latent attention */
-    MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
-    MODEL_DELTA_NET,  /* the gated delta rule */
-    MODEL_MAMBA2,     /* a selective scan with one decay for each head */
-    MODEL_MAMBA,      /* a selective scan of channels */
-    MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
+    MODEL_SHORT_CONV,  /* a gated convolution over a few tokens */
+    MODEL_DELTA_NET,   /* the gated delta rule */
+    MODEL_MAMBA2,      /* a selective scan with one decay for each head */
+    MODEL_MAMBA,       /* a selective scan of channels */
+    MODEL_RWKV6,       /* RWKV 6's time mix */
+    MODEL_RWKV7,       /* RWKV 7's time mix */
+    MODEL_CHANNEL_MIX, /* RWKV's network */
+    MODEL_POOL,        /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -48,6 +51,7 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    enum model_block_id ffn;     /* the network; 0: MODEL_FFN */
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
     bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
     bool altup;       /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
@@ -232,6 +236,13 @@ struct model_mamba_row {
     bool heads; /* Mamba: ssm.time_step_rank heads, each with one step and one decay */
 };
 
+struct model_rwkv_row {
+    bool linear; /* RWKV 6: linear attention without a bonus of the token itself and without a norm;
+                    heads may share keys and values */
+    bool norm_optional; /* RWKV 7: files may lack time_mix_ln */
+    bool receptance;    /* the channel mix has a gate */
+};
+
 /* ---- Feed-forward networks ---- */
 
 /* GELU in its original form, by the error function, is ENGINE_GELU_ERF: what BERT and its relatives
@@ -345,11 +356,13 @@ struct model_ends_row {
     bool positions;   /* learned position embeddings, position_embd, are added */
     bool token_types; /* row 0 of token_types is added to all embeddings */
     enum model_logit_scale logit_scale;
-    bool softcap_key;       /* final_logit_softcapping is read: logits are capped by it */
-    float softcap;          /* its default; 0: none */
-    float logit_default;    /* default of logit_scale; 0: 1 */
-    float logits_by_embd;   /* default of logit_scale is this / E */
-    float embd_default;     /* default of embedding_scale; 0: 1 */
+    bool softcap_key;     /* final_logit_softcapping is read: logits are capped by it */
+    float softcap;        /* its default; 0: none */
+    float logit_default;  /* default of logit_scale; 0: 1 */
+    float logits_by_embd; /* default of logit_scale is this / E */
+    float embd_default;   /* default of embedding_scale; 0: 1 */
+    bool rescale; /* every rescale_every_n_layers-th layer's output is halved; 0, the default: none
+                   */
     bool embd_skip;         /* each layer adds the embeddings times its layer_output_scale */
     uint32_t silent[2];     /* the logits of ids silent[0] <= id < silent[1] are -FLT_MAX */
     bool layer_scale;       /* a layer's output is multiplied by layer_output_scale */
@@ -403,6 +416,7 @@ struct model_arch {
     struct model_attention_row attn;
     struct model_delta_row delta;
     struct model_mamba_row mamba;
+    struct model_rwkv_row rwkv;
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;

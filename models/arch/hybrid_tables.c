@@ -9,6 +9,10 @@
 /* Biases that files may have and the reference implementation does not add. */
 #define NO_BIAS  {"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""}
 
+#define RWKV(id)                                                                                    \
+    .plan = {.mixer = (id), .ffn = MODEL_CHANNEL_MIX}, .norm = MODEL_LAYER_NORM,                    \
+    .alias = {{"ffn_norm.weight", "attn_norm_2.weight"}, {"ffn_norm.bias", "attn_norm_2.bias"}}
+
 const struct model_arch model_arch_hybrid[] = {
     {{"lfm2"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_SHORT_CONV},
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .window.rule = MODEL_WINDOW_ALL},
@@ -64,5 +68,9 @@ const struct model_arch model_arch_hybrid[] = {
     {{"falcon-h1"}, .plan = {.mixer = MODEL_ATTENTION, .mixer_2 = MODEL_MAMBA2},
      .attn = {.rope = MODEL_ROPE_NEOX, .scale = MODEL_SCALE_KEY}, .mamba.norm_optional = true,
      .alias = {BARE_SSM, {"ffn_norm.weight", "ffn_norm"}, {"rope_freqs.weight", ""}, {"attn_output.bias", ""}}},
+    {{"rwkv6"}, RWKV(MODEL_RWKV6), .rwkv.receptance = true, .ends = {.embd_norm = MODEL_EMBD_NORM, .rescale = true}},
+    {{"rwkv7"}, RWKV(MODEL_RWKV7), .ends.embd_norm = MODEL_EMBD_NORM},
+    {{"rwkv6qwen2"}, .plan.mixer = MODEL_RWKV6, .rwkv.linear = true},
+    {{"arwkv7"}, .plan.mixer = MODEL_RWKV7, .rwkv.norm_optional = true},
     {.name = {NULL}},
 };

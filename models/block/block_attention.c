@@ -290,20 +290,13 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
     if (n == 2) qkv[2] = qkv[1];
 }
 
-/* Returns x [T][heads * size] as [T][heads][size]. */
-static struct engine_tensor *split_heads(const struct model_builder *b, struct engine_tensor *x,
-                                         uint32_t heads, uint32_t size)
-{
-    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
-}
-
 /* Splits *q [T][H][query, gate]: *q becomes the queries, the result is the gates; NULL if there are
  * none. */
 static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
                                        struct engine_tensor **q)
 {
     if (a->n_q_all == a->n_q) return NULL;
-    struct engine_tensor *both = split_heads(b, *q, a->n_head, 2 * a->d);
+    struct engine_tensor *both = model_split_heads(b, *q, a->n_head, 2 * a->d);
     *q = engine_cols(b->g, both, 0, a->d);
     return engine_unary(b->g, engine_cols(b->g, both, a->d, a->d), ENGINE_SIGMOID);
 }
@@ -320,7 +313,7 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
                        (kind == MODEL_QK_NORM_PLAIN && a->rotates);
     const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
     if (full && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
-    x = split_heads(b, x, heads, a->d);
+    x = model_split_heads(b, x, heads, a->d);
     if (!full && !after && norm->weight) x = model_norm_with(b, x, norm, as, a->norm_eps);
     if (a->rotates)
         x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
@@ -375,7 +368,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *k = NULL, *v = NULL;
     if (!a->shared) {
         k = model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
-        v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
+        v = model_split_heads(b, qkv[2], a->n_head_kv, a->dv);
         if (b->params->arch->attn.v_norm) v = engine_rms_norm(b->g, v, b->params->norm_eps);
     }
     const struct engine_attention how = {

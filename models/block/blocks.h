@@ -33,8 +33,10 @@ struct model_builder {
     uint32_t kv_layer;                /* index of its state, in this pass */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
-    struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
-    struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
+    struct engine_tensor *residual;   /* input of the norm before the feed-forward network */
+    struct engine_tensor *per_layer;  /* [T][L P]: per-layer embeddings; or NULL */
+    struct engine_tensor *shift_taps; /* of model_shift, or NULL */
+    struct engine_tensor *values;     /* RWKV 7: those of the first layer, [T][E] */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
     bool rank;                                   /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
@@ -51,14 +53,15 @@ struct model_block {
     bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
     const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
     /* Builds the graph from x [n][E], normalized, to [n][E]. A mixer's x has all T tokens, that of
-     * a feed-forward network only the rows that continue after the mixer. */
+     * a feed-forward network only the rows that continue after the mixer, or all T if it has a
+     * state (shift_channels). */
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
     model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_mamba,
-    model_block_pool;
+    model_block_rwkv6, model_block_rwkv7, model_block_channel_mix, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -72,6 +75,10 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 /* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
+
+/* Reads the size and number of the heads of RWKV's time mix, and sets the shape of its states. */
+bool model_read_rwkv(struct model_reader *r, const struct model_params *p, struct model_layer *l,
+                     uint32_t *size, uint32_t *heads);
 
 /* T5's relative positions: distances (key minus query) share biases by buckets, and those of
  * MODEL_RELATIVE_RADIUS or more are in the last bucket of their direction. Returns the bucket of
@@ -163,6 +170,18 @@ struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tens
 /* Returns the layer's recurrent states [slots][H][rows][cols]. An op of engine/graph_recurrent.h
  * reads them with b->inputs.spans and updates them. */
 struct engine_tensor *model_state_of(const struct model_builder *b);
+/* Builds the previous token's row minus the row, for x [T][E]; zeros precede a sequence. The state
+ * is the layer's convolution state, or that of its network. */
+struct engine_tensor *model_shift(struct model_builder *b, bool network, struct engine_tensor *x);
+/* Returns x [T][heads * size] as [T][heads][size]. */
+struct engine_tensor *model_split_heads(const struct model_builder *b, struct engine_tensor *x,
+                                        uint32_t heads, uint32_t size);
+/* Builds x [T][heads][size] with each head `each` times: [T][heads * each][size]. */
+struct engine_tensor *model_repeat_heads(const struct model_builder *b, struct engine_tensor *x,
+                                         uint32_t each);
+/* RWKV: builds x [T][H][D] as [T][E], with each head normalized if the norm has weights. */
+struct engine_tensor *model_norm_heads(const struct model_builder *b, struct engine_tensor *x,
+                                       const struct model_norm *norm);
 /* Builds the per-layer embeddings [T][L P] from the tokens and their embeddings x [T][E]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
 /* Builds N W_proj (gelu(W_gate x) * part), [n][E], where part is the layer's part of b->per_layer,
