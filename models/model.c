@@ -15,6 +15,7 @@ static void collect_facts(struct model *m)
                                     .n_head_kv = p->n_head_kv,
                                     .has_mtp = p->n_mtp,
                                     .writes = !p->arch->encoder && !p->bidirectional,
+                                    .diffusion = p->arch->diffusion,
                                     .bidirectional = p->bidirectional,
                                     .has_pooling = p->has_pooling,
                                     .pooling = p->pooling,

@@ -30,7 +30,8 @@ struct model_facts { /* what callers may read of a model */
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
     bool has_mtp;       /* the file has an MTP layer: model_seq_draft works */
-    bool writes;        /* there are logits; encoders have none */
+    bool writes;        /* token by token; encoders have no logits */
+    bool diffusion;     /* a text is written as a whole, by replacing mask tokens */
     bool bidirectional; /* tokens attend to later ones too */
     bool has_pooling;   /* the file has pooling_type; otherwise `pooling` is the usual one */
     enum model_pooling pooling; /* of the file */
@@ -75,6 +76,7 @@ struct model_session_options {
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
     bool mtp;    /* the session keeps what model_seq_draft needs, if the file has an MTP layer */
+    bool whole;  /* calls evaluate whole texts: needed for the logits of a diffusion model */
     bool hidden; /* sinks receive hidden states [n_embd] after the last norm instead of logits */
 };
 struct model_session_options model_session_options_default(void); /* F16 caches */

@@ -235,7 +235,7 @@ static bool read_direction(struct model_reader *r, struct model_params *p)
     if (!gguf_get_bool(r->file, model_reader_key(r, "attention.causal"), &causal, r->err) ||
         !model_read_u32(r, "pooling_type", MODEL_OPTIONAL, 0, MODEL_POOL_RANK, &pooling))
         return false;
-    p->bidirectional = p->arch->encoder || !causal;
+    p->bidirectional = p->arch->encoder || p->arch->diffusion || !causal;
     p->pooling = p->has_pooling     ? (enum model_pooling)pooling
                  : p->bidirectional ? MODEL_POOL_MEAN
                                     : MODEL_POOL_LAST;

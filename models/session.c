@@ -68,9 +68,12 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
-    if (!o->hidden && !m->facts.writes) {
-        base_fail(err, BASE_MODEL,
-                  "no language model: it makes embeddings of texts (infer embed) and writes none");
+    if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
+        base_fail(
+            err, BASE_MODEL,
+            m->facts.diffusion
+                ? "a diffusion model writes a text as a whole, not token by token: infer run does"
+                : "no language model: it makes embeddings of texts (infer embed) and writes none");
         return NULL;
     }
     if (o->hidden && m->params.ends.positions && n_ctx > m->params.n_ctx_train) {

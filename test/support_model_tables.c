@@ -207,6 +207,10 @@ const struct support_fixture support_fixtures[] = {
     {"rwkv6qwen2", "rwkv6qwen2", .n_layer = 3, .with = "time_mix_lerp_fused.weight time_mix_key.bias time_mix_value.bias time_mix_receptance.bias output_norm.bias", .keys = "attention.head_count=0 attention.head_count_kv=2 wkv.head_size=16 time_mix_extra_dim=8 time_decay_extra_dim=12 token_shift_count=1", .bar = 1e-11},
     {"arwkv7", "arwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight time_mix_ln.weight time_mix_ln.bias", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
     {"arwkv7-plain", "arwkv7", .n_embd = 128, .with = "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
+    {"dream", "dream", .with = QKV_BIAS " output.bias"},
+    {"llada", "llada", .with = "attn_output.bias rope_freqs.weight"},
+    {"llada-moe", "llada-moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},
+    {"rnd1", "rnd1", .n_expert = 8, .n_expert_used = 3, .tied = true, .keys = "expert_feed_forward_length=48"},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},

@@ -120,12 +120,13 @@ static bool eval_mtp(struct model_session *s, const int32_t *ids, int n, int ste
     return true;
 }
 
-static bool is_encoder(const char *arch)
+static const struct model_arch *row_of(const char *arch)
 {
     const struct model_arch *a = NULL;
     const char *name;
     for (size_t i = 0; (name = model_arch_name(i, &a)) && strcmp(name, arch) != 0;) i++;
-    return name && a->encoder;
+    assert_non_null(name);
+    return a;
 }
 
 /* The logits [n][n_vocab] of a model file, of its MTP layer, or an encoder's hidden states
@@ -133,7 +134,8 @@ static bool is_encoder(const char *arch)
 static float *logits_of(const char *path, const struct setting *s, const struct support_fixture *v,
                         const int32_t *ids, int n, size_t *n_vocab)
 {
-    const bool mtp = v->mtp, encoder = is_encoder(v->arch);
+    const bool mtp = v->mtp, encoder = row_of(v->arch)->encoder;
+    const bool whole = encoder || row_of(v->arch)->diffusion;
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct model_session_options session = {.n_ctx = 128,
@@ -141,6 +143,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
                                             .type_k = s->cache,
                                             .type_v = s->cache,
                                             .mtp = mtp,
+                                            .whole = whole,
                                             .hidden = encoder};
     options.n_threads = s->threads;
     options.level = s->level;
@@ -152,7 +155,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
     assert_int_equal(model_session_has_mtp(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
     if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
-              : eval(opened.session, ids, n, s->go_back, encoder, &rows, &err)))
+              : eval(opened.session, ids, n, s->go_back, whole, &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
     *n_vocab = rows.n_vocab;
     support_session_close(&opened);
@@ -461,6 +464,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         const char *text;
     } all[] = {
         {a->encoder, "encoder"},
+        {a->diffusion, "diffusion"},
         {a->norm == MODEL_LAYER_NORM, "layer norms"},
         {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
         {a->norm == MODEL_RMS_NORM_PLAIN, "norms without weights"},

@@ -409,6 +409,8 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     const char *prefix; /* of the names of layers' tensors, before "blk."; NULL: none */
     bool encoder;       /* tokens attend in both directions, and there are no logits */
+    bool diffusion; /* tokens attend in both directions, and the logits are of the tokens themselves
+                     */
     struct model_plan plan;
     enum model_norm_kind norm;
     float post_eps; /* epsilon of the norms after mixer and network; 0: the model's */
