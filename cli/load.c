@@ -163,6 +163,7 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
     o.hidden = m->embeds;
+    o.whole = m->whole;
     model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
     return m->session != NULL;

@@ -19,6 +19,7 @@ struct cli_model {
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
+    bool whole;              /* sessions evaluate whole texts, also of diffusion models */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a

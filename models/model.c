@@ -24,6 +24,8 @@ static void collect_facts(struct model *m)
                                                                   : MODEL_POOL_LAST,
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
+    m->facts.shifted = p->shifted;
+    m->facts.mask_id = p->mask_id;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);

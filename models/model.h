@@ -29,9 +29,11 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;       /* the file has an MTP layer: model_seq_draft works */
-    bool writes;        /* token by token; encoders have no logits */
-    bool diffusion;     /* a text is written as a whole, by replacing mask tokens */
+    bool has_mtp;    /* the file has an MTP layer: model_seq_draft works */
+    bool writes;     /* token by token; encoders have no logits */
+    bool diffusion;  /* a text is written as a whole, by replacing mask tokens */
+    bool shifted;    /* a diffusion model's logits of a token are those of the position before it */
+    int32_t mask_id; /* the mask token of a diffusion model; -1: none */
     bool bidirectional; /* tokens attend to later ones too */
     bool has_pooling;   /* the file has pooling_type; otherwise `pooling` is the usual one */
     enum model_pooling pooling; /* of the file */

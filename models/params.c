@@ -242,6 +242,20 @@ static bool read_direction(struct model_reader *r, struct model_params *p)
     return true;
 }
 
+/* Reads what a diffusion model's file says of its texts; these keys have no architecture. */
+static bool read_diffusion(struct model_reader *r, struct model_params *p)
+{
+    uint32_t mask = UINT32_MAX;
+    p->mask_id = -1;
+    p->shifted = true;
+    if (!p->arch->diffusion) return true;
+    if (!gguf_get_bool(r->file, "diffusion.shift_logits", &p->shifted, r->err) ||
+        !gguf_get_u32(r->file, "tokenizer.ggml.mask_token_id", &mask, r->err))
+        return false;
+    if (mask < p->n_vocab) p->mask_id = (int32_t)mask;
+    return true;
+}
+
 static bool read_numbers(struct model_reader *r, struct model_params *p)
 {
     /* Every layer has at least one tensor, so the number of tensors bounds the number of layers. */
@@ -271,8 +285,8 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
         p->mtp =
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
-    return read_direction(r, p) && read_norm(r, p) && read_passes(r, p) && read_experts(r, p) &&
-           read_temperature(r, p) && read_ends(r, p);
+    return read_diffusion(r, p) && read_direction(r, p) && read_norm(r, p) && read_passes(r, p) &&
+           read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */

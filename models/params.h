@@ -144,6 +144,8 @@ struct model_params {
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     bool bidirectional; /* tokens attend to later ones too: a sequence is one span of one run */
+    bool shifted;       /* see struct model_facts, as for the next one */
+    int32_t mask_id;
     bool has_pooling;   /* the file has pooling_type */
     uint32_t n_buckets; /* of relative positions; 0: none */
     enum model_pooling pooling;

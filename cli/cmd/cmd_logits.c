@@ -134,7 +134,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
 
 static bool cmd_logits(const struct cli_values *values, struct base_error *err)
 {
-    struct cli_model m = {0};
+    struct cli_model m = {.whole = true};
     struct base_buffer text = BASE_BUFFER_INIT;
     struct text_ids ids = TEXT_IDS_INIT;
     bool ok = true;

@@ -14,6 +14,7 @@
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
+#include "cli/whole_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ static bool open_rest(struct completion *c, struct base_error *err)
     if (!cli_model_open_weights(&c->model, &c->values, err)) return false;
     cli_prefix_choose(c->cache, &c->model);
     return open_session(c, err) &&
+           cli_diffusion_check(&c->generation, &c->values, &c->model, err) &&
            cli_generation_open(&c->generation, &c->values, &c->model, err) &&
            (!c->values.request.chat.chat || cli_chat_once_begin(&c->chat, err));
 }
@@ -265,9 +267,13 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         cli_sandbox_close(c->svg.unfinished ? CLI_SANDBOX_RENAME : cli_prefix_allows(c->cache));
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
-    if (!c->values.echo) cli_model_progress_length(&c->model, prompt.n);
-    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
-                                      c, &c->outcome, err);
+    if (!c->values.echo && !model_facts(c->model.model)->diffusion)
+        cli_model_progress_length(&c->model, prompt.n);
+    const bool ok = model_facts(c->model.model)->diffusion
+                        ? cli_diffusion_run(&c->generation, &c->values, &c->model, &c->prompt,
+                                            take_piece, c, &c->outcome, err)
+                        : generate_run_with(c->generation.request, c->generation.draft.draft,
+                                            take_piece, c, &c->outcome, err);
     cli_progress_end();
     if (!ok || !finish(c, err)) return false;
     if (!c->values.heat) note_lack(c);
@@ -291,7 +297,7 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
 
 static bool cmd_run(const struct cli_values *values, struct base_error *err)
 {
-    struct completion c = {.values = *values};
+    struct completion c = {.values = *values, .model.whole = true};
     struct base_buffer text = BASE_BUFFER_INIT;
     const bool may_chat = values->request.chat.mode != CHAT_MODE_RAW;
     const bool needs_text = !values->plan || values->prompt || values->file;

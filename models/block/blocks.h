@@ -109,7 +109,7 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
 /* Builds a norm of a given kind instead of the model's. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
-/* The same with a given epsilon. */
+/* Builds a norm of a given kind and epsilon. */
 struct engine_tensor *model_norm_with(const struct model_builder *b, struct engine_tensor *x,
                                       const struct model_norm *norm, enum model_norm_kind kind,
                                       float eps);

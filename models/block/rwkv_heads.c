@@ -1,4 +1,5 @@
-/* models/block/rwkv.c: what the time mixes of RWKV 6 and 7 share. See models/block/blocks.h. */
+/* models/block/rwkv_heads.c: what the time mixes of RWKV 6 and 7 share. See models/block/blocks.h.
+ */
 #include "models/block/blocks.h"
 
 bool model_read_rwkv(struct model_reader *r, const struct model_params *p, struct model_layer *l,
