@@ -77,12 +77,16 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     if (l->mixer.block) {
         if (before && !plain) x = model_norm(b, x, &l->mixer_norm);
         x = build_mixer(b, x);
-        if (!l->recurrent.shift_channels) {
+        if (!l->recurrent.shift_channels && !l->cross.block) {
             x = model_wanted_rows(b, x);
             in = b->layer_in = model_wanted_rows(b, in);
         }
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
+        if (l->cross.block) {
+            x = build_part(b, &l->cross, model_norm(b, in, &l->cross_norm));
+            in = b->layer_in = model_wanted_rows(b, engine_add(b->g, x, in));
+        }
     } else {
         in = b->layer_in = model_wanted_rows(b, in);
     }
@@ -243,6 +247,44 @@ bool model_mtp_build(struct model_mtp_graph *out, struct model *m, struct model_
     if (engine_graph_plan(b.g, true, err)) return true;
     engine_graph_free(out->graph);
     *out = (struct model_mtp_graph){0};
+    return false;
+}
+
+bool model_source_build(struct model_source_graph *out, struct model *m, struct model_state *state,
+                        uint32_t n_tokens, struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    const uint32_t n_layers = p->n_source + p->n_layer;
+    const int64_t n[1] = {n_tokens};
+    *out = (struct model_source_graph){.n_tokens = n_tokens};
+    out->graph =
+        engine_graph_new(m->engine, (int)(n_layers * nodes_of_layer(m) + nodes_of_ends(m)), err);
+    if (!out->graph) return false;
+    struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
+    b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
+    b.source_range = out->range =
+        engine_input(b.g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "range");
+    b.source_table = out->table =
+        engine_input(b.g, QUANT_I32, 2, (int64_t[]){n_tokens, 1}, "table");
+    out->slots = engine_input(b.g, QUANT_I32, 1, n, "slots");
+    b.buckets = out->buckets =
+        engine_input(b.g, QUANT_I32, 1, (int64_t[]){2 * MODEL_RELATIVE_RADIUS + 1}, "buckets");
+    out->adapters = model_adapters_begin(&b, &m->adapters);
+    struct engine_tensor *x = build_embedding(&b, p->ends.token_embd);
+    for (uint32_t i = 0; i < p->n_source; i++) {
+        b.layer = &p->source[i];
+        x = build_layer(&b, x);
+    }
+    x = model_norm(&b, x, &p->ends.source_norm);
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        b.layer = &p->layer[i];
+        engine_graph_set_place(b.g, b.layer->place);
+        model_cross_store(&b, x, out->slots);
+    }
+    output_state(&b);
+    if (engine_graph_plan(b.g, true, err)) return true;
+    engine_graph_free(out->graph);
+    *out = (struct model_source_graph){0};
     return false;
 }
 

@@ -34,6 +34,20 @@ struct model_mtp_graph {
 bool model_mtp_build(struct model_mtp_graph *g, struct model *m, struct model_state *state,
                      uint32_t n_tokens, bool guesses, struct base_error *err);
 
+/* The graph of an encoder for a text of T tokens, which ends in the decoder's keys and values of
+ * it. */
+struct model_source_graph {
+    struct engine_graph *graph;
+    uint32_t n_tokens;
+    struct engine_tensor *ids, *slots;   /* I32 [T] */
+    struct engine_tensor *range, *table; /* I32 [T][4], [1][T] */
+    struct engine_tensor *buckets;       /* I32: of relative positions */
+    struct engine_tensor *adapters;      /* F32 [adapters][T]: their scales, or NULL */
+};
+
+bool model_source_build(struct model_source_graph *g, struct model *m, struct model_state *state,
+                        uint32_t n_tokens, struct base_error *err);
+
 /* A planned graph for a batch shape: T tokens in, the logits of n_out of them out, or if n_out is
  * above the maximum of a piece (model_head_rows) their hidden states. After the mixer of the last
  * layer the graph continues with n_rows of the tokens: those with logits, and those whose hidden

@@ -87,6 +87,9 @@ struct model_layer {
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     struct model_part mixer, ffn;
+    struct model_part cross; /* attention to an encoder's rows, after the mixer */
+    struct model_norm cross_norm;
+    uint32_t n_cross_norm, n_cross_k, n_cross_v; /* E; sizes of its keys and values; 0: none */
     struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
     uint32_t n_beside_norms;   /* E or 0: size of the next three norms */
@@ -109,6 +112,7 @@ struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
     uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
     uint32_t n_positions_must;            /* positions that a file must have */
+    uint32_t n_source_norm;               /* E if there is an encoder before a decoder, else 0 */
     uint32_t n_types;                     /* token types; 0: none */
     uint32_t n_output;                    /* V; 0: the model has no logits */
     uint32_t n_factors;                   /* half the number of elements that RoPE rotates */
@@ -123,6 +127,7 @@ struct model_ends {
     struct engine_tensor *positions; /* [positions][E]: learned position embeddings, or NULL */
     struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
+    struct model_norm source_norm;   /* [E]: of the encoder's rows */
     struct model_linear output;      /* V x E; the embeddings if missing */
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
      * one, and for other contexts. */
@@ -149,6 +154,9 @@ struct model_params {
     bool has_pooling;   /* the file has pooling_type */
     uint32_t n_buckets; /* of relative positions; 0: none */
     enum model_pooling pooling;
+    uint32_t n_source;          /* layers of an encoder before a decoder; 0: none */
+    int32_t start_id;           /* the token after a source; -1: none */
+    struct model_layer *source; /* [n_source], owned */
     uint32_t n_pass;            /* passes over the layers, each with its own state */
     bool pass_norm;             /* the output norm is applied between passes too */
     uint32_t n_draft_layer;     /* MTP layers of the file, after the others */

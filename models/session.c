@@ -28,6 +28,7 @@ struct model_session {
     uint32_t *row;             /* [n_batch]: tokens of a run that continue in the last layer */
     uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_mtp_rows mtp; /* empty if the session has no MTP layer */
+    struct model_source_graph source; /* of the latest text for an encoder */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head; /* built when first used */
     uint64_t clock;
@@ -40,6 +41,12 @@ struct model_session {
 struct model_session_options model_session_options_default(void)
 {
     return (struct model_session_options){.type_k = QUANT_F16, .type_v = QUANT_F16};
+}
+
+/* Returns whether a call has all tokens that an encoder reads. */
+static bool is_whole(const struct model *m)
+{
+    return m->params.bidirectional || m->params.n_source;
 }
 
 /* Gives each sequence the default scales. */
@@ -68,6 +75,11 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (n_ctx == 0)
         n_ctx = m->params.n_ctx_train < DEFAULT_CTX ? m->params.n_ctx_train : DEFAULT_CTX;
+    if (m->params.n_source && !o->whole) {
+        base_fail(err, BASE_MODEL,
+                  "a model whose encoder reads a text before it writes: infer run does both");
+        return NULL;
+    }
     if (!o->hidden && !m->facts.writes && !(m->facts.diffusion && o->whole)) {
         base_fail(
             err, BASE_MODEL,
@@ -88,7 +100,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
-    if (m->params.bidirectional && s->n_batch < n_ctx) s->n_batch = n_ctx;
+    if (is_whole(m) && s->n_batch < n_ctx) s->n_batch = n_ctx;
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->row = calloc(s->n_batch, sizeof *s->row);
@@ -123,6 +135,7 @@ void model_session_free(struct model_session *s)
     if (!s) return;
     for (int i = 0; i < KEPT_GRAPHS; i++) model_graph_free(&s->body[i]);
     model_mtp_free(&s->mtp);
+    engine_graph_free(s->source.graph);
     engine_graph_free(s->head.graph);
     model_state_free(&s->state);
     free(s->batch);
@@ -283,10 +296,28 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     return oldest;
 }
 
+/* Returns the graph of the encoder for n tokens. */
+static struct model_source_graph *source_of(struct model_session *s, uint32_t n,
+                                            struct base_error *err)
+{
+    if (s->source.graph && s->source.n_tokens == n) return &s->source;
+    engine_graph_free(s->source.graph);
+    s->source.graph = NULL;
+    return model_source_build(&s->source, s->m, &s->state, n, err) ? &s->source : NULL;
+}
+
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err)
 {
     const bool spans = model_state_needs_spans(&s->state);
+    *bytes = 0;
+    if (s->m->params.n_source && n_prompt > 1) { /* all but the last are for the encoder */
+        if (n_prompt > s->n_batch) n_prompt = s->n_batch;
+        const struct model_source_graph *g = source_of(s, (uint32_t)n_prompt - 1, err);
+        if (!g) return false;
+        *bytes = (uint64_t)engine_graph_bytes(g->graph);
+        n_prompt = 1;
+    }
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
     const uint32_t share = s->state.mtp ? model_mtp_share(&s->m->params, n_prompt) : 1;
     const uint32_t rows = share < rest ? share : rest, n = s->n_batch;
@@ -295,7 +326,6 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     if (n_prompt > (whole ? share : n) && !body_of(s, n, spans ? 1 : n, 0, 0, err)) return false;
     if (whole && !body_of(s, n, spans ? 1 : n, n, 0, err)) return false;
     if (rest > 0 && !body_of(s, rest, spans ? 1 : rest, rows, 1, err)) return false;
-    *bytes = 0;
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += model_graph_bytes(&s->body[i]);
     return !s->state.mtp || model_mtp_plan(&s->mtp, bytes, err);
@@ -359,8 +389,8 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
     for (uint32_t i = 0; g->out_rows && i < g->n_rows; i++)
         if (tokens[s->row[i]].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)i;
     for (int32_t i = 0; g->buckets && i <= 2 * MODEL_RELATIVE_RADIUS; i++)
-        ints(g->buckets)[i] =
-            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets);
+        ints(g->buckets)[i] = model_relative_bucket(
+            i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets, s->m->params.bidirectional);
     for (; at.t < g->n_tokens; at.t++, at.position++) {
         const struct model_token *token = &tokens[at.t];
         if (at.t == end) {
@@ -493,6 +523,47 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     return false;
 }
 
+/* Returns how many of tokens[n] are the text for the encoder: those before the first start_id, if
+ * their sequence is empty; 0 if it is not. */
+static uint32_t source_length(const struct model_session *s, const struct model_token *tokens,
+                              uint32_t n)
+{
+    const uint32_t seq = tokens[0].seq;
+    uint32_t i = 0;
+    if (s->m->params.n_source == 0 || s->state.length[seq] > 0) return 0;
+    while (i < n && tokens[i].seq == seq && tokens[i].id != s->m->params.start_id) i++;
+    return i;
+}
+
+/* Evaluates the encoder for the n tokens that begin a sequence. */
+static bool eval_source(struct model_session *s, const struct model_token *tokens, uint32_t n,
+                        struct base_error *err)
+{
+    const uint32_t seq = tokens[0].seq, n_adapters = model_adapter_count(s->m);
+    struct model_source_graph *g = source_of(s, n, err);
+    if (!g) return false;
+    model_state_append(&s->state, seq, n);
+    const int32_t *slots = s->state.cross.table + (size_t)seq * s->state.n_ctx;
+    for (uint32_t t = 0; t < n; t++) {
+        int32_t *range = ints(g->range) + 4 * (size_t)t;
+        ints(g->ids)[t] = tokens[t].id;
+        ints(g->table)[t] = (int32_t)t;
+        ints(g->slots)[t] = slots[t];
+        range[0] = range[1] = 0;
+        range[2] = (int32_t)n;
+        range[3] = (int32_t)(n - 1 - t);
+        for (uint32_t i = 0; i < n_adapters; i++)
+            ((float *)engine_input_data(g->adapters))[(size_t)i * n + t] =
+                t >= s->adaptation[seq].from[i] ? s->adaptation[seq].scale[i] : 0.0f;
+    }
+    for (int32_t i = 0; i <= 2 * MODEL_RELATIVE_RADIUS; i++)
+        ints(g->buckets)[i] =
+            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets, true);
+    if (engine_graph_run(g->graph, err)) return true;
+    model_state_truncate(&s->state, seq, 0);
+    return false;
+}
+
 static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t seq)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -505,9 +576,11 @@ static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t 
 static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
                          uint32_t n, uint32_t *n_span)
 {
+    uint32_t used = 0;
+    for (*n_span = 1; s->m->params.n_source && *n_span < n; ++*n_span)
+        if (source_length(s, tokens + *n_span, n - *n_span)) return *n_span;
     *n_span = n;
     if (!model_state_needs_spans(&s->state)) return n;
-    uint32_t used = 0;
     for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
         used += next_span(s, tokens + used, n - used);
     return used;
@@ -527,9 +600,11 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
 {
     memcpy(s->before, s->state.length, s->state.n_seq * sizeof *s->before);
     model_state_begin(&s->state);
-    for (uint32_t done = 0, n_span; done < n;) {
-        const uint32_t run = next_run(s, tokens + done, n - done, &n_span);
-        if (!eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
+    for (uint32_t done = 0, n_span = 1; done < n;) {
+        const uint32_t source = source_length(s, tokens + done, n - done);
+        const uint32_t run = source ? source : next_run(s, tokens + done, n - done, &n_span);
+        if (source ? !eval_source(s, tokens + done, run, err)
+                   : !eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
             take_back(s, s->before);
             return false;
         }
@@ -573,13 +648,48 @@ static bool check_whole(const struct model_session *s, const struct model_token 
     return true;
 }
 
+/* Checks that a sequence which has not more than its text for the encoder, or receives `length`
+ * tokens of it, continues with the start_id; `next` is the token after these. */
+static bool check_source(const struct model_session *s, uint32_t seq, uint64_t length, int32_t next,
+                         struct base_error *err)
+{
+    const uint32_t held = s->state.length[seq];
+    if (held > s->state.cross.source[seq]) return true;
+    if (next == s->m->params.start_id && (held > 0 || length > 0)) return true;
+    return base_fail(err, BASE_FAILED,
+                     "sequence %u has no text for the encoder with token %d after it", seq,
+                     s->m->params.start_id);
+}
+
+/* The text for an encoder and the token after it are consecutive tokens of one call. */
+static bool check_sources(const struct model_session *s, const struct model_token *tokens,
+                          uint64_t n, struct base_error *err)
+{
+    if (s->m->params.n_source == 0) return true;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq,
+                       most = n - i < UINT32_MAX ? (uint32_t)(n - i) : UINT32_MAX;
+        if (s->left[seq]) continue;
+        const uint32_t length = source_length(s, tokens + i, most);
+        const uint64_t end = i + length;
+        const bool has_next = end < n && tokens[end].seq == seq;
+        if (!check_source(s, seq, length, has_next ? tokens[end].id : -1, err)) return false;
+        for (uint64_t k = i; k < end; k++)
+            if (tokens[k].wants_logits)
+                return base_fail(err, BASE_FAILED, "a text for the encoder has no logits");
+        s->left[seq] = 1;
+    }
+    memset(s->left, 0, s->state.n_seq * sizeof *s->left);
+    return true;
+}
+
 /* Returns how many of tokens[n] the next batch evaluates. */
 static uint32_t next_batch(const struct model_session *s, const struct model_token *tokens,
                            uint64_t n)
 {
     if (n <= s->n_batch) return (uint32_t)n;
     uint32_t i = s->n_batch;
-    while (s->m->params.bidirectional && tokens[i].seq == tokens[i - 1].seq) i--;
+    while (is_whole(s->m) && tokens[i].seq == tokens[i - 1].seq) i--;
     return i;
 }
 
@@ -592,7 +702,7 @@ static bool check_tokens(struct model_session *s, const struct model_token *toke
         if (seq >= s->state.n_seq)
             return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
     }
-    if (!check_whole(s, tokens, n, err)) return false;
+    if (!check_whole(s, tokens, n, err) || !check_sources(s, tokens, n, err)) return false;
     for (uint64_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq;
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->left[seq], err))
@@ -632,16 +742,22 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
         return base_fail(err, BASE_FAILED, "sequence 0 is not one text");
     for (uint64_t i = 0; i < n; i++)
         if (!check_id(s, ids[i], err)) return false;
+    const bool begins = s->m->params.n_source && s->state.length[0] == 0;
+    uint64_t source = 0;
+    while (begins && source < n && ids[source] != s->m->params.start_id) source++;
+    if (s->m->params.n_source && n > 0 &&
+        !check_source(s, 0, source, source < n ? ids[source] : -1, err))
+        return false;
     s->left[0] = (uint32_t)n;
     begin_call(s);
     for (uint64_t done = 0; done < n;) {
         uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
         for (uint32_t i = 0; i < batch; i++) {
-            bool wants =
-                which == MODEL_LOGITS_ALL || (which == MODEL_LOGITS_LAST && done + i == n - 1);
+            bool wants = (which == MODEL_LOGITS_ALL && done + i >= source) ||
+                         (which == MODEL_LOGITS_LAST && done + i == n - 1);
             s->batch[i] = (struct model_token){.id = ids[done + i], .wants_logits = wants};
         }
-        uint64_t first = which == MODEL_LOGITS_ALL ? done : n - 1;
+        uint64_t first = which == MODEL_LOGITS_ALL ? (done > source ? done : source) : n - 1;
         if (!eval_tokens(s, s->batch, batch, first, sink, user, err)) return false;
         done += batch;
     }

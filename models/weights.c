@@ -109,8 +109,13 @@ static void tensor_name(const struct binder *b, const char *prefix, const char *
 static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
 {
     uint32_t layer;
-    const bool is_in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
-    b->w->place[b->w->n_tensors] = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
+    const size_t n = strlen(own);
+    const bool is_in_layer =
+        strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;
+    const struct engine_place *place = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    /* An encoder before a decoder is in place 0. */
+    b->w->place[b->w->n_tensors] = !is_in_layer && *prefix ? NULL : place;
     return &b->w->tensors[b->w->n_tensors];
 }
 

@@ -24,6 +24,7 @@
     "wkv.head_size=64 attention.head_count=0 attention.head_count_kv=0 attention.decay_lora_rank=8 attention.iclr_lora_rank=12"                      \
     " attention.value_residual_mix_lora_rank=6 attention.gate_lora_rank=10"
 #define GATE(layer) "blk." #layer ".time_mix_g1.weight "
+#define T5        "attention.relative_buckets_count=12 attention.key_length=24 attention.value_length=24 decoder_start_token_id=254"
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
 /* Heads of latent attention: keys and values in one tensor, or separate. */
@@ -207,6 +208,8 @@ const struct support_fixture support_fixtures[] = {
     {"rwkv6qwen2", "rwkv6qwen2", .n_layer = 3, .with = "time_mix_lerp_fused.weight time_mix_key.bias time_mix_value.bias time_mix_receptance.bias output_norm.bias", .keys = "attention.head_count=0 attention.head_count_kv=2 wkv.head_size=16 time_mix_extra_dim=8 time_decay_extra_dim=12 token_shift_count=1", .bar = 1e-11},
     {"arwkv7", "arwkv7", .n_embd = 128, .n_layer = 3, .with = GATE(0) GATE(1) GATE(2) "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight time_mix_ln.weight time_mix_ln.bias", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
     {"arwkv7-plain", "arwkv7", .n_embd = 128, .with = "time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight", .keys = RWKV7 " token_shift_count=1", .bar = 1e-11},
+    {"t5", "t5", .n_layer = 3, .n_head_kv = 4, .with = "dec.blk.0.ffn_gate.weight=128 enc.blk.1.ffn_gate.weight=128", .keys = T5 " decoder_block_count=2", .bar = 1e-6},
+    {"t5-own", "t5", .n_layer = 3, .n_head_kv = 4, .tied = true, .with = "attn_rel_b.weight cross_attn_rel_b.weight", .keys = T5, .bar = 1e-11},
     {"dream", "dream", .with = QKV_BIAS " output.bias"},
     {"llada", "llada", .with = "attn_output.bias rope_freqs.weight"},
     {"llada-moe", "llada-moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},

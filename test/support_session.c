@@ -52,7 +52,8 @@ const char *support_arch(size_t i)
 {
     const struct model_arch *a;
     const char *name = model_arch_name(i, &a);
-    return name && !a->diffusion && !a->encoder ? name : NULL; /* these are the last ones */
+    return name && !a->source && !a->diffusion && !a->encoder ? name
+                                                              : NULL; /* these are the last ones */
 }
 
 static bool same_kind(const struct model_arch *a, const struct model_arch *b)

@@ -135,7 +135,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
                         const int32_t *ids, int n, size_t *n_vocab)
 {
     const bool mtp = v->mtp, encoder = row_of(v->arch)->encoder;
-    const bool whole = encoder || row_of(v->arch)->diffusion;
+    const bool whole = encoder || row_of(v->arch)->diffusion || row_of(v->arch)->source;
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct model_session_options session = {.n_ctx = 128,
@@ -155,7 +155,8 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
     assert_int_equal(model_session_has_mtp(opened.session), mtp);
     const int step = n > N_IDS ? 16 : 1;
     if (!(mtp ? eval_mtp(opened.session, ids, n, step, s->go_back, &rows, &err)
-              : eval(opened.session, ids, n, s->go_back, whole, &rows, &err)))
+              : eval(opened.session, ids, n, s->go_back, encoder || row_of(v->arch)->diffusion,
+                     &rows, &err)))
         fail_msg("%s: %s", err.item, err.text);
     *n_vocab = rows.n_vocab;
     support_session_close(&opened);
@@ -338,6 +339,7 @@ static const struct support_fixture *first_fixture_of(const char *arch)
 
 static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
 {
+    static const char *const others[] = {"bert", "modern-bert", "t5"};
     (void)state;
     if (!support_quick())
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
@@ -345,8 +347,9 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
     for (size_t i = 0, nth = 0; support_quick() && support_arch(i); i++)
         if (support_arch_is_first(i))
             check_same_bytes(first_fixture_of(support_arch(i)), QUANT_F32, QUANT_F16, nth++);
-    for (size_t i = 0; support_quick() && i < 2; i++)
-        check_same_bytes(fixture(i ? "modern-bert" : "bert"), QUANT_F32, QUANT_F16, i);
+
+    for (size_t i = 0; support_quick() && i < sizeof others / sizeof *others; i++)
+        check_same_bytes(fixture(others[i]), QUANT_F32, QUANT_F16, i);
 }
 
 /* Old files of Mixtral have a tensor for each expert. */
@@ -465,6 +468,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
     } all[] = {
         {a->encoder, "encoder"},
         {a->diffusion, "diffusion"},
+        {a->source, "an encoder before the decoder"},
         {a->norm == MODEL_LAYER_NORM, "layer norms"},
         {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
         {a->norm == MODEL_RMS_NORM_PLAIN, "norms without weights"},

@@ -80,7 +80,8 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                      "; --raw completes the text without the chat template");
         return false;
     }
-    if (!cli_input_encode(&c->values.request, c->model.tokenizer, text, &c->prompt, err))
+    if (!cli_input_encode(&c->values.request, c->model.tokenizer, text, &c->prompt, err) ||
+        !cli_model_end_source(&c->model, &c->prompt, err))
         return false;
     if (c->prompt.count > 0) return true;
     return base_fail(err, BASE_USAGE,
@@ -247,7 +248,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     struct generate_thought_marks marks;
     struct generate_prompt prompt = {.ids = c->prompt.id,
                                      .n = c->prompt.count,
-                                     .continues = text->size > 0 && !c->values.request.chat.chat,
+                                     .continues = text->size > 0 && !c->values.request.chat.chat &&
+                                                  model_start_id(c->model.file) < 0,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
     if (c->values.request.chat.chat &&

@@ -29,6 +29,7 @@ enum model_block_id {
     MODEL_RWKV6,       /* RWKV 6's time mix */
     MODEL_RWKV7,       /* RWKV 7's time mix */
     MODEL_CHANNEL_MIX, /* RWKV's network */
+    MODEL_CROSS,       /* attention of a decoder to the rows of its encoder */
     MODEL_POOL,        /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
@@ -409,6 +410,8 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     const char *prefix; /* of the names of layers' tensors, before "blk."; NULL: none */
     bool encoder;       /* tokens attend in both directions, and there are no logits */
+    bool source;    /* an encoder reads a text first: its layers are "enc.blk.N", and those of the
+                       decoder attend to its rows (T5) */
     bool diffusion; /* tokens attend in both directions, and the logits are of the tokens themselves
                      */
     struct model_plan plan;

@@ -332,17 +332,18 @@ static struct engine_tensor *apply_gate(const struct model_builder *b, const str
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
-/* The first m = n / 4 distances of a direction have a bucket each; further ones share them by the
- * logarithm of the distance. */
-int32_t model_relative_bucket(int32_t distance, uint32_t n)
+/* Half of the buckets of a direction are for one distance each; further distances share the others
+ * by their logarithm. */
+int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
 {
-    const int32_t half = (int32_t)n / 2, m = half / 2, r = distance < 0 ? -distance : distance;
+    const int32_t half = (int32_t)(both ? n / 2 : n), m = half / 2;
+    const int32_t r = distance < 0 ? -distance : both ? distance : 0;
     const double scale = log((double)MODEL_RELATIVE_RADIUS / m);
     int32_t bucket = r;
     if (r >= m)
         bucket = m + (int32_t)((double)(logf((float)r / (float)m) * (float)(half - m)) / scale);
     if (bucket > half - 1) bucket = half - 1;
-    return distance > 0 ? half + bucket : bucket;
+    return both && distance > 0 ? half + bucket : bucket;
 }
 
 /* Builds the biases by relative position [2 R + 1][H]: the layer's own, or those of the first. */

@@ -27,6 +27,9 @@ struct model_builder {
     struct engine_tensor *buckets;   /* I32 [2 MODEL_RELATIVE_RADIUS + 1], or NULL */
     struct engine_tensor *relative;  /* biases by relative position of the first layer */
     struct model_state_inputs inputs;
+    /* In the graph of an encoder before a decoder: I32 [T][4] and [1][T], ranges and table of its
+     * tokens, whose keys and values are not cached; otherwise NULL. */
+    struct engine_tensor *source_range, *source_table;
     struct engine_tensor *embedding;  /* [T][E]: input of the first layer */
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
     const struct model_layer *layer;  /* the layer being built */
@@ -61,7 +64,8 @@ struct model_block {
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
     model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_mamba,
-    model_block_rwkv6, model_block_rwkv7, model_block_channel_mix, model_block_pool;
+    model_block_rwkv6, model_block_rwkv7, model_block_channel_mix, model_block_cross,
+    model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -82,9 +86,9 @@ bool model_read_rwkv(struct model_reader *r, const struct model_params *p, struc
 
 /* T5's relative positions: distances (key minus query) share biases by buckets, and those of
  * MODEL_RELATIVE_RADIUS or more are in the last bucket of their direction. Returns the bucket of
- * `distance` among n, half of which are for later keys. */
+ * `distance` among n; with `both`, half of them are for later keys, otherwise none. */
 enum { MODEL_RELATIVE_RADIUS = 128 };
-int32_t model_relative_bucket(int32_t distance, uint32_t n);
+int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both);
 
 /* Returns how many numbers the pool block makes of a row: scores if `rank` (0: the file has no
  * classifier), otherwise an embedding. */
@@ -194,6 +198,9 @@ struct engine_tensor *model_build_part(const struct model_builder *b,
  * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
+/* Writes the layer's keys and values of an encoder's rows [T][E] to the slots I32 [T]. */
+void model_cross_store(struct model_builder *b, struct engine_tensor *rows,
+                       struct engine_tensor *slots);
 /* Returns [A][B][size] as [B][A][size] by exchanging strides. A cache stores the slots of each head
  * together; a batch and the attention op store the heads of each token together. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
