@@ -48,6 +48,25 @@ struct model_source_graph {
 bool model_source_build(struct model_source_graph *g, struct model *m, struct model_state *state,
                         uint32_t n_tokens, struct base_error *err);
 
+/* ---- The text for an encoder before a decoder, in a session (source.c) ---- */
+
+/* Returns how many of tokens[n] are the text for the encoder: those before the first start_id, if
+ * their sequence is empty; 0 if it is not. */
+uint32_t model_source_length(const struct model *m, const struct model_state *state,
+                             const struct model_token *tokens, uint32_t n);
+/* Checks that a sequence which has not more than its text for the encoder, or receives `length`
+ * tokens of it, continues with the start_id; `next` is the token after these, -1: none. */
+bool model_source_check(const struct model *m, const struct model_state *state, uint32_t seq,
+                        uint64_t length, int32_t next, struct base_error *err);
+/* Makes *g, which may be all zeros, the graph for n tokens. */
+bool model_source_graph_of(struct model_source_graph *g, struct model *m, struct model_state *state,
+                           uint32_t n, struct base_error *err);
+/* Evaluates the encoder for the n tokens that begin a sequence; after a failure this is empty.
+ * `adaptation` [n_seq] may be NULL if there are no adapters. */
+bool model_source_eval(struct model_source_graph *g, struct model *m, struct model_state *state,
+                       const struct model_adaptation *adaptation, const struct model_token *tokens,
+                       uint32_t n, struct base_error *err);
+
 /* A planned graph for a batch shape: T tokens in, the logits of n_out of them out, or if n_out is
  * above the maximum of a piece (model_head_rows) their hidden states. After the mixer of the last
  * layer the graph continues with n_rows of the tokens: those with logits, and those whose hidden

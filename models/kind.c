@@ -14,8 +14,7 @@ static const struct kind {
     {"vocab", "a vocabulary without weights"},
 };
 
-#define DRAFTER                                                                                    \
-    "a drafter, which reads another model's hidden states; --draft takes a small model of its own"
+#define DRAFTER "a drafter, which reads the hidden states of another model"
 
 /* By general.architecture. */
 static const struct kind architectures[] = {

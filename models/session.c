@@ -296,16 +296,6 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     return oldest;
 }
 
-/* Returns the graph of the encoder for n tokens. */
-static struct model_source_graph *source_of(struct model_session *s, uint32_t n,
-                                            struct base_error *err)
-{
-    if (s->source.graph && s->source.n_tokens == n) return &s->source;
-    engine_graph_free(s->source.graph);
-    s->source.graph = NULL;
-    return model_source_build(&s->source, s->m, &s->state, n, err) ? &s->source : NULL;
-}
-
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err)
 {
@@ -313,9 +303,9 @@ bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *by
     *bytes = 0;
     if (s->m->params.n_source && n_prompt > 1) { /* all but the last are for the encoder */
         if (n_prompt > s->n_batch) n_prompt = s->n_batch;
-        const struct model_source_graph *g = source_of(s, (uint32_t)n_prompt - 1, err);
-        if (!g) return false;
-        *bytes = (uint64_t)engine_graph_bytes(g->graph);
+        if (!model_source_graph_of(&s->source, s->m, &s->state, (uint32_t)n_prompt - 1, err))
+            return false;
+        *bytes = (uint64_t)engine_graph_bytes(s->source.graph);
         n_prompt = 1;
     }
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
@@ -523,47 +513,6 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     return false;
 }
 
-/* Returns how many of tokens[n] are the text for the encoder: those before the first start_id, if
- * their sequence is empty; 0 if it is not. */
-static uint32_t source_length(const struct model_session *s, const struct model_token *tokens,
-                              uint32_t n)
-{
-    const uint32_t seq = tokens[0].seq;
-    uint32_t i = 0;
-    if (s->m->params.n_source == 0 || s->state.length[seq] > 0) return 0;
-    while (i < n && tokens[i].seq == seq && tokens[i].id != s->m->params.start_id) i++;
-    return i;
-}
-
-/* Evaluates the encoder for the n tokens that begin a sequence. */
-static bool eval_source(struct model_session *s, const struct model_token *tokens, uint32_t n,
-                        struct base_error *err)
-{
-    const uint32_t seq = tokens[0].seq, n_adapters = model_adapter_count(s->m);
-    struct model_source_graph *g = source_of(s, n, err);
-    if (!g) return false;
-    model_state_append(&s->state, seq, n);
-    const int32_t *slots = s->state.cross.table + (size_t)seq * s->state.n_ctx;
-    for (uint32_t t = 0; t < n; t++) {
-        int32_t *range = ints(g->range) + 4 * (size_t)t;
-        ints(g->ids)[t] = tokens[t].id;
-        ints(g->table)[t] = (int32_t)t;
-        ints(g->slots)[t] = slots[t];
-        range[0] = range[1] = 0;
-        range[2] = (int32_t)n;
-        range[3] = (int32_t)(n - 1 - t);
-        for (uint32_t i = 0; i < n_adapters; i++)
-            ((float *)engine_input_data(g->adapters))[(size_t)i * n + t] =
-                t >= s->adaptation[seq].from[i] ? s->adaptation[seq].scale[i] : 0.0f;
-    }
-    for (int32_t i = 0; i <= 2 * MODEL_RELATIVE_RADIUS; i++)
-        ints(g->buckets)[i] =
-            model_relative_bucket(i - MODEL_RELATIVE_RADIUS, s->m->params.n_buckets, true);
-    if (engine_graph_run(g->graph, err)) return true;
-    model_state_truncate(&s->state, seq, 0);
-    return false;
-}
-
 static bool has_sequence(const struct model_token *tokens, uint32_t n, uint32_t seq)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -578,7 +527,7 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
 {
     uint32_t used = 0;
     for (*n_span = 1; s->m->params.n_source && *n_span < n; ++*n_span)
-        if (source_length(s, tokens + *n_span, n - *n_span)) return *n_span;
+        if (model_source_length(s->m, &s->state, tokens + *n_span, n - *n_span)) return *n_span;
     *n_span = n;
     if (!model_state_needs_spans(&s->state)) return n;
     for (*n_span = 0; used < n && !has_sequence(tokens, used, tokens[used].seq); ++*n_span)
@@ -601,9 +550,10 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
     memcpy(s->before, s->state.length, s->state.n_seq * sizeof *s->before);
     model_state_begin(&s->state);
     for (uint32_t done = 0, n_span = 1; done < n;) {
-        const uint32_t source = source_length(s, tokens + done, n - done);
+        const uint32_t source = model_source_length(s->m, &s->state, tokens + done, n - done);
         const uint32_t run = source ? source : next_run(s, tokens + done, n - done, &n_span);
-        if (source ? !eval_source(s, tokens + done, run, err)
+        if (source ? !model_source_eval(&s->source, s->m, &s->state, s->adaptation, tokens + done,
+                                        run, err)
                    : !eval_run(s, tokens + done, run, n_span, first, sink, user, err)) {
             take_back(s, s->before);
             return false;
@@ -648,19 +598,6 @@ static bool check_whole(const struct model_session *s, const struct model_token 
     return true;
 }
 
-/* Checks that a sequence which has not more than its text for the encoder, or receives `length`
- * tokens of it, continues with the start_id; `next` is the token after these. */
-static bool check_source(const struct model_session *s, uint32_t seq, uint64_t length, int32_t next,
-                         struct base_error *err)
-{
-    const uint32_t held = s->state.length[seq];
-    if (held > s->state.cross.source[seq]) return true;
-    if (next == s->m->params.start_id && (held > 0 || length > 0)) return true;
-    return base_fail(err, BASE_FAILED,
-                     "sequence %u has no text for the encoder with token %d after it", seq,
-                     s->m->params.start_id);
-}
-
 /* The text for an encoder and the token after it are consecutive tokens of one call. */
 static bool check_sources(const struct model_session *s, const struct model_token *tokens,
                           uint64_t n, struct base_error *err)
@@ -670,10 +607,11 @@ static bool check_sources(const struct model_session *s, const struct model_toke
         const uint32_t seq = tokens[i].seq,
                        most = n - i < UINT32_MAX ? (uint32_t)(n - i) : UINT32_MAX;
         if (s->left[seq]) continue;
-        const uint32_t length = source_length(s, tokens + i, most);
+        const uint32_t length = model_source_length(s->m, &s->state, tokens + i, most);
         const uint64_t end = i + length;
         const bool has_next = end < n && tokens[end].seq == seq;
-        if (!check_source(s, seq, length, has_next ? tokens[end].id : -1, err)) return false;
+        if (!model_source_check(s->m, &s->state, seq, length, has_next ? tokens[end].id : -1, err))
+            return false;
         for (uint64_t k = i; k < end; k++)
             if (tokens[k].wants_logits)
                 return base_fail(err, BASE_FAILED, "a text for the encoder has no logits");
@@ -746,7 +684,7 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
     uint64_t source = 0;
     while (begins && source < n && ids[source] != s->m->params.start_id) source++;
     if (s->m->params.n_source && n > 0 &&
-        !check_source(s, 0, source, source < n ? ids[source] : -1, err))
+        !model_source_check(s->m, &s->state, 0, source, source < n ? ids[source] : -1, err))
         return false;
     s->left[0] = (uint32_t)n;
     begin_call(s);
