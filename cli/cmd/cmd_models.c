@@ -298,7 +298,8 @@ static bool cmd_models(const struct cli_values *values, struct base_error *err)
         cli_note(
             "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
             has_folder
-                ? ": no model files; `infer-fetch-model` (in a checkout `make run`) fetches one"
+                ? ": no model files; `infer pull USER/REPO:Q4_K_M` (in a checkout `make run`) fetches "
+                  "one"
                 : "");
 done:
     base_buffer_free(&chosen);
