@@ -1,8 +1,8 @@
 /* infer.h: opens language models in GGUF files and generates text, with the bytes of the program
  * `infer`.
  *
- * This header is all that a program needs: `cc program.c $(pkg-config --cflags --libs infer)`;
- * example.c beside this library's documentation is one. It compiles as C99 and as C++.
+ * This header is all that a program needs: it is compiled with what pkg-config says of
+ * `infer`; example.c beside this library's documentation is one. It compiles as C99 and as C++.
  *
  * Errors: a function that can fail takes a `struct infer_error *` (or NULL) and returns false, NULL
  * or -1; the status is the exit status that the program would end with. Nothing prints or exits.
