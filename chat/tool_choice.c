@@ -203,13 +203,13 @@ static bool check_schema(const struct form *f, const json_t *schema, const char 
     char source[100];
     text_json_write(&text, schema, false);
     struct constrain_schema_options own = *o;
-    struct constrain_remarks remarks = {0};
-    own.remarks = &remarks;
+    struct constrain_notes notes = {0};
+    own.notes = &notes;
     struct constraint *c =
         text.failed ? NULL : constraint_from_schema(text.data, text.size, &own, &wrong);
     base_buffer_free(&text);
     snprintf(source, sizeof source, "the parameters of '%.60s'", name);
-    chat_schema_note(f->caller, &remarks, source);
+    chat_schema_note(f->caller, &notes, source);
     if (!c && (text.failed || wrong.code == BASE_NO_MEMORY)) return no_memory(err);
     if (!c)
         base_fail_at(err, wrong.code, f->caller->tool_choice, -1, "the parameters of '%s': %s",
@@ -309,9 +309,9 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
                               struct base_error *err)
 {
     const char *choice = request->chat.tool_choice;
-    struct constrain_remarks ignored = {0}; /* the note is about each tool's own schema */
+    struct constrain_notes ignored = {0}; /* the note is about each tool's own schema */
     const struct constrain_schema_options o = {
-        .generate = true, .any_order = request->generate.constraint.any_order, .remarks = &ignored};
+        .generate = true, .any_order = request->generate.constraint.any_order, .notes = &ignored};
     struct form form = {.caller = request->chat.caller};
     struct parts parts = {0};
     if (!choice || strcmp(choice, "auto") == 0) return true;
@@ -323,12 +323,12 @@ bool chat_tool_choice_compile(const struct chat_request *request, const struct c
     return ok;
 }
 
-void chat_schema_note(const struct chat_caller *caller, const struct constrain_remarks *remarks,
+void chat_schema_note(const struct chat_caller *caller, const struct constrain_notes *notes,
                       const char *source)
 {
     char text[700], more[48] = "";
-    if (remarks->count == 0) return;
-    if (remarks->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", remarks->count);
-    snprintf(text, sizeof text, "%s: %.500s%s", source, remarks->text, more);
+    if (notes->count == 0) return;
+    if (notes->count > 1) snprintf(more, sizeof more, "; %u such remarks in all", notes->count);
+    snprintf(text, sizeof text, "%s: %.500s%s", source, notes->text, more);
     caller->note(text);
 }

@@ -31,11 +31,11 @@ enum {
 };
 
 /* A line whose answer has not been written. */
-struct entry {
+struct batch_line {
     struct batch *batch;
-    struct entry *before, *next; /* neighbours in the order of the input */
-    size_t size;                 /* bytes of the line */
-    uint64_t number, hash;       /* of the line */
+    struct batch_line *before, *next; /* neighbours in the order of the input */
+    size_t size;                      /* bytes of the line */
+    uint64_t number, hash;            /* of the line */
     struct cli_batch_text text;
     struct base_buffer answer; /* the complete line, once it is ready */
     bool done;
@@ -53,8 +53,8 @@ struct batch {
     struct cli_batch_output output;
     struct base_output file; /* of -o */
     struct cli_shard shard;
-    struct entry *first, *last;
-    uint64_t n_open, n_open_bytes; /* entries */
+    struct batch_line *first, *last;
+    uint64_t n_open, n_open_bytes; /* lines without an answer */
     uint64_t n_part;               /* lines of this part, including those with an earlier answer */
     uint64_t n_answers, n_failed;  /* in this run */
     uint64_t n_read, n_generated;  /* tokens */
@@ -161,64 +161,64 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
 
 /* ---- Answers ---- */
 
-static void free_entry(struct batch *b, struct entry *e)
+static void free_line(struct batch *b, struct batch_line *l)
 {
-    *(e->before ? &e->before->next : &b->first) = e->next;
-    *(e->next ? &e->next->before : &b->last) = e->before;
+    *(l->before ? &l->before->next : &b->first) = l->next;
+    *(l->next ? &l->next->before : &b->last) = l->before;
     b->n_open--;
-    b->n_open_bytes -= e->size;
-    cli_batch_text_close(&e->text);
-    base_buffer_free(&e->answer);
-    free(e);
+    b->n_open_bytes -= l->size;
+    cli_batch_text_close(&l->text);
+    base_buffer_free(&l->answer);
+    free(l);
 }
 
-static bool write_entry(struct batch *b, struct entry *e, struct base_error *err)
+static bool write_answer(struct batch *b, struct batch_line *l, struct base_error *err)
 {
-    const bool ok = cli_batch_output_write(&b->output, e->number, e->hash, &e->answer, err);
+    const bool ok = cli_batch_output_write(&b->output, l->number, l->hash, &l->answer, err);
     b->n_answers += ok;
-    free_entry(b, e);
+    free_line(b, l);
     return ok;
 }
 
 /* Called when an answer is complete: writes the answers that can be written in order. */
-static bool finish(struct entry *e, struct base_error *err)
+static bool finish(struct batch_line *l, struct base_error *err)
 {
-    struct batch *b = e->batch;
-    cli_batch_text_close(&e->text);
-    e->done = true;
+    struct batch *b = l->batch;
+    cli_batch_text_close(&l->text);
+    l->done = true;
     cli_progress_add(1);
-    if (b->values.unordered) return write_entry(b, e, err);
+    if (b->values.unordered) return write_answer(b, l, err);
     while (b->first && b->first->done)
-        if (!write_entry(b, b->first, err)) return false;
+        if (!write_answer(b, b->first, err)) return false;
     return true;
 }
 
-static bool fail_entry(struct entry *e, const struct base_error *failed, struct base_error *err)
+static bool fail_line(struct batch_line *l, const struct base_error *failed, struct base_error *err)
 {
-    e->batch->n_failed++;
-    cli_batch_text_fail(&e->text, failed, &e->answer);
-    return finish(e, err);
+    l->batch->n_failed++;
+    cli_batch_text_fail(&l->text, failed, &l->answer);
+    return finish(l, err);
 }
 
 static bool take(void *user, const struct generate_piece *piece, struct base_error *err)
 {
-    struct entry *e = user;
-    return cli_batch_text_take(&e->text, piece, err);
+    struct batch_line *l = user;
+    return cli_batch_text_take(&l->text, piece, err);
 }
 
 static bool end(void *user, const struct generate_outcome *outcome, const struct base_error *failed,
                 struct base_error *err)
 {
-    struct entry *e = user;
+    struct batch_line *l = user;
     bool cut = false;
-    if (failed) return fail_entry(e, failed, err);
+    if (failed) return fail_line(l, failed, err);
     if (outcome->ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");
-    e->batch->n_read += outcome->n_read;
-    e->batch->n_generated += outcome->n_generated;
-    if (!cli_batch_text_end(&e->text, outcome, &cut, &e->answer, err)) return false;
-    e->batch->n_failed += cut;
-    return finish(e, err);
+    l->batch->n_read += outcome->n_read;
+    l->batch->n_generated += outcome->n_generated;
+    if (!cli_batch_text_end(&l->text, outcome, &cut, &l->answer, err)) return false;
+    l->batch->n_failed += cut;
+    return finish(l, err);
 }
 
 /* ---- Reading lines ---- */
@@ -236,23 +236,24 @@ static uint64_t hash_of(const struct batch *b, const char *line, size_t size)
     return strtoull(hex, NULL, 16);
 }
 
-static struct entry *new_entry(struct batch *b, size_t size, uint64_t hash, struct base_error *err)
+static struct batch_line *new_line(struct batch *b, size_t size, uint64_t hash,
+                                   struct base_error *err)
 {
-    struct entry *e = calloc(1, sizeof *e);
-    if (!e) {
+    struct batch_line *l = calloc(1, sizeof *l);
+    if (!l) {
         base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
         return NULL;
     }
-    e->batch = b;
-    e->size = size;
-    e->number = b->input.number;
-    e->hash = hash;
-    e->before = b->last;
-    *(b->last ? &b->last->next : &b->first) = e;
-    b->last = e;
+    l->batch = b;
+    l->size = size;
+    l->number = b->input.number;
+    l->hash = hash;
+    l->before = b->last;
+    *(b->last ? &b->last->next : &b->first) = l;
+    b->last = l;
     b->n_open++;
     b->n_open_bytes += size;
-    return e;
+    return l;
 }
 
 static bool begin_table(struct batch *b, const char *line, size_t size, struct base_error *err)
@@ -292,20 +293,20 @@ static bool take_line(struct batch *b, const char *line, size_t size, struct bas
         return true;
     }
     struct base_error wrong = BASE_ERROR_INIT;
-    struct entry *e = new_entry(b, size, hash, err);
-    if (!e) return false;
+    struct batch_line *l = new_line(b, size, hash, err);
+    if (!l) return false;
     if (b->input.too_long) {
-        e->text = (struct cli_batch_text){.context = &b->context, .number = number};
+        l->text = (struct cli_batch_text){.context = &b->context, .number = number};
         base_fail(&wrong, BASE_TOO_LONG, "the line is longer than %d MiB",
                   CLI_BATCH_LINE_MAX >> 20);
-        return fail_entry(e, &wrong, err);
+        return fail_line(l, &wrong, err);
     }
-    if (!cli_batch_text_open(&e->text, &b->context, number, line, size, &wrong))
-        return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_entry(e, &wrong, err);
-    e->text.job.sink = take;
-    e->text.job.end = end;
-    e->text.job.user = e;
-    generate_scheduler_add(b->scheduler, &e->text.job);
+    if (!cli_batch_text_open(&l->text, &b->context, number, line, size, &wrong))
+        return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_line(l, &wrong, err);
+    l->text.job.sink = take;
+    l->text.job.end = end;
+    l->text.job.user = l;
+    generate_scheduler_add(b->scheduler, &l->text.job);
     return true;
 }
 
@@ -390,7 +391,7 @@ static bool report(const struct batch *b, struct base_error *err)
 
 static void close_all(struct batch *b)
 {
-    while (b->first) free_entry(b, b->first);
+    while (b->first) free_line(b, b->first);
     generate_scheduler_free(b->scheduler);
     cli_draft_close(&b->draft);
     cli_prefix_close(b->cache);

@@ -297,7 +297,7 @@ static bool cmd_run(const struct cli_values *values, struct base_error *err)
     const bool needs_text = !values->plan || values->prompt || values->file;
     bool ok = cli_prefix_check(values, err);
     ok = ok && (!may_chat || cli_chat_once_read(&c.chat, &c.values, err));
-    if (ok && needs_text && (!may_chat || cli_chat_once_asks(values)))
+    if (ok && needs_text && (!may_chat || cli_chat_once_may_have_question(values)))
         ok = cli_input_read(values, &text, err);
     base_output_init(&c.svg);
     ok = ok && complete(&c, &text, err);

@@ -295,13 +295,13 @@ bool cli_heat_end(struct cli_heat *h, struct base_error *err)
 
 /* ---- SVG ---- */
 
-/* The place of the next character. */
-struct place {
+/* Where the next character is drawn. */
+struct svg_position {
     size_t column, line;
 };
 
-static void add_run(const struct base_buffer *shown, struct place at, size_t columns, int level,
-                    struct base_buffer *out)
+static void add_run(const struct base_buffer *shown, struct svg_position at, size_t columns,
+                    int level, struct base_buffer *out)
 {
     const int x = SVG_LEFT + (int)at.column * SVG_CELL, y = SVG_TOP + (int)at.line * SVG_LINE;
     const int width = (int)columns * SVG_CELL;
@@ -319,7 +319,7 @@ static void add_run(const struct base_buffer *shown, struct place at, size_t col
 }
 
 /* Appends a token; one that does not fit begins a new line. */
-static void add_svg_span(const char *text, size_t size, double logprob, struct place *at,
+static void add_svg_span(const char *text, size_t size, double logprob, struct svg_position *at,
                          struct base_buffer *out)
 {
     struct base_buffer run = BASE_BUFFER_INIT;
@@ -328,7 +328,8 @@ static void add_svg_span(const char *text, size_t size, double logprob, struct p
     char shown[CLI_SHOWN_MAX];
     for (size_t i = 0, n, one; i < size && text[i] != '\n'; all += one)
         i += character(text + i, size - i, shown, &n, &one);
-    if (at->column > 0 && at->column + all > SVG_COLUMNS) *at = (struct place){0, at->line + 1};
+    if (at->column > 0 && at->column + all > SVG_COLUMNS)
+        *at = (struct svg_position){0, at->line + 1};
     base_buffer_add_text(out, "<g>");
     if (!isnan(logprob)) base_buffer_add_format(out, "<title>%.3g %%</title>", 100 * exp(logprob));
     for (size_t i = 0, n, one; i < size;) {
@@ -337,7 +338,7 @@ static void add_svg_span(const char *text, size_t size, double logprob, struct p
         if (ends || at->column + columns + one > SVG_COLUMNS) {
             add_run(&run, *at, columns, level, out);
             base_buffer_clear(&run);
-            *at = (struct place){0, at->line + 1};
+            *at = (struct svg_position){0, at->line + 1};
             columns = 0;
         }
         i += used;
@@ -378,7 +379,7 @@ static void add_svg_legend(const struct cli_heat *h, int y, struct base_buffer *
 bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct base_error *err)
 {
     struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
-    struct place at = {0, 0};
+    struct svg_position at = {0, 0};
     for (size_t i = 0; i < h->n_spans; i++) {
         const size_t start = i ? h->span[i - 1].end : 0;
         add_svg_span(h->text.data + start, h->span[i].end - start, h->span[i].logprob, &at, &body);

@@ -500,8 +500,8 @@ bool constrain_schema_compile(struct constrain_schema *s, const char *text, size
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
-    if (!s->place[s->root].alive && s->generate && options->remarks && options->remarks->count)
-        return base_fail(err, BASE_USAGE, "no value can be generated: %s", options->remarks->text);
+    if (!s->place[s->root].alive && s->generate && options->notes && options->notes->count)
+        return base_fail(err, BASE_USAGE, "no value can be generated: %s", options->notes->text);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
     for (size_t i = 0; i < options->n_members; i++)
