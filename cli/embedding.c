@@ -17,7 +17,7 @@ enum { STANDARD_SLOTS = 64, STANDARD_CTX = 8192 };
 
 /* Prefixes that models were trained with; files do not contain them. `name` is a part of the file's
  * name or of general.name, in small letters and digits only; the first row that fits counts. */
-static const struct known {
+static const struct known_prefix {
     const char *name, *query, *document;
 } known[] = {
     {"nomicembed", "search_query: ", "search_document: "},

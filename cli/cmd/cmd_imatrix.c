@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* The sums of the inputs of the matrices of one tensor. */
-struct collected {
+struct tensor_sums {
     const struct gguf_tensor *tensor;
     uint64_t n_matrices, matrix_bytes;
     double *sum;     /* [n_matrices][ne0] */
@@ -34,7 +34,7 @@ struct imatrix {
     struct text_ids ids;
     uint32_t chunk;
     uint64_t n_chunks;
-    struct collected *item; /* [n_items], sorted by address */
+    struct tensor_sums *item; /* [n_items], sorted by address */
     uint64_t n_items;
     struct engine_observer observer;
 };
@@ -42,7 +42,7 @@ struct imatrix {
 /* ---- Collecting ---- */
 
 /* Returns the item whose tensor data contains `at`; NULL if there is none. */
-static struct collected *item_at(const struct imatrix *m, const char *at)
+static struct tensor_sums *item_at(const struct imatrix *m, const char *at)
 {
     uint64_t low = 0, high = m->n_items;
     while (low < high) { /* binary search for the first item that begins after `at` */
@@ -53,12 +53,12 @@ static struct collected *item_at(const struct imatrix *m, const char *at)
             high = middle;
     }
     if (low == 0) return NULL;
-    struct collected *item = &m->item[low - 1];
+    struct tensor_sums *item = &m->item[low - 1];
     return at < (const char *)item->tensor->data + item->tensor->size ? item : NULL;
 }
 
 /* Adds one row of inputs to a matrix: the columns from `first` to `end`. */
-static void add_row(struct collected *c, uint64_t matrix, const char *row, int64_t first,
+static void add_row(struct tensor_sums *c, uint64_t matrix, const char *row, int64_t first,
                     int64_t end)
 {
     double *sum = c->sum + matrix * c->tensor->ne[0];
@@ -67,7 +67,7 @@ static void add_row(struct collected *c, uint64_t matrix, const char *row, int64
     if (first == 0) c->count[matrix]++;
 }
 
-static uint64_t matrix_of(const struct collected *c, const char *at)
+static uint64_t matrix_of(const struct tensor_sums *c, const char *at)
 {
     return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
 }
@@ -75,12 +75,12 @@ static uint64_t matrix_of(const struct collected *c, const char *at)
 /* Returns the item of expert `id` of a stack. In old files each expert is a tensor,
  * "ffn_up.E.weight": the stack is bound in the file, where the address leads to the expert's
  * tensor, or as a copy, whose name is that of the first expert. */
-static struct collected *expert_at(const struct imatrix *m, const struct engine_tensor *w,
-                                   int32_t id, uint64_t *matrix)
+static struct tensor_sums *expert_at(const struct imatrix *m, const struct engine_tensor *w,
+                                     int32_t id, uint64_t *matrix)
 {
     static const char first[] = ".0.weight";
     const char *at = w->data + id * w->nb[2];
-    struct collected *c = item_at(m, at);
+    struct tensor_sums *c = item_at(m, at);
     const size_t size = strlen(w->name), end = sizeof first - 1;
     *matrix = c ? matrix_of(c, at) : 0;
     if (c || size <= end || strcmp(w->name + size - end, first) != 0) return c;
@@ -98,7 +98,7 @@ static void add_experts(const struct imatrix *m, const struct engine_product_inp
         const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
         for (int64_t u = 0; u < ids->ne[0]; u++) {
             uint64_t matrix;
-            struct collected *c =
+            struct tensor_sums *c =
                 id[u] >= 0 && id[u] < in->w->ne[2] ? expert_at(m, in->w, id[u], &matrix) : NULL;
             if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             if (first == 0) c->by_expert = true;
@@ -115,7 +115,7 @@ static void add_batches(const struct imatrix *m, const struct engine_product_inp
     for (int64_t i3 = 0; i3 < x->ne[3]; i3++)
         for (int64_t i2 = 0; i2 < x->ne[2]; i2++) {
             const char *at = w->data + i2 / per2 * w->nb[2] + i3 / per3 * w->nb[3];
-            struct collected *c = item_at(m, at);
+            struct tensor_sums *c = item_at(m, at);
             if (!c || w->ne[0] != (int64_t)c->tensor->ne[0]) continue;
             for (int64_t i1 = 0; i1 < x->ne[1]; i1++)
                 add_row(c, matrix_of(c, at),
@@ -138,8 +138,8 @@ static void see_product(void *user, const struct engine_worker *worker,
 
 static int by_address(const void *a, const void *b)
 {
-    const char *x = ((const struct collected *)a)->tensor->data;
-    const char *y = ((const struct collected *)b)->tensor->data;
+    const char *x = ((const struct tensor_sums *)a)->tensor->data;
+    const char *y = ((const struct tensor_sums *)b)->tensor->data;
     return (x > y) - (x < y);
 }
 
@@ -160,7 +160,7 @@ static bool make_items(struct imatrix *m, struct base_error *err)
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         if (!is_collected(m, t)) continue;
-        struct collected *c = &m->item[m->n_items++];
+        struct tensor_sums *c = &m->item[m->n_items++];
         c->tensor = t;
         c->n_matrices = t->ne[2] * t->ne[3];
         c->matrix_bytes = t->size / c->n_matrices;
@@ -197,7 +197,7 @@ static bool eval_all(struct imatrix *m, struct base_error *err)
 
 /* Returns the sums of a tensor. Each expert's matrix has a count; otherwise all matrices of a
  * tensor share one, even in a stack. */
-static struct cli_imatrix_sums sums_of(const struct collected *c)
+static struct cli_imatrix_sums sums_of(const struct tensor_sums *c)
 {
     return (struct cli_imatrix_sums){.name = c->tensor->name,
                                      .sum = c->sum,
@@ -207,7 +207,7 @@ static struct cli_imatrix_sums sums_of(const struct collected *c)
                                      .n_counts = c->by_expert ? c->n_matrices : 1};
 }
 
-static bool was_used(const struct collected *c)
+static bool was_used(const struct tensor_sums *c)
 {
     for (uint64_t i = 0; i < c->n_matrices; i++)
         if (c->count[i]) return true;

@@ -55,7 +55,7 @@ struct api {
 #undef MEMBER
 };
 
-struct origin { /* of an address */
+struct url_origin { /* of an address */
     char scheme[8], host[256], port[8];
 };
 
@@ -64,7 +64,7 @@ struct transfer {
     struct cli_http_request *request; /* NULL: free */
     CURL *easy;
     struct curl_slist *headers;
-    struct origin at; /* of the current address, which redirects change */
+    struct url_origin at; /* of the current address, which redirects change */
     size_t head_bytes, ignored_bytes;
     bool running, begun;
     bool enough;   /* the caller ended it without an error */
@@ -77,7 +77,7 @@ struct cli_http {
     struct api api;
     CURLM *multi;
     struct cli_http_options options;
-    struct origin hub;
+    struct url_origin hub;
     struct transfer transfer[CLI_HTTP_REQUESTS];
 };
 
@@ -110,7 +110,7 @@ static const char *current_url(const struct transfer *t)
 /* Finds the origin of an address; fails if the address must not be read. `from`: its response names
  * the address, which may be relative to its own; NULL: none. */
 static bool find_origin(struct cli_http *h, const struct transfer *from, const char *url,
-                        struct origin *out, struct base_error *err)
+                        struct url_origin *out, struct base_error *err)
 {
     CURLU *u = h->api.curl_url();
     CURLUcode code = u ? CURLUE_OK : CURLUE_OUT_OF_MEMORY;
@@ -148,7 +148,7 @@ static void find_current(struct transfer *t)
 
 static bool is_hub(const struct transfer *t)
 {
-    const struct origin *a = &t->at, *b = &t->http->hub;
+    const struct url_origin *a = &t->at, *b = &t->http->hub;
     return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 &&
            strcmp(a->port, b->port) == 0;
 }
@@ -222,7 +222,7 @@ static bool read_header(struct transfer *t, const char *name, const char *value)
         ((is_tag && value[0] == '"') ||
          (!a->validator[0] && strcasecmp(name, "Last-Modified") == 0)))
         strcpy(a->validator, value);
-    struct origin to;
+    struct url_origin to;
     return a->status / 100 != 3 || strcasecmp(name, "Location") != 0 ||
            find_origin(t->http, t, value, &to, &t->request->error);
 }

@@ -32,7 +32,7 @@ struct reply_item {
 };
 
 /* A token whose bytes are still to come, or are in `in`. */
-struct token {
+struct reply_token {
     uint64_t at;
     unsigned char size;
 };
@@ -628,7 +628,7 @@ void text_reply_token(struct text_reply *r, int32_t id, uint64_t end)
 {
     if (!r->tokenizer || !text_reply_is_mark(r->tokenizer, id)) return;
     const size_t size = text_token_raw(r->tokenizer, id).size;
-    const struct token token = {.at = end - size, .size = (unsigned char)size};
+    const struct reply_token token = {.at = end - size, .size = (unsigned char)size};
     if (end >= r->n_fed + size) base_buffer_add(&r->later, &token, sizeof token);
 }
 
@@ -637,7 +637,7 @@ static void place_tokens(struct text_reply *r, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) base_buffer_add(&r->token, "", 1);
-    for (struct token token; used < r->later.size; used += sizeof token) {
+    for (struct reply_token token; used < r->later.size; used += sizeof token) {
         memcpy(&token, r->later.data + used, sizeof token);
         if (token.at >= r->n_fed + size) break;
         if (!r->token.failed)
