@@ -36,12 +36,9 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
 static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    /* The messages of --messages are in memory, so /save may overwrite that file. */
-    struct cli_values reading = *c->values;
     struct base_output file;
     (void)next;
-    reading.messages = NULL;
-    const bool ok = cli_output_open(&file, argument, &reading, c->model.file, err) &&
+    const bool ok = cli_output_open(&file, argument, c->values, c->model.file, err) &&
                     chat_messages_write(c->messages, &file, err);
     if (!cli_output_close(&file, ok, err)) return false;
     cli_note("%zu messages written to %s", json_array_size(c->messages), argument);

@@ -111,7 +111,7 @@ static struct file_total handle_rows(const struct cli_values *v, struct cli_cach
     return t;
 }
 
-static bool cmd_cache(const struct cli_values *values, struct base_error *err)
+static bool cmd_cache(struct cli_values *values, struct base_error *err)
 {
     struct cli_cache_folder folder;
     struct base_buffer out = BASE_BUFFER_INIT, inside = BASE_BUFFER_INIT;

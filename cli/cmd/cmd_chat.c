@@ -114,7 +114,7 @@ static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error 
     return ok;
 }
 
-static bool cmd_chat(const struct cli_values *values, struct base_error *err)
+static bool cmd_chat(struct cli_values *values, struct base_error *err)
 {
     if (!cli_prefix_check(values, err)) return false;
     struct cli_chat c = {.values = values,
@@ -134,6 +134,7 @@ static bool cmd_chat(const struct cli_values *values, struct base_error *err)
     }
     bool ok = cli_messages_open(values->messages, &values->request.chat, &c.messages, err) &&
               cli_chat_open(&c, err);
+    values->messages = NULL; /* they are in memory, so /save may overwrite that file */
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
     if (ok && lines && c.interactive) {

@@ -354,7 +354,7 @@ static bool embed_texts(struct embed *s, struct base_buffer *files, struct base_
     return ok && write_end(s, err);
 }
 
-static bool cmd_embed(const struct cli_values *values, struct base_error *err)
+static bool cmd_embed(struct cli_values *values, struct base_error *err)
 {
     struct embed *s = calloc(1, sizeof *s);
     struct base_buffer *files = calloc(values->n_arguments + 1, sizeof *files);

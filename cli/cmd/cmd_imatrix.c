@@ -29,7 +29,7 @@ struct tensor_sums {
 };
 
 struct imatrix {
-    const struct cli_values *values;
+    struct cli_values *values;
     struct cli_model model;
     struct text_ids ids;
     uint32_t chunk;
@@ -257,31 +257,31 @@ static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_err
  */
 static bool read_text(struct imatrix *m, struct base_error *err)
 {
-    struct cli_values v = *m->values;
+    struct cli_values *v = m->values;
     const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
-    v.file = v.texts.count ? v.texts.item[0] : NULL;
-    if (!cli_chunks_read(&v, m->model.tokenizer, n_vocab, &m->ids, err) ||
-        !cli_chunks_cut(&v, &m->ids, &m->chunk, &m->n_chunks, err))
+    v->file = v->texts.count ? v->texts.item[0] : NULL;
+    if (!cli_chunks_read(v, m->model.tokenizer, n_vocab, &m->ids, err) ||
+        !cli_chunks_cut(v, &m->ids, &m->chunk, &m->n_chunks, err))
         return false;
-    cli_chunks_begin(&v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
+    cli_chunks_begin(v, m->model.tokenizer, &m->ids, m->chunk, m->n_chunks);
     return true;
 }
 
 /* Reads several texts. Each is cut into chunks by itself; --chunks limits their sum. */
 static bool read_texts(struct imatrix *m, struct base_error *err)
 {
-    struct cli_values v = *m->values;
+    struct cli_values *v = m->values;
     const uint32_t n_vocab = model_facts(m->model.model)->n_vocab;
     for (size_t i = 0; i < m->values->texts.count; i++) {
         struct text_ids ids = TEXT_IDS_INIT;
-        v.file = m->values->texts.item[i];
-        bool ok = cli_chunks_read(&v, m->model.tokenizer, n_vocab, &ids, err);
+        v->file = m->values->texts.item[i];
+        bool ok = cli_chunks_read(v, m->model.tokenizer, n_vocab, &ids, err);
         uint64_t n = ids.count / m->chunk;
         if (ok && n == 0)
-            cli_note("%s has %zu tokens, less than a chunk: it is not read", v.file, ids.count);
-        if (v.chunks > 0 && m->n_chunks + n > (uint64_t)v.chunks)
-            n = (uint64_t)v.chunks - m->n_chunks;
-        if (ok) cli_chunks_begin(&v, m->model.tokenizer, &ids, m->chunk, n);
+            cli_note("%s has %zu tokens, less than a chunk: it is not read", v->file, ids.count);
+        if (v->chunks > 0 && m->n_chunks + n > (uint64_t)v->chunks)
+            n = (uint64_t)v->chunks - m->n_chunks;
+        if (ok) cli_chunks_begin(v, m->model.tokenizer, &ids, m->chunk, n);
         for (uint64_t k = 0; ok && k < n * m->chunk; k++)
             ok = text_ids_add(&m->ids, ids.id[k], err);
         m->n_chunks += n;
@@ -304,7 +304,7 @@ static bool open_all(struct imatrix *m, struct base_error *err)
     return make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
 }
 
-static bool cmd_imatrix(const struct cli_values *values, struct base_error *err)
+static bool cmd_imatrix(struct cli_values *values, struct base_error *err)
 {
     if (values->statistics) return cli_imatrix_statistics(values, err);
     if (!values->output)

@@ -260,43 +260,41 @@ static bool show_text(struct inspection *v, const struct cli_values *values, str
     return ok;
 }
 
-static bool show(struct inspection *v, const struct cli_values *values, struct base_error *err)
+static bool show(struct inspection *v, struct cli_values *values, struct base_error *err)
 {
-    struct cli_values plans = *values;
-    plans.plan = true;
     if (!values->tensors && gguf_kv_find(v->file, "tokenizer.ggml.model"))
         v->tokenizer = v->model->tokenizer = text_tokenizer_open(v->file, &v->tokenizer_error);
     if (v->tokenizer_error.code == BASE_NO_MEMORY || v->tokenizer_error.code == BASE_INTERRUPTED) {
         *err = v->tokenizer_error;
         return false;
     }
-    if (values->plan || values->fit) return show_plan(v, &plans, err);
+    if (values->plan) return show_plan(v, values, err);
+    values->plan = true; /* sessions are only planned */
     if (!values->metadata && !values->tensors &&
-        !cli_summary_measure(&v->summary, v->model, &plans, &v->probe, err))
+        !cli_summary_measure(&v->summary, v->model, values, &v->probe, err))
         return false;
     if (!v->json) return show_text(v, values, err);
     add_json(v, !values->tensors, !values->metadata);
     return cli_write_buffer(&v->out, err);
 }
 
-static bool cmd_inspect(const struct cli_values *values, struct base_error *err)
+static bool cmd_inspect(struct cli_values *values, struct base_error *err)
 {
-    struct cli_values v = *values;
     struct cli_model m = {0};
     struct inspection view = {.json = values->json,
                               .model = &m,
                               .probe = {.statm = -1},
                               .tokenizer_error = BASE_ERROR_INIT};
-    if (v.n_arguments > 0) v.model = v.argument[0];
-    v.plan = values->plan || values->fit; /* they need the header only */
-    bool ok = cli_model_open_file(&m, &v, err);
+    if (values->n_arguments > 0) values->model = values->argument[0];
+    values->plan = values->plan || values->fit; /* they need the header only */
+    bool ok = cli_model_open_file(&m, values, err);
     if (ok) {
         /* What the sandbox would not let it read. */
-        if (v.threads == 0) v.threads = engine_threads_default();
+        if (values->threads == 0) values->threads = engine_threads_default();
         cli_plan_probe_open(&view.probe);
         if (!values->no_sandbox) cli_sandbox_close(0);
         view.file = m.file;
-        ok = show(&view, &v, err);
+        ok = show(&view, values, err);
     }
     cli_plan_probe_close(&view.probe);
     base_buffer_free(&view.out);

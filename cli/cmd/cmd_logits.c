@@ -132,7 +132,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
     return cli_model_open_session(m, v, 1, n_ctx, err);
 }
 
-static bool cmd_logits(const struct cli_values *values, struct base_error *err)
+static bool cmd_logits(struct cli_values *values, struct base_error *err)
 {
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;

@@ -270,7 +270,7 @@ static bool remove_model(const struct cli_values *values, struct base_error *err
 
 /* ---- The command ---- */
 
-static bool cmd_models(const struct cli_values *values, struct base_error *err)
+static bool cmd_models(struct cli_values *values, struct base_error *err)
 {
     struct model_list rows = {0};
     struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};

@@ -42,7 +42,7 @@ struct score_line {
 };
 
 struct score {
-    struct cli_values values;
+    const struct cli_values *values;
     struct cli_model model;
     struct chat_template template; /* if the model has one */
     struct base_error no_template; /* the error if the model has none */
@@ -99,7 +99,7 @@ static bool check_length(const struct score *s, const struct score_line *l, size
 static bool encode_continuation(const struct score *s, struct score_line *l, size_t i,
                                 struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
+    const struct cli_values *v = s->values;
     const unsigned flags = TEXT_CONTINUES | (v->request.no_special ? 0 : TEXT_PARSE_SPECIAL);
     if (!cli_encode(&v->request, s->model.tokenizer, &l->text[i], NULL, flags, &l->ids[i], err))
         return false;
@@ -117,7 +117,7 @@ static bool encode_joined(const struct score *s, struct score_line *l, size_t i,
     base_buffer_add(&whole, prompt->data, prompt->size);
     base_buffer_add(&whole, l->text[i].data, l->text[i].size);
     bool ok = cli_buffer_check(&whole, err) &&
-              cli_input_encode(&s->values.request, s->model.tokenizer, &whole, &ids, err);
+              cli_input_encode(&s->values->request, s->model.tokenizer, &whole, &ids, err);
     for (size_t k = n_own; ok && k < ids.count; k++) ok = text_ids_add(&l->ids[i], ids.id[k], err);
     base_buffer_free(&whole);
     text_ids_free(&ids);
@@ -171,7 +171,7 @@ static bool make_rows(const struct score *s, struct score_line *l, const struct 
 static bool encode_chat(struct score *s, const json_t *messages, const struct base_buffer *question,
                         struct text_ids *ids, struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
+    const struct cli_values *v = s->values;
     struct chat_prompt prompt = {0};
     if (!s->template.template) {
         *err = s->no_template;
@@ -193,22 +193,22 @@ static bool begin_empty(const struct score *s, struct text_ids *ids, struct base
 {
     const struct text_tokenizer *t = s->model.tokenizer;
     const int32_t id = text_token_bos(t) >= 0 ? text_token_bos(t) : text_token_eos(t);
-    return s->values.request.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
+    return s->values->request.no_bos || ids->count || id < 0 || text_ids_add(ids, id, err);
 }
 
 static bool encode_line(struct score *s, struct score_line *l, const json_t *messages,
                         const struct base_buffer *prompt, struct base_error *err)
 {
     struct text_ids *ids = &l->prompt;
-    if (messages || s->values.request.chat.chat)
+    if (messages || s->values->request.chat.chat)
         return encode_chat(s, messages, prompt, ids, err) && make_rows(s, l, NULL, 0, err);
     struct base_buffer own = {.data = prompt->data, .size = prompt->size};
     /* White space at its end joins the next word. */
-    while (s->values.joined && own.size && strchr(" \t\r\n", own.data[own.size - 1])) own.size--;
-    if (!cli_input_encode(&s->values.request, s->model.tokenizer, &own, ids, err)) return false;
+    while (s->values->joined && own.size && strchr(" \t\r\n", own.data[own.size - 1])) own.size--;
+    if (!cli_input_encode(&s->values->request, s->model.tokenizer, &own, ids, err)) return false;
     const size_t n_own = ids->count;
     return begin_empty(s, ids, err) &&
-           make_rows(s, l, s->values.joined ? prompt : NULL, n_own, err);
+           make_rows(s, l, s->values->joined ? prompt : NULL, n_own, err);
 }
 
 /* Returns the number of ids with which all texts begin, less than those of any; of a single text
@@ -229,7 +229,8 @@ static bool encode_texts(const struct score *s, struct score_line *l, struct bas
 {
     for (size_t i = 0; i < l->n; i++) {
         if (l->text[i].size == 0) return base_fail(err, BASE_USAGE, "text %zu is empty", i + 1);
-        if (!cli_input_encode(&s->values.request, s->model.tokenizer, &l->text[i], &l->ids[i], err))
+        if (!cli_input_encode(&s->values->request, s->model.tokenizer, &l->text[i], &l->ids[i],
+                              err))
             return false;
     }
     const size_t common = common_of(l);
@@ -282,7 +283,7 @@ static bool check_members(const struct score_line *l, struct base_error *err)
 /* Copies the continuations of the command line. */
 static bool copy_continuations(const struct score *s, struct score_line *l, struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
+    const struct cli_values *v = s->values;
     if (!make_parts(l, v->continuation.count, err)) return false;
     for (size_t i = 0; i < l->n; i++) {
         base_buffer_add_text(&l->text[i], v->continuation.item[i]);
@@ -309,7 +310,7 @@ static bool read_line(struct score *s, struct score_line *l, const char *line, s
     if (s->input.too_long)
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
-    if (s->values.each) return read_plain_line(s, l, line, size, err);
+    if (s->values->each) return read_plain_line(s, l, line, size, err);
     l->line = text_json_parse(line, size, "JSON", err);
     if (!l->line) return false;
     if (!text_json_is_object(l->line))
@@ -340,7 +341,7 @@ static bool read_line(struct score *s, struct score_line *l, const char *line, s
 static bool take_line(void *user, const char *line, size_t size, struct base_error *err)
 {
     struct score *s = user;
-    if (!s->values.each && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
+    if (!s->values->each && !s->input.too_long && cli_batch_is_blank(line, size)) return true;
     struct score_line *l = &s->held[s->n_held++];
     *l = (struct score_line){.number = s->input.number, .failed = BASE_ERROR_INIT};
     s->n_bytes += size;
@@ -463,7 +464,7 @@ static void begin_progress(const struct score *s)
 {
     const bool shows = isatty(STDERR_FILENO); /* counting reads all of the input */
     cli_progress_begin("scoring", "lines",
-                       shows ? cli_batch_input_count(&s->input, s->values.each) : 0);
+                       shows ? cli_batch_input_count(&s->input, s->values->each) : 0);
     cli_progress_watch(groups_of, s->scorer, 0);
 }
 
@@ -499,11 +500,11 @@ static bool make_whole(struct score *s, struct score_line *l, const struct base_
                        struct base_error *err)
 {
     struct text_ids *ids = &l->prompt;
-    if (s->values.request.chat.chat)
+    if (s->values->request.chat.chat)
         return base_fail_at(err, BASE_USAGE, "--heat", -1,
                             "with --chat needs --continuation, the answer");
     if (!make_parts(l, 1, err) ||
-        !cli_input_encode(&s->values.request, s->model.tokenizer, text, ids, err))
+        !cli_input_encode(&s->values->request, s->model.tokenizer, text, ids, err))
         return false;
     if (ids->count < 2)
         return base_fail(err, BASE_USAGE, "the text has %zu tokens: there is nothing to score",
@@ -517,8 +518,8 @@ static bool make_whole(struct score *s, struct score_line *l, const struct base_
 static bool read_one(struct score *s, struct score_line *l, struct base_error *err)
 {
     struct base_buffer prompt = BASE_BUFFER_INIT;
-    bool ok = cli_input_read(&s->values, &prompt, err);
-    if (s->values.continuation.count)
+    bool ok = cli_input_read(s->values, &prompt, err);
+    if (s->values->continuation.count)
         ok = ok && copy_continuations(s, l, err) && encode_line(s, l, NULL, &prompt, err);
     else
         ok = ok && make_whole(s, l, &prompt, err);
@@ -548,7 +549,7 @@ static bool add_heat(const struct score *s, struct cli_heat *h, const struct tex
 static bool show_heat(struct score *s, const struct score_line *l, struct base_error *err)
 {
     struct cli_heat h;
-    const char *svg = s->values.svg;
+    const char *svg = s->values->svg;
     cli_heat_begin(&h, svg && strcmp(svg, "-") == 0);
     bool ok = true;
     for (size_t i = 0; ok && i < l->n; i++)
@@ -576,9 +577,9 @@ static bool answer_one(struct score *s, struct base_error *err)
     struct score_line *l = &s->held[s->n_held++];
     *l = (struct score_line){.failed = BASE_ERROR_INIT};
     bool ok = read_one(s, l, err);
-    ok = ok && (!s->values.svg ||
-                cli_output_open(&s->svg, s->values.svg, &s->values, s->model.file, err));
-    if (ok && !s->values.no_sandbox) cli_sandbox_close(s->svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && (!s->values->svg ||
+                cli_output_open(&s->svg, s->values->svg, s->values, s->model.file, err));
+    if (ok && !s->values->no_sandbox) cli_sandbox_close(s->svg.unfinished ? CLI_SANDBOX_RENAME : 0);
     if (ok) cli_model_progress_tokens(&s->model, "scoring", tokens_of(l));
     ok = ok && eval_held(s, err);
     cli_progress_end();
@@ -586,9 +587,9 @@ static bool answer_one(struct score *s, struct base_error *err)
         *err = l->failed;
         ok = false;
     }
-    if (ok && s->values.heat) {
+    if (ok && s->values->heat) {
         ok = show_heat(s, l, err);
-    } else if (ok && s->values.json) {
+    } else if (ok && s->values->json) {
         base_buffer_add_text(&out, "{");
         add_answer(l, &out);
     } else if (ok) {
@@ -609,13 +610,13 @@ static bool is_one(const struct cli_values *v)
 
 static bool open_input(struct score *s, struct base_error *err)
 {
-    return is_one(&s->values) || cli_batch_input_open(&s->input, s->values.file, "score", err);
+    return is_one(s->values) || cli_batch_input_open(&s->input, s->values->file, "score", err);
 }
 
 /* Opens the chat template. The model's own one may be missing until a line needs it. */
 static bool open_template(struct score *s, struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
+    const struct cli_values *v = s->values;
     s->no_template = BASE_ERROR_INIT;
     if (cli_template_open(&s->template, &v->request.chat, true, &s->model, NULL, &s->no_template))
         return true;
@@ -628,7 +629,7 @@ static bool open_template(struct score *s, struct base_error *err)
 
 static bool open_all(struct score *s, struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
+    const struct cli_values *v = s->values;
     uint32_t n_slots;
     if (v->each && !cli_each_read(v, &s->each, err)) return false;
     if (!open_input(s, err) || !cli_model_open_file(&s->model, v, err) ||
@@ -636,8 +637,8 @@ static bool open_all(struct score *s, struct base_error *err)
         return false;
     if (!v->no_sandbox) cli_sandbox_limit(v->svg);
     if (!cli_model_open_weights(&s->model, v, err) ||
-        !cli_model_open_slots(&s->model, v, STANDARD_SLOTS, GENERATE_SCORE_LEAST_SEQ - 1, &n_slots,
-                              err))
+        !cli_model_open_slots(&s->model, v, (uint32_t)v->ctx_size, STANDARD_SLOTS,
+                              GENERATE_SCORE_LEAST_SEQ - 1, &n_slots, err))
         return false;
     s->scorer = generate_scorer_new(s->model.engine, s->model.session,
                                     model_facts(s->model.model)->n_vocab, err);
@@ -647,13 +648,13 @@ static bool open_all(struct score *s, struct base_error *err)
 
 static bool score_lines(struct score *s, struct base_error *err)
 {
-    if (!s->values.no_sandbox) cli_sandbox_close(0);
+    if (!s->values->no_sandbox) cli_sandbox_close(0);
     begin_progress(s);
     const bool ok = answer_lines(s, err);
     cli_progress_end();
     if (!ok) return false;
     const struct generate_score_counts c = generate_scorer_counts(s->scorer);
-    if (s->values.verbose)
+    if (s->values->verbose)
         cli_note("%llu lines; %llu tokens evaluated of %llu that they have",
                  (unsigned long long)s->n_lines, (unsigned long long)c.n_evaluated,
                  (unsigned long long)c.n_alone);
@@ -674,11 +675,11 @@ static void close_all(struct score *s)
     free(s);
 }
 
-static bool cmd_score(const struct cli_values *values, struct base_error *err)
+static bool cmd_score(struct cli_values *values, struct base_error *err)
 {
     struct score *s = calloc(1, sizeof *s);
     if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    s->values = *values;
+    s->values = values;
     base_output_init(&s->svg);
     bool ok = open_all(s, err) && (is_one(values) ? answer_one(s, err) : score_lines(s, err));
     ok = cli_output_close(&s->svg, ok, err);

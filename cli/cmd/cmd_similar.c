@@ -145,7 +145,7 @@ static bool find(struct similar *s, const struct cli_values *v, struct cli_ranke
            (!v->prompt || cli_ranked_write(lines, v, err));
 }
 
-static bool cmd_similar(const struct cli_values *values, struct base_error *err)
+static bool cmd_similar(struct cli_values *values, struct base_error *err)
 {
     struct similar s = {.index = NULL};
     struct cli_ranked lines = {0};
