@@ -265,8 +265,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* With --echo the prompt is on the terminal's line. */
     if (!c->values->echo) cli_model_progress_length(&c->model, prompt.n);
-    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
-                                      c, &c->outcome, err);
+    const bool ok = generate_run(c->generation.request, c->generation.draft.draft, take_piece, c,
+                                 &c->outcome, err);
     cli_progress_end();
     if (!ok || !finish(c, err)) return false;
     if (!c->values->heat) note_lack(c);
