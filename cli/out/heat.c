@@ -39,7 +39,7 @@ static const struct {
      "#ffffff"},
 };
 
-struct cli_heat_span {
+struct cli_heat_token {
     size_t end; /* in the text */
     double logprob;
 };
@@ -67,7 +67,7 @@ void cli_heat_free(struct cli_heat *h)
     base_buffer_free(&h->text);
     base_buffer_free(&h->line);
     base_buffer_free(&h->marks);
-    free(h->span);
+    free(h->token);
     *h = (struct cli_heat){0};
 }
 
@@ -178,9 +178,9 @@ static bool add_coloured(const struct cli_heat *h, const char *text, size_t size
 
 static bool show(struct cli_heat *h, struct base_error *err)
 {
-    for (; h->n_shown < h->n_spans; h->n_shown++) {
-        const size_t start = h->n_shown ? h->span[h->n_shown - 1].end : 0;
-        const struct cli_heat_span *s = &h->span[h->n_shown];
+    for (; h->n_shown < h->n_tokens; h->n_shown++) {
+        const size_t start = h->n_shown ? h->token[h->n_shown - 1].end : 0;
+        const struct cli_heat_token *s = &h->token[h->n_shown];
         const char *text = h->text.data + start;
         const int level = level_of(s->logprob);
         if (!(h->form == CLI_HEAT_MARKS ? add_marked(h, text, s->end - start, level, err)
@@ -192,16 +192,16 @@ static bool show(struct cli_heat *h, struct base_error *err)
 
 static bool add_span(struct cli_heat *h, double logprob, struct base_error *err)
 {
-    if (!BASE_LIST_ROOM(h->span, h->n_spans, h->room))
+    if (!BASE_LIST_ROOM(h->token, h->n_tokens, h->room))
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for --heat");
-    h->span[h->n_spans++] = (struct cli_heat_span){h->text.size, logprob};
+    h->token[h->n_tokens++] = (struct cli_heat_token){h->text.size, logprob};
     return true;
 }
 
 bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double logprob,
                   struct base_error *err)
 {
-    const size_t start = h->n_spans ? h->span[h->n_spans - 1].end : 0;
+    const size_t start = h->n_tokens ? h->token[h->n_tokens - 1].end : 0;
     const bool joins = start > 0 && ends_within(h->text.data, start);
     if (!isnan(logprob)) {
         h->sum += logprob;
@@ -210,8 +210,8 @@ bool cli_heat_add(struct cli_heat *h, const char *bytes, size_t size, double log
     if (size == 0) return true;
     base_buffer_add(&h->text, bytes, size);
     if (!cli_buffer_check(&h->text, err)) return false;
-    if (joins) { /* the span before it was not shown yet */
-        struct cli_heat_span *last = &h->span[h->n_spans - 1];
+    if (joins) { /* the token before it was not shown yet */
+        struct cli_heat_token *last = &h->token[h->n_tokens - 1];
         last->end = h->text.size;
         last->logprob = fmin(last->logprob, logprob);
     } else if (!add_span(h, logprob, err)) {
@@ -319,8 +319,8 @@ static void add_run(const struct base_buffer *shown, struct svg_position at, siz
 }
 
 /* Appends a token; one that does not fit begins a new line. */
-static void add_svg_span(const char *text, size_t size, double logprob, struct svg_position *at,
-                         struct base_buffer *out)
+static void add_svg_token(const char *text, size_t size, double logprob, struct svg_position *at,
+                          struct base_buffer *out)
 {
     struct base_buffer run = BASE_BUFFER_INIT;
     const int level = level_of(logprob);
@@ -380,9 +380,10 @@ bool cli_heat_svg(const struct cli_heat *h, struct base_output *file, struct bas
 {
     struct base_buffer body = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
     struct svg_position at = {0, 0};
-    for (size_t i = 0; i < h->n_spans; i++) {
-        const size_t start = i ? h->span[i - 1].end : 0;
-        add_svg_span(h->text.data + start, h->span[i].end - start, h->span[i].logprob, &at, &body);
+    for (size_t i = 0; i < h->n_tokens; i++) {
+        const size_t start = i ? h->token[i - 1].end : 0;
+        add_svg_token(h->text.data + start, h->token[i].end - start, h->token[i].logprob, &at,
+                      &body);
     }
     const int y = SVG_TOP + (int)(at.line + 1) * SVG_LINE + 24;
     add_svg_legend(h, y, &body);
