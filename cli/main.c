@@ -13,7 +13,7 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
     return cli_command_help.run(&values, err);
 }
 
-/* ---- Remarks ---- */
+/* ---- Notes ---- */
 
 static void note_variables(void)
 {

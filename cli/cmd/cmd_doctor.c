@@ -306,7 +306,7 @@ static void add_text(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "-> %s\n", d->advice[i].data ? d->advice[i].data : "");
 }
 
-static bool cmd_doctor(const struct cli_values *values, struct base_error *err)
+static bool cmd_doctor(struct cli_values *values, struct base_error *err)
 {
     struct doctor d = {.values = values};
     struct base_buffer out = BASE_BUFFER_INIT;

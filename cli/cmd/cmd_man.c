@@ -167,7 +167,7 @@ static void add_page(struct base_buffer *out)
     base_buffer_add_text(out, tail);
 }
 
-static bool cmd_man(const struct cli_values *values, struct base_error *err)
+static bool cmd_man(struct cli_values *values, struct base_error *err)
 {
     (void)values;
     struct base_buffer page = BASE_BUFFER_INIT;

@@ -46,7 +46,7 @@ static void add_json(struct base_buffer *out)
     base_buffer_add_text(out, "}}\n");
 }
 
-static bool cmd_version(const struct cli_values *values, struct base_error *err)
+static bool cmd_version(struct cli_values *values, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (values->json)
