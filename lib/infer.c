@@ -399,7 +399,7 @@ bool infer_generate(struct infer_session *s, const int32_t *ids, size_t n, const
         .ids = ids, .n = n, .n_held = common_prefix(&s->held, ids, n), .seed = o.sample.seed};
     bool ok = request && generate_request_begin(request, &prompt, &why);
     if (ok) {
-        ok = generate_run(request, write_piece, &w, &outcome, &why) || w.ended;
+        ok = generate_run(request, NULL, write_piece, &w, &outcome, &why) || w.ended;
         const int32_t *held = generate_request_held(request, &n);
         if (!hold(s, held, n, &why)) ok = false;
     }
