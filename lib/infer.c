@@ -54,6 +54,7 @@ static bool open_model(struct infer_model *m, const char *path, int n_threads,
     struct engine_options o = engine_options_default();
     o.n_threads = n_threads;
     if (n_threads < 0) return base_fail(err, BASE_USAGE, "%d threads", n_threads);
+    if (!cpu_check(err)) return false;
     m->file = gguf_open(path, err);
     m->tokenizer = m->file ? text_tokenizer_open(m->file, err) : NULL;
     m->engine = m->tokenizer ? engine_new(&o, err) : NULL;
