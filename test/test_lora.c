@@ -132,10 +132,11 @@ static void write_adapter(const struct support_adapter *a, const char *model, co
 
 /* ---- All architectures ---- */
 
-/* Taps of convolutions and tables of no tokens are no product; the others have a matrix for each
- * head or stream. */
-static const char not_supported[] =
-    "conv attn_rel_b token_types attn_k_b attn_v_b altup_proj altup_unembd_proj";
+/* Taps of convolutions are no product; the others have a matrix for each head or stream. */
+static const char not_supported[] = "conv attn_k_b attn_v_b altup_proj altup_unembd_proj";
+
+/* Rows for distances and for kinds of texts. */
+static const char not_in_encoders[] = "attn_rel_b token_types";
 
 static bool has_logits(const char *arch)
 {
@@ -172,7 +173,8 @@ static void compare_with_merged(const struct support_fixture *f, const char *con
                                           .rank = i ? 2 : 4,
                                           .alpha = i ? 0.0f : 6.0f,
                                           .type = quant_type_by_id(i ? QUANT_F16 : QUANT_F32),
-                                          .without = not_supported};
+                                          .without = has_logits(f->arch) ? not_supported
+                                                                         : not_in_encoders};
         write_adapter(&a, model, adapter[i]);
     }
     if (!support_adapter_merge(model, adapter, scale, 2, in_folder("merged.gguf", merged), &err))
