@@ -152,7 +152,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
 /* Makes the logits x [n][V] of the architecture's silent ids too small to be chosen. */
 static struct engine_tensor *silence(const struct model_builder *b, struct engine_tensor *x)
 {
-    const int64_t first = b->params->arch->ends.silent[0], n = x->ne[0];
+    const int64_t first = b->params->arch->ends.silent[0], n = b->params->n_vocab;
     const int64_t end = b->params->arch->ends.silent[1] < n ? b->params->arch->ends.silent[1] : n;
     if (first >= end) return x;
     struct engine_tensor *low =
