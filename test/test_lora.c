@@ -117,8 +117,11 @@ static void write_adapter(const struct support_adapter *a, const char *model, co
 
 /* ---- All architectures ---- */
 
-/* Taps of convolutions are no product; the others have a matrix for each head or stream. */
-static const char not_supported[] = "conv attn_k_b attn_v_b altup_proj altup_unembd_proj";
+/* Taps of convolutions and the vectors of time mixes are no product; the others have a matrix for
+ * each head, stream or slice. */
+static const char not_supported[] =
+    "conv time_mix_lerp time_mix_first time_mix_v1 time_mix_v2 time_mix_w2. attn_k_b attn_v_b "
+    "altup_proj altup_unembd_proj";
 
 static void write_model(const char *fixture, enum quant_id type, char path[96])
 {
