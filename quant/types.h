@@ -32,6 +32,7 @@ extern const struct quant_type quant_type_q4_0;
 extern const struct quant_type quant_type_q4_1;
 extern const struct quant_type quant_type_q5_0;
 extern const struct quant_type quant_type_q5_1;
+extern const struct quant_type quant_type_q6_0;
 extern const struct quant_type quant_type_q8_0;
 extern const struct quant_type quant_type_q2_k;
 extern const struct quant_type quant_type_q3_k;

@@ -345,7 +345,7 @@ SUPER_AVX512 void book_products(int n, const struct super_layout *layout,
     }                                                                                              \
     SUPER_AVX2 __m256i NAME##_isum(const struct super_input *in)                                   \
     {                                                                                              \
-        if (HEAD) in->group->d[in->j] = quant_load16(in->block);                                   \
+        if (!NAME##_layout.header_bytes) in->group->d[in->j] = quant_load16(in->block);            \
         return book_isum(in, NAME##_scales, BITS, NAME##_values);                                  \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
