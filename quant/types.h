@@ -68,6 +68,10 @@ extern const struct quant_type quant_type_iq4_ks;
 extern const struct quant_type quant_type_iq5_ks;
 extern const struct quant_type quant_type_iq4_kss;
 extern const struct quant_type quant_type_iq2_kl;
+extern const struct quant_type quant_type_iq1_kt;
+extern const struct quant_type quant_type_iq2_kt;
+extern const struct quant_type quant_type_iq3_kt;
+extern const struct quant_type quant_type_iq4_kt;
 
 /* The conversions of activations at one level; NULL inherits from the parent. */
 struct quant_act_kernel {

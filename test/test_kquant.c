@@ -48,6 +48,8 @@ static const struct {
     {QUANT_IQ5_K, 0x9c2ebe13, 0x0f5b32c5},   {QUANT_IQ6_K, 0x449ec346, 0xbde940e5},
     {QUANT_IQ2_KS, 0x873fdd45, 0xd181adc5},  {QUANT_IQ3_KS, 0xd9ddf465, 0x93e13dc5},
     {QUANT_IQ4_KS, 0x10bcd3cd, 0x4dfab945},  {QUANT_IQ5_KS, 0xa80723b5, 0xde02f9e5},
+    {QUANT_IQ1_KT, 0xfaefebde, 0x3f813995},  {QUANT_IQ2_KT, 0x267a6d9b, 0x6846dae5},
+    {QUANT_IQ3_KT, 0xd87cbab6, 0x7104b125},  {QUANT_IQ4_KT, 0x7f87eb85, 0x8f046d55},
     {QUANT_IQ4_KSS, 0x1f4d8426, 0xe5d496c5}, {QUANT_IQ2_KL, 0x350a69c5, 0x15bcb9c5},
 };
 enum { N_OTHERS = sizeof others / sizeof others[0] };

@@ -1,13 +1,18 @@
 /* quant/super/book_types.c: scalar kernels and rows of the super-block types of ik_llama.cpp whose
- * codes are indices into a book. Layouts: iq2_k.h and the other headers. They are only read. */
+ * codes are indices into a book or starts of a generator. Layouts: iq2_k.h and the other headers.
+ * They are only read. */
+#include "quant/super/iq1_kt.h"
 #include "quant/super/iq2_k.h"
 #include "quant/super/iq2_kl.h"
 #include "quant/super/iq2_ks.h"
+#include "quant/super/iq2_kt.h"
 #include "quant/super/iq3_k.h"
 #include "quant/super/iq3_ks.h"
+#include "quant/super/iq3_kt.h"
 #include "quant/super/iq4_k.h"
 #include "quant/super/iq4_ks.h"
 #include "quant/super/iq4_kss.h"
+#include "quant/super/iq4_kt.h"
 #include "quant/super/iq5_k.h"
 #include "quant/super/iq5_ks.h"
 #include "quant/super/iq6_k.h"
@@ -28,3 +33,7 @@ BOOK_TYPE(iq4_ks, IQ4_KS, 4)
 BOOK_TYPE(iq5_ks, IQ5_KS, 4)
 BOOK_TYPE(iq4_kss, IQ4_KSS, 4)
 BOOK_TYPE(iq2_kl, IQ2_KL, 2)
+BOOK_TYPE(iq1_kt, IQ1_KT, 4)
+BOOK_TYPE(iq2_kt, IQ2_KT, 4)
+BOOK_TYPE(iq3_kt, IQ3_KT, 4)
+BOOK_TYPE(iq4_kt, IQ4_KT, 4)

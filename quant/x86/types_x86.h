@@ -16,7 +16,8 @@
     T(IQ2_XXS, iq2_xxs) T(IQ3_S, iq3_s) T(IQ3_XXS, iq3_xxs) T(IQ4_XS, iq4_xs) T(TQ1_0, tq1_0) \
     T(TQ2_0, tq2_0) T(IQ2_K, iq2_k) T(IQ3_K, iq3_k) T(IQ4_K, iq4_k) T(IQ5_K, iq5_k) \
     T(IQ6_K, iq6_k) T(IQ2_KS, iq2_ks) T(IQ3_KS, iq3_ks) T(IQ4_KS, iq4_ks) T(IQ5_KS, iq5_ks) \
-    T(IQ4_KSS, iq4_kss) T(IQ2_KL, iq2_kl)
+    T(IQ4_KSS, iq4_kss) T(IQ2_KL, iq2_kl) T(IQ1_KT, iq1_kt) T(IQ2_KT, iq2_kt) T(IQ3_KT, iq3_kt) \
+    T(IQ4_KT, iq4_kt)
 /* clang-format on */
 
 #define QUANT_X86_DECLARE(ID, NAME)                                                                \
