@@ -98,10 +98,9 @@ static uint32_t hash_of(uint32_t n, const float *x)
     return hash;
 }
 
-/* Decodes a row whose header, if it has one, is that of the script, and adds it to the hash. */
-static void hash_row(const struct quant_type *type, int64_t n, uint8_t *row, uint32_t *hash)
+/* Decodes a row and adds it to the hash; zeros have no sign. */
+static void add_row(const struct quant_type *type, int64_t n, const void *row, uint32_t *hash)
 {
-    support_row_head(type, 0.37f, row);
     decode(type, n, row);
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits = 0x7fc00000;
@@ -109,6 +108,13 @@ static void hash_row(const struct quant_type *type, int64_t n, uint8_t *row, uin
         if (!isnan(decoded[i])) memcpy(&bits, &unsigned_zero, sizeof bits);
         *hash = (*hash ^ bits) * 16777619u;
     }
+}
+
+/* The header of a row, if it has one, is that of the script. */
+static void hash_row(const struct quant_type *type, int64_t n, uint8_t *row, uint32_t *hash)
+{
+    support_row_head(type, 0.37f, row);
+    add_row(type, n, row, hash);
 }
 
 static void types_of_another_program_decode_as_it_does(void **state)
@@ -127,6 +133,46 @@ static void types_of_another_program_decode_as_it_does(void **state)
         print_message("%-7s 0x%08x 0x%08x\n", type->name, random, patterns);
         assert_int_equal(random, others[c].random);
         assert_int_equal(patterns, others[c].patterns);
+    }
+}
+
+/* Interleaved types of ik_llama.cpp: what scripts/make-ik-figures prints. */
+static const struct {
+    uint32_t id, hash;
+} interleaved[] = {
+    {QUANT_IQ2_K_R4, 0x4a8b32c5},  {QUANT_IQ3_K_R4, 0x7e23dc61},  {QUANT_IQ4_K_R4, 0xd95e8eab},
+    {QUANT_IQ5_K_R4, 0xa164483b},  {QUANT_IQ4_KS_R4, 0x5393f6ea}, {QUANT_IQ5_KS_R4, 0x319cfe97},
+    {QUANT_IQ4_XS_R8, 0xc32012f5}, {QUANT_IQ4_NL_R4, 0x7f515285}, {QUANT_Q4_0_R8, 0x349d75c5},
+    {QUANT_Q5_0_R4, 0x7a2e09c5},   {QUANT_Q6_0_R4, 0xa2b8b3c5},   {QUANT_Q8_0_R8, 0x4d18d1c5},
+};
+
+static void separated_rows_decode_as_those_of_groups(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof interleaved / sizeof *interleaved; c++) {
+        const struct quant_type *type = quant_type_by_id(interleaved[c].id);
+        const struct quant_type *plain = quant_type_plain(type);
+        const int64_t k = 2 * type->block_len;
+        const size_t bytes = (size_t)quant_row_size(type, k) * type->interleave;
+        static uint8_t group[sizeof file_bytes], row[1024];
+        uint32_t hash = 2166136261u;
+        memcpy(group, file_bytes, bytes);
+        for (size_t at = 0; at < type->interleave * type->header_bytes; at += sizeof(float)) {
+            const float d = 0.37f + (float)at;
+            memcpy(group + at, &d, sizeof d);
+        }
+        for (int r = 0; r < (int)type->interleave; r++) {
+            quant_row_separate(type, k, group, r, row);
+            add_row(plain, k, row, &hash);
+        }
+        if (hash != interleaved[c].hash) print_error("%s 0x%08x\n", type->name, hash);
+        assert_int_equal(hash, interleaved[c].hash);
+    }
+    uint16_t group[16 * 64], row[64]; /* of which that program has no conversion */
+    for (int i = 0; i < 16 * 64; i++) group[i] = (uint16_t)i;
+    for (int r = 0; r < 16; r++) {
+        quant_row_separate(quant_type_by_id(QUANT_BF16_R16), 64, group, r, row);
+        for (int c = 0; c < 64; c++) assert_int_equal(row[c], c / 2 * 32 + 2 * r + c % 2);
     }
 }
 
@@ -272,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_decodes_as_an_independent_decoder),
         cmocka_unit_test(types_of_another_program_decode_as_it_does),
+        cmocka_unit_test(separated_rows_decode_as_those_of_groups),
         cmocka_unit_test(the_readme_lists_every_type),
         cmocka_unit_test(encoding_is_no_worse_than_the_reference),
         cmocka_unit_test(zeros_survive_a_round_trip_and_every_byte_is_written),
