@@ -181,7 +181,8 @@ struct quant_panel_form {
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
     uint8_t max_code; /* largest code: determines where 16-bit sums cannot overflow */
     bool has_min;
-    bool folded; /* codes are sub-scale * value + offset; no sub-scales */
+    bool folded;  /* codes are sub-scale * value + offset; no sub-scales */
+    uint8_t unit; /* 0: the structs above; 4, 8: those of quant/arm/panel_arm.h, signed codes */
 };
 
 /* The value of MXCSR with which an ordinary fma computes a step of the product of BF16: subnormal

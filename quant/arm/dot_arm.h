@@ -30,6 +30,22 @@ QUANT_INLINE int32x4_t arm_dot(int32x4_t acc, int8x16_t code, int8x16_t q)
 #endif
 }
 
+/* Bytes 4i .. 4i + 3 of v in each word. */
+QUANT_INLINE int8x16_t arm_word(int8x16_t v, int i)
+{
+    const int32x4_t words = vreinterpretq_s32_s8(v);
+    switch (i) {
+    case 0:
+        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 0));
+    case 1:
+        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 1));
+    case 2:
+        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 2));
+    default:
+        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 3));
+    }
+}
+
 /* Lane i: the sum of the lanes of v[i]. */
 QUANT_INLINE int32x4_t arm_lane_sums(const int32x4_t v[4])
 {

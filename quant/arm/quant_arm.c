@@ -9,5 +9,8 @@ void quant_arm_overlay(struct quant_kernels *kernels, enum cpu_level level)
                                                                      [CPU_I8MM] = quant_arm_i8mm};
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
         quant_overlay_type(&rows[level][id], &kernels->type[id]);
-    if (level == CPU_NEON) quant_overlay_act(&quant_arm_act, kernels);
+    if (level != CPU_NEON) return;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+        quant_overlay_type(&quant_arm_floats[id], &kernels->type[id]);
+    quant_overlay_act(&quant_arm_act, kernels);
 }

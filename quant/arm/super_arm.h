@@ -64,22 +64,6 @@ QUANT_INLINE void super_arm_split(int16x8_t sum, int8x8_t *high, int8x8_t *low)
     *low = vmovn_s16(vsubq_s16(sum, vshlq_n_s16(h, 7)));
 }
 
-/* Bytes 4i .. 4i + 3 of v in each word. */
-QUANT_INLINE int8x16_t super_arm_word(int8x16_t v, int i)
-{
-    const int32x4_t words = vreinterpretq_s32_s8(v);
-    switch (i) {
-    case 0:
-        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 0));
-    case 1:
-        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 1));
-    case 2:
-        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 2));
-    default:
-        return vreinterpretq_s8_s32(vdupq_laneq_s32(words, 3));
-    }
-}
-
 /* msum (quant/quant.h) of four rows. */
 QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const struct super_heads *h, const int16_t *sum)
 {
@@ -91,9 +75,9 @@ QUANT_INLINE int32x4_t super_arm_msum(int sub_len, const struct super_heads *h, 
     if (sub_len == 16) super_arm_split(second, &high[1], &low[1]);
     const int8x16_t highs = vcombine_s8(high[0], high[1]), lows = vcombine_s8(low[0], low[1]);
     int32x4_t msum = vdupq_n_s32(0);
-    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], super_arm_word(highs, i));
+    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(highs, i));
     msum = vshlq_n_s32(msum, 7);
-    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], super_arm_word(lows, i));
+    EACH (i, 64 / sub_len) msum = arm_dot(msum, h->min[i], arm_word(lows, i));
     return msum;
 }
 
@@ -168,7 +152,7 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
     arm_floats_store(h.d, r, to->d);
     arm_floats_store(type->has_min ? h.m : vdupq_n_f32(0.0f), r, to->m);
     EACH (s, SUPER_LEN / type->sub_len) arm_numbers_store(super_arm_scale(&h, s), r, to->scale[s]);
-    EACH (i, type->has_min ? 64 / type->sub_len : 0) {
+    for (int i = 0; type->has_min && i < 64 / type->sub_len; i++) {
         const int32x4_t even = vreinterpretq_s32_s8(h.min[i & ~1]);
         const int32x4_t odd = vreinterpretq_s32_s8(h.min[i | 1]);
         const int32x4_t rows = i % 2 ? vzip2q_s32(even, odd) : vzip1q_s32(even, odd);

@@ -7,7 +7,7 @@
 
 /* By id; a level has the kernels that its instructions change. */
 extern const struct quant_kernel quant_arm_neon[QUANT_ID_COUNT], quant_arm_dotprod[QUANT_ID_COUNT],
-    quant_arm_i8mm[QUANT_ID_COUNT];
+    quant_arm_i8mm[QUANT_ID_COUNT], quant_arm_floats[QUANT_ID_COUNT];
 extern const struct quant_act_kernel quant_arm_act;
 
 #endif
