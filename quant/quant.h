@@ -7,8 +7,8 @@
  *
  * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
  * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
- * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. quant/arm/ has
- * none yet.
+ * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. Those of ARM are
+ * inlined with functions of a type: quant/arm/.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *

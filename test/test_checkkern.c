@@ -434,8 +434,10 @@ static void panel_of_units(const struct quant_type *type, const struct quant_pan
         for (int i = 0; i < (small ? 32 : 256); i++)
             (small ? p32->q : p256->q)[i / 4][r][i % 4] =
                 (uint8_t)(unit_at(q, unit, i, r) + offset);
-        for (int s = 0; !small && s < 256 / form->sub_len; s++) {
-            p256->scale[s / 2][r][s % 2] = (int16_t)scale[numbers * s + at];
+        int32_t sum = 0; /* of differences */
+        for (int s = 256 / form->sub_len - 1; !small && s >= 0; s--) {
+            sum += scale[numbers * s + at];
+            p256->scale[s / 2][r][s % 2] = (int16_t)sum;
             p256->min[s / 2][r][s % 2] = (int16_t)unit_at(min, unit, s, r);
         }
     }

@@ -28,7 +28,7 @@ enum { QUANT_ARM_COLS = 8 };
     };                                                                                             \
     struct quant_arm_panel256_##UNIT { /* a super-block; scale and min: 8 or 16 in use */          \
         float d[COPIES * 16], m[COPIES * 16];                                                      \
-        int32_t scale[16][COPIES * 16];                                                            \
+        int32_t scale[16][COPIES * 16]; /* of each sub-block, less that of the next one */         \
         int8_t min[16 * 16], q[256 * 16];                                                          \
     };
 QUANT_ARM_PANELS(4, 1)

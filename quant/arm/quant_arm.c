@@ -13,4 +13,5 @@ void quant_arm_overlay(struct quant_kernels *kernels, enum cpu_level level)
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
         quant_overlay_type(&quant_arm_floats[id], &kernels->type[id]);
     quant_overlay_act(&quant_arm_act, kernels);
+    kernels->search = &quant_search_neon;
 }

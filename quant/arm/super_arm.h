@@ -151,7 +151,11 @@ QUANT_INLINE void super_arm_unpack_rows(const struct super_arm_type *type,
     type->heads(block, &h);
     arm_floats_store(h.d, r, to->d);
     arm_floats_store(type->has_min ? h.m : vdupq_n_f32(0.0f), r, to->m);
-    EACH (s, SUPER_LEN / type->sub_len) arm_numbers_store(super_arm_scale(&h, s), r, to->scale[s]);
+    const int n_subs = SUPER_LEN / type->sub_len;
+    EACH (s, n_subs) {
+        const int32x4_t next = s + 1 < n_subs ? super_arm_scale(&h, s + 1) : vdupq_n_s32(0);
+        arm_numbers_store(vsubq_s32(super_arm_scale(&h, s), next), r, to->scale[s]);
+    }
     for (int i = 0; type->has_min && i < 64 / type->sub_len; i++) {
         const int32x4_t even = vreinterpretq_s32_s8(h.min[i & ~1]);
         const int32x4_t odd = vreinterpretq_s32_s8(h.min[i | 1]);

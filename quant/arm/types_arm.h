@@ -9,5 +9,6 @@
 extern const struct quant_kernel quant_arm_neon[QUANT_ID_COUNT], quant_arm_dotprod[QUANT_ID_COUNT],
     quant_arm_i8mm[QUANT_ID_COUNT], quant_arm_floats[QUANT_ID_COUNT];
 extern const struct quant_act_kernel quant_arm_act;
+extern const struct quant_search quant_search_neon;
 
 #endif

@@ -6,4 +6,8 @@ const struct engine_isa engine_isa_arm = {
     .tile = {[CPU_NEON] = &engine_tile_neon,
              [CPU_DOTPROD] = &engine_tile_dotprod,
              [CPU_I8MM] = &engine_tile_i8mm},
+    .attn = {[CPU_NEON] = &engine_attn_neon},
+    .roofline = {[CPU_NEON] = &engine_roofline_neon,
+                 [CPU_DOTPROD] = &engine_roofline_dotprod,
+                 [CPU_I8MM] = &engine_roofline_i8mm},
 };

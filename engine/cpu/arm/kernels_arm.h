@@ -3,8 +3,12 @@
 #define ENGINE_CPU_ARM_KERNELS_ARM_H
 
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/roofline.h"
 
 void engine_vec_fill_neon(struct engine_vec *vec);
+extern const struct engine_attn engine_attn_neon;
+extern const struct engine_roofline_loops engine_roofline_neon, engine_roofline_dotprod,
+    engine_roofline_i8mm;
 extern const struct engine_tile engine_tile_neon, engine_tile_dotprod, engine_tile_i8mm;
 
 /* Members of all tables. */
