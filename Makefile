@@ -126,6 +126,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Files of a level of 64-bit ARM are compiled for it: some compilers have its intrinsics only then.
+%_dotprod.o: ALL_CFLAGS += -march=armv8.2-a+dotprod
+%_i8mm.o: ALL_CFLAGS += -march=armv8.2-a+dotprod+i8mm
+
 # Changes a file only if its text changes; +: also in a dry run, which otherwise takes it for changed.
 keep = +@mkdir -p $(BUILD); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 
