@@ -9,9 +9,6 @@
 #include "base/error.h"
 #include <stddef.h>
 
-#define CLI_VERSION_TEXT "0.1.0"
-#define CLI_VERSION_DATE "2026-11-21" /* printed in the manual page */
-
 /* In the order of --help. */
 #define CLI_COMMANDS(ROW)                                                                          \
     ROW(RUN, run)                                                                                  \

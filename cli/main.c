@@ -41,7 +41,7 @@ static bool run(int argc, char **argv, struct cli_values *values, struct base_er
 {
     enum cli_command_id command = CLI_RUN;
     int first = 1;
-    if (!cpu_family_check(err)) return false;
+    if (!cpu_check(err)) return false;
     if (argc > 1 && argv[1][0] != '-') {
         command = cli_command_find(argv[1]);
         first = 2;

@@ -252,7 +252,7 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
     char why[600];
-    base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
+    base_buffer_add_text(out, "{\"version\":\"" INFER_VERSION "\",\"cpu\":{");
     base_buffer_add_string(out, "name", m->cpu);
     base_buffer_add_text(out, m->features_known ? ",\"features\":[" : ",\"features\":null");
     for (int i = 0; i < m->n_features; i++)

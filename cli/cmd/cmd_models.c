@@ -295,11 +295,11 @@ static bool cmd_models(struct cli_values *values, struct base_error *err)
     if (ok && values->model && !exists)
         cli_note("%s: %s", ignored.item[0] ? ignored.item : values->model, ignored.text);
     if (ok && rows.count == 0 && !values->json && is_default)
-        cli_note(
-            "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
-            has_folder
-                ? ": no model files; `infer-fetch-model` (in a checkout `make run`) fetches one"
-                : "");
+        cli_note("%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
+                 has_folder ? ": no model files; `infer pull USER/REPO:Q4_K_M` (in a checkout "
+                              "`make run`) fetches "
+                              "one"
+                            : "");
 done:
     base_buffer_free(&chosen);
     base_buffer_free(&folder);

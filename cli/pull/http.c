@@ -313,7 +313,7 @@ static bool set_up(struct transfer *t)
     SET(FOLLOWLOCATION, 1L);
     SET(MAXREDIRS, (long)REDIRECTS_MAX);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* each request has its own connection */
-    SET(USERAGENT, "infer/" CLI_VERSION_TEXT);
+    SET(USERAGENT, "infer/" INFER_VERSION);
     SET(CONNECTTIMEOUT, o->timeout);
     SET(LOW_SPEED_TIME, o->timeout);
     SET(LOW_SPEED_LIMIT, (long)SLOWEST);
