@@ -192,7 +192,7 @@ FAIL_ALLOC := $(if $(SAN),,$(BUILD)/test/fail_alloc.so)
 $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -shared -o $@ $< -ldl
 
 tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC)
 
