@@ -181,7 +181,7 @@ static struct engine_tensor *build_direction(struct model_builder *b, const stru
  * of these writes, directly or not, so the graph's planner keeps it. */
 static void output_state(const struct model_builder *b)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (b->written[i]) engine_output(b->g, b->written[i]);
 }
 

@@ -65,6 +65,7 @@ struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query attends to, its own included; 0: all */
     bool chunked; /* attends to its chunk instead: positions from a multiple of `window` on */
+    uint32_t size_index; /* of the one key of an indexer; 0: none */
 };
 
 /* The shape of a layer's recurrent state. */

@@ -24,6 +24,9 @@
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
+#define INDEXER     "attention.indexer.head_count=6 attention.indexer.key_length=64 attention.indexer.top_k=8"
+#define MLA_INDEXED "exp_probs_b.bias indexer.k_norm.bias"
+
 #define BERT "token_types.weight=2 token_embd_norm.bias post_attention_norm.bias post_ffw_norm.bias " QKV_BIAS OUT_BIAS FFN_BIAS
 
 /* Limits above the default: the other implementation computes GELU by a half-precision table
@@ -151,6 +154,10 @@ const struct support_fixture support_fixtures[] = {
     {"deepseek2-lite", "deepseek2", .n_layer = 26, .n_expert = 8, .n_expert_used = 3, .keys = MLA_HEADS " " MLA_EXPERTS " " MLA_YARN, .bar = 1e-11},
     {"deepseek2-split", "deepseek2", .n_layer = 2, .n_head = 6, .n_expert = 4, .n_expert_used = 2, .tied = true, .with = "ffn_gate_up_exps.weight", .keys = "attention.key_length=56 attention.value_length=48 attention.kv_lora_rank=48 attention.key_length_mla=28 attention.value_length_mla=20 attention.head_count_kv=1 attention.q_lora_rank=0 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_count=1 attention.temperature_scale=0.5 attention.temperature_length=8 rope.scaling.type=linear rope.scaling.factor=4.0", .bar = 1e-11},
     {"deepseek2-mtp", "deepseek2", .n_layer = 4, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = NEXTN(3) ROUTER(3) "exp_probs_b.bias nextn.shared_head_norm.weight", .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true nextn_predict_layers=1", .bar = 1e-11},
+    {"deepseek32", "deepseek32", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = MLA_INDEXED, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 " INDEXER " " MLA_YARN},
+    {"deepseek32-mtp", "deepseek32", .n_layer = 4, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = NEXTN(3) ROUTER(3) MLA_INDEXED " indexer.attn_q_b.weight indexer.attn_k.weight indexer.proj.weight indexer.k_norm.weight nextn.shared_head_norm.weight", .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true nextn_predict_layers=1 " INDEXER},
+    {"glm-dsa", "glm-dsa", .n_layer = 6, .n_expert = 8, .n_expert_used = 3, .with = MLA_INDEXED, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_weights_norm=true attention.indexer.types=1,1,0,1,0,0 " INDEXER},
+    {"glm-dsa-all", "glm-dsa", .n_layer = 2, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = MLA_INDEXED, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true " INDEXER},
     {"mistral4", "mistral4", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " attention.temperature_scale=0.5 attention.temperature_length=8 " MLA_YARN, .bar = 1e-11},
     {"minicpm3", "minicpm3", .n_layer = 3, .with = "rope_factors_long.weight rope_factors_short.weight", .keys = MLA_HEADS " attention.q_lora_rank=40 rope.scaling.original_context_length=64"},
     {"plm", "plm", .tied = true, .keys = MLA_HEADS},

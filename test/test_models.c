@@ -478,6 +478,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.relative, "biases by relative position"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
         {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
+        {a->attn.indexed != MODEL_INDEXED_NONE, "keys chosen by an indexer"},
         {a->ends.positions, "learned positions"},
         {a->ends.token_types, "token types"},
         {a->ends.embd_skip, "embeddings added to each layer"},

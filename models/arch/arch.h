@@ -188,8 +188,19 @@ enum model_gate {
     MODEL_GATE_SOFTPLUS
 };
 
+/* Layers whose queries attend to keys that an indexer chooses (attention.indexer.*). */
+enum model_indexed {
+    MODEL_INDEXED_NONE,
+    MODEL_INDEXED_ALL,  /* each layer has an indexer */
+    MODEL_INDEXED_TYPES /* layers that attention.indexer.types marks have one, others use the choice
+                           of the layer before them. Without the key: all, but if context_length is
+                           at least 2^20 the first three and then each fourth, from layer 6 on */
+};
+
 struct model_attention_row {
     enum model_rope_kind rope;
+    enum model_indexed indexed;
+    enum model_rope_kind index_rope; /* of the indexer's queries and keys */
     enum model_rope_layers rotate;
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;

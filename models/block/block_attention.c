@@ -256,8 +256,11 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
-    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window,
-                                    row->window.chunked};
+    l->kv = (struct model_kv_shape){.n_head = a->shared ? 0 : a->n_head_kv,
+                                    .size_k = a->d,
+                                    .size_v = a->dv,
+                                    .window = window,
+                                    .chunked = row->window.chunked};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;

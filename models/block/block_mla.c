@@ -10,7 +10,15 @@
  * If a file has W_kb and W_vb separately, W_kb is absorbed into the queries, and keys and values
  * are one head for all query heads: q_h' = [W_kb_h^T q_h | rotated q_h] attends to keys [c | p]
  * with the values c, and W_vb_h is applied to the result; the cache keeps C + R numbers per token.
- * If a file has both in one tensor, keys and values are computed and cached for each head. */
+ * If a file has both in one tensor, keys and values are computed and cached for each head.
+ *
+ * DeepSeek-V3.2 (2025): an indexer chooses the keys that all heads of a query attend to, those with
+ * the largest scores. I has HI heads of DI elements, the first R of which are rotated:
+ *
+ *     iq = W_iqb N(W_qa x),  ik = LN(W_ik x),  w = W_iw x / sqrt(HI DI)
+ *     score of key j = sum over h of w_h max(iq_h . ik_j, 0)
+ *
+ * The cache keeps DI more numbers per token in layers with an indexer. */
 #include "models/block/blocks.h"
 #include <math.h>
 
@@ -32,6 +40,16 @@ struct mla {
     struct engine_tensor *key, *value; /* [H][C][N], [H][DV][C]; or */
     struct model_linear both;          /* N, then DV rows per head */
     struct model_linear out;
+    bool indexed;                  /* attends to keys that an indexer has chosen; */
+    bool has_indexer;              /* the layer's own, otherwise the latest one before it */
+    uint32_t n_index, d_index;     /* HI, DI */
+    struct engine_choose_keys how; /* the choice */
+    struct engine_rope index_rope;
+    struct model_index_sizes {
+        uint32_t q, k, w; /* HI DI, DI, HI; or 0 */
+    } must, may;          /* of an indexer that the layer needs, or that a file may have */
+    struct model_linear index_q, index_k, index_w;
+    struct model_norm index_norm;
 };
 
 #define AT(member) MODEL_AT(struct mla, member)
@@ -49,6 +67,13 @@ static const struct model_tensor_row tensors[] = {
     {"attn_v_b",       MODEL_MATRIX, MODEL_REQUIRED, AT(value),     .inputs = AT(n_value_in), .outputs = AT(dv),       .depth = AT(n_head)},
     {"attn_kv_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(both),      .inputs = AT(n_latent),   .outputs = AT(n_both)},
     {"attn_output",    MODEL_LINEAR, MODEL_REQUIRED, AT(out),       .inputs = AT(n_out),      .outputs = AT(n_embd)},
+#define INDEXER(need, size)                                                                                            \
+    {"indexer.attn_q_b", MODEL_LINEAR, need, AT(index_q), .inputs = AT(n_q_latent), .outputs = AT(size.q)},            \
+    {"indexer.attn_k",   MODEL_LINEAR, need, AT(index_k), .inputs = AT(n_embd),     .outputs = AT(size.k)},            \
+    {"indexer.proj",     MODEL_LINEAR, need, AT(index_w), .inputs = AT(n_embd),     .outputs = AT(size.w)},            \
+    {"indexer.k_norm",   MODEL_NORM,   need, AT(index_norm), .inputs = AT(size.k)}
+    INDEXER(MODEL_REQUIRED, must),
+    INDEXER(MODEL_OPTIONAL, may),
     {.name = NULL},
 };
 /* clang-format on */
@@ -110,6 +135,47 @@ static bool read_scale(struct model_reader *r, const struct model_params *p, str
     return true;
 }
 
+/* Returns whether a layer has an indexer of its own, by a rule. */
+static bool has_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                        bool *has)
+{
+    const bool by_default = p->n_ctx_train < 1 << 20 || layer < 3 || layer % 4 == 2;
+    bool is_array;
+    *has = p->arch->attn.indexed == MODEL_INDEXED_ALL;
+    if (*has) return true;
+    if (!model_read_layer_flag(r, "attention.indexer.types", layer, &is_array, has)) return false;
+    if (!is_array) *has = by_default;
+    return layer > 0 || *has ||
+           model_reader_fail(r, "attention.indexer.types", "the first layer has no indexer");
+}
+
+/* Reads the keys of indexers. The MTP layer attends to all keys. */
+static bool read_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         struct mla *a)
+{
+    uint32_t n_used = 0;
+    if (p->arch->attn.indexed == MODEL_INDEXED_NONE) return true;
+    if (!model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
+                        &a->n_index) ||
+        !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, a->n_rot, MODEL_MAX_DIM,
+                        &a->d_index) ||
+        !model_read_u32(r, "attention.indexer.top_k", MODEL_REQUIRED, 1, INT32_MAX, &n_used) ||
+        !has_indexer(r, p, layer, &a->has_indexer))
+        return false;
+    if ((uint64_t)a->n_index * a->d_index > MODEL_MAX_DIM)
+        return model_reader_fail(r, "attention.indexer.head_count", "%u heads are too many",
+                                 a->n_index);
+    a->indexed = layer < p->n_layer;
+    a->has_indexer = a->has_indexer && a->indexed;
+    a->how = (struct engine_choose_keys){.n_used = (int)n_used, .block = 1};
+    a->index_rope = a->rope;
+    a->index_rope.kind =
+        p->arch->attn.index_rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX : ENGINE_ROPE_NORMAL;
+    *(a->has_indexer ? &a->must : &a->may) =
+        (struct model_index_sizes){a->n_index * a->d_index, a->d_index, a->n_index};
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct mla *a = self;
@@ -133,6 +199,11 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_out = a->n_head * a->dv;
     l->kv = apart ? (struct model_kv_shape){.n_head = 1, .size_k = a->n_kv_a, .size_v = a->n_latent}
                   : (struct model_kv_shape){.n_head = a->n_head, .size_k = a->d, .size_v = a->dv};
+    if (!read_indexer(r, p, l->index, a)) return false;
+    if (a->indexed && (!apart || a->n_q_latent == 0))
+        return model_reader_fail(r, "attention.q_lora_rank", "an indexer needs latent %s",
+                                 apart ? "queries" : "keys");
+    if (a->has_indexer) l->kv.size_index = a->d_index;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = l->kv.n_head;
@@ -150,20 +221,41 @@ static struct engine_tensor *rotated(const struct model_builder *b, const struct
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
+/* Lets the layer's indexer choose keys: k [T][DI], w [T][HI], latents of queries c [T][..]. */
+static void build_indexer(struct model_builder *b, const struct mla *a, struct engine_tensor *c,
+                          struct engine_tensor *k, struct engine_tensor *w)
+{
+    struct engine_tensor *factors = model_rope_factors(b, &a->rope);
+    struct engine_tensor *q = engine_reshape(b->g, model_linear(b, &a->index_q, c), 3,
+                                             (int64_t[]){a->d_index, a->n_index, b->n_tokens});
+    q = engine_rope(b->g, q, b->positions, factors, &a->index_rope);
+    k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, 1e-6f);
+    k = engine_reshape(b->g, k, 3, (int64_t[]){a->d_index, 1, b->n_tokens});
+    k = engine_rope(b->g, k, b->positions, factors, &a->index_rope);
+    w = engine_scale(b->g, w, 1.0f / sqrtf((float)(a->d_index * a->n_index)), 0.0f);
+    b->chosen =
+        model_named(b,
+                    model_choose_keys(b, model_named(b, q, "index_q"), model_named(b, k, "index_k"),
+                                      model_named(b, w, "index_w"), &a->how),
+                    "chosen");
+}
+
 /* Computes the queries [T][H][D] and the latents with the rotated part [T][1][C + R] of x
  * [T][E]. */
-static void build_down(const struct model_builder *b, const struct mla *a, struct engine_tensor *x,
+static void build_down(struct model_builder *b, const struct mla *a, struct engine_tensor *x,
                        struct engine_tensor **q, struct engine_tensor **kv)
 {
     const struct model_linear *first = a->q.weight ? &a->q : &a->q_a;
-    const struct model_linear *const both[] = {first, &a->kv_a};
-    const uint32_t size[] = {a->q.weight ? a->n_q_heads : a->n_q_latent, a->n_kv_a};
-    struct engine_tensor *part[2];
-    model_linears(b, NULL, both, size, 2, x, "q_kv", MODEL_IN_MIXER, part);
+    const struct model_linear *const all[] = {first, &a->kv_a, &a->index_k, &a->index_w};
+    const uint32_t size[] = {a->q.weight ? a->n_q_heads : a->n_q_latent, a->n_kv_a, a->must.k,
+                             a->must.w};
+    struct engine_tensor *part[4];
+    model_linears(b, NULL, all, size, a->has_indexer ? 4 : 2, x, "q_kv", MODEL_IN_MIXER, part);
     *q = part[0];
     *kv = part[1];
-    if (first == &a->q_a)
-        *q = model_linear(b, &a->q_b, model_norm_as(b, *q, &a->q_a_norm, MODEL_RMS_NORM));
+    if (first == &a->q_a) *q = model_norm_as(b, *q, &a->q_a_norm, MODEL_RMS_NORM);
+    if (a->has_indexer) build_indexer(b, a, *q, part[2], part[3]);
+    if (first == &a->q_a) *q = model_linear(b, &a->q_b, *q);
     *q = engine_reshape(b->g, *q, 3, (int64_t[]){a->d, a->n_head, b->n_tokens});
     *kv = engine_reshape(b->g, *kv, 3, (int64_t[]){a->n_kv_a, 1, b->n_tokens});
 }
@@ -185,9 +277,10 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q), 0), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
-    struct engine_tensor *x = model_named(
-        b, model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, NULL, NULL, &how),
-        "attention");
+    struct engine_tensor *x = a->indexed ? model_attend_chosen(b, b->chosen, q, k, c, &how)
+                                         : model_attend(b, b->state->kv.layer[b->kv_layer].kind, q,
+                                                        k, c, NULL, NULL, &how);
+    x = model_named(b, x, "attention");
     x = engine_reshape(b->g, x, 3, (int64_t[]){a->n_latent, a->n_head, b->n_tokens});
     x = engine_cont(b->g, by_head(b, a->value, x));
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});

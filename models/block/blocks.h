@@ -31,7 +31,8 @@ struct model_builder {
     struct engine_tensor *layer_in;   /* [n][E]: its input rows that continue after the mixer */
     const struct model_layer *layer;  /* the layer being built */
     uint32_t kv_layer;                /* index of its state, in this pass */
-    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+    struct engine_tensor *written[3]; /* the latest layer's state after its writes */
+    struct engine_tensor *chosen;     /* the latest choice of an indexer (engine_choose_keys) */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* as above, for the latest layer of each kind */
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
@@ -101,6 +102,10 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
 /* Builds a norm of a given kind instead of the model's. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
+/* Builds one with another epsilon. */
+struct engine_tensor *model_norm_with(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm, enum model_norm_kind kind,
+                                      float eps);
 /* Returns the rows of x [T][..] that continue after the mixer: b->out_rows, or all. */
 struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
 /* ---- Products of weights (product.c) ---- */
@@ -182,6 +187,16 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
                                    struct engine_tensor *v, struct engine_tensor *sinks,
                                    struct engine_tensor *relative,
                                    const struct engine_attention *how);
+/* Writes the keys of an indexer, k [T][1][DI], to the layer's cache and returns its choice by the
+ * queries q [T][HI][DI] and the weights [T][HI] (engine_choose_keys). */
+struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_tensor *q,
+                                        struct engine_tensor *k, struct engine_tensor *weights,
+                                        const struct engine_choose_keys *how);
+/* As model_attend, to the chosen keys only; k must not be NULL. */
+struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
+                                          struct engine_tensor *q, struct engine_tensor *k,
+                                          struct engine_tensor *v,
+                                          const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
