@@ -24,8 +24,9 @@ struct model_norm {
 /* ---- Tensors as rows of data ---- */
 
 enum model_tensor_kind {
-    MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
-    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
+    MODEL_VECTOR, /* a pointer; NAME.weight of [outputs][inputs], as F32 */
+    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs] or [depth][1][inputs], as F32
+                     [inputs][outputs or depth] */
     MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
     MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */

@@ -24,6 +24,7 @@
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
+#define MLA_KIMI    "attention.key_length=64 attention.value_length=32 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
 #define INDEXER     "attention.indexer.head_count=6 attention.indexer.key_length=64 attention.indexer.top_k=8"
 #define MLA_INDEXED "exp_probs_b.bias indexer.k_norm.bias"
 
@@ -192,6 +193,9 @@ const struct support_fixture support_fixtures[] = {
     {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
     {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
+    {"kimi-linear", "kimi-linear", .n_layer = 5, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA_KIMI " attention.head_count_kv=0,0,1,0,1 " MLA_EXPERTS " expert_gating_func=2 ssm.conv_kernel=4 kda.head_dim=24", .bar = 1e-11},
+    {"bailingmoe3", "bailingmoe3", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4", .keys = MLA_KIMI " attention.head_count_kv=0,1,0,0 attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 ssm.conv_kernel=4 kda.head_dim=32 kda.gate_lower_bound=-5.0 swiglu_clamp_exp=0.0,0.0,0.4,0.0 swiglu_clamp_shexp=0.3,0.0,0.5,0.0"},
+    {"bailingmoe3-mtp", "bailingmoe3", .n_layer = 4, .mtp = true, .tied = true, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias blk.1.attn_gate.weight=4 blk.3.attn_gate.weight=4 nextn.shared_head_norm.weight " NEXTN(3) ROUTER(3), .keys = MLA_KIMI " attention.head_count_kv=0,1,0,1 " MLA_EXPERTS " expert_gating_func=2 expert_shared_feed_forward_length=80 ssm.conv_kernel=3 kda.head_dim=16 kda.gate_lower_bound=-2.0 nextn_predict_layers=1", .bar = 1e-11},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},

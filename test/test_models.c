@@ -530,7 +530,7 @@ static int print_table(void)
     const struct model_arch *a;
     const char *name;
     for (size_t i = 0; (name = model_arch_name(i, &a)); i++) {
-        char features[512], mixers[64];
+        char features[512], mixers[96];
         double bar = 0;
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
             if (!f->mtp && strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);

@@ -24,6 +24,7 @@ enum model_block_id {
     MODEL_MLA,       /* multi-head latent attention */
     MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,  /* the gated delta rule */
+    MODEL_KDA,        /* the same with a decay for each element of a key */
     MODEL_MAMBA2,     /* a selective scan with one decay for each head */
     MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
@@ -231,6 +232,15 @@ struct model_delta_row {
                      the same order */
 };
 
+/* Kimi delta attention. */
+struct model_kda_row {
+    bool decay_full, gate_full; /* the decay, the gate of the output: one matrix, not a product of
+                                   two */
+    bool bounded;               /* kda.gate_lower_bound, if present, is the decay's bound */
+    bool positive;              /* files have |a|, otherwise -|a| */
+    bool flat;                  /* the shape of a is [H], otherwise [H][1] */
+};
+
 struct model_mamba_row {
     bool norm_optional; /* files may lack ssm_norm */
 };
@@ -404,6 +414,7 @@ struct model_arch {
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_delta_row delta;
+    struct model_kda_row kda;
     struct model_mamba_row mamba;
     struct model_ffn_row ffn;
     struct model_experts_row experts;

@@ -327,18 +327,6 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     return after ? model_norm_as(b, x, norm, as) : x;
 }
 
-/* Multiplies x [T][H DV] by the activation of gate [T][H or H DV]. */
-static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
-                                        struct engine_tensor *x, struct engine_tensor *gate)
-{
-    const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
-    const int64_t n = b->n_tokens, per_head = a->n_out / a->gate_rows;
-    gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
-    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, a->gate_rows, n});
-    x = engine_mul(b->g, engine_reshape(b->g, x, 3, (int64_t[]){per_head, a->gate_rows, n}), gate);
-    return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
-}
-
 /* The first m = n / 4 distances of a direction have a bucket each; further ones share them by the
  * logarithm of the distance. */
 int32_t model_relative_bucket(int32_t distance, uint32_t n)
@@ -384,7 +372,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     x = model_named(b, x, "attention");
     if (q_gate)
         x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
-    if (gate) x = apply_gate(b, a, x, gate);
+    if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
     x = model_linear(b, &a->out, x);
     if (a->value_scale != 0.0f) x = engine_scale(b->g, x, a->value_scale, 0.0f);

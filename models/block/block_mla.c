@@ -4,7 +4,7 @@
  * the last R elements of a head are rotated, and all heads share the rotated part of the keys:
  *
  *     q = W_q x, or W_qb N(W_qa x)           heads of [N | R] elements
- *     c, p = W_kva x;  c = N(c)              [C], [R]; p and the R of q are rotated
+ *     c, p = W_kva x;  c = N(c)              [C], [R]; p and the R of q are rotated (not in Kimi's)
  *     k_h = [W_kb_h c | p],  v_h = W_vb_h c  heads of N + R and DV
  *
  * If a file has W_kb and W_vb separately, W_kb is absorbed into the queries, and keys and values
@@ -31,6 +31,10 @@ struct mla {
     uint32_t n_key_in, n_value_in;    /* N and C if the file has the two separately, else 0 */
     uint32_t n_both;                  /* H (N + DV) if they are one tensor, else 0 */
     uint32_t n_out;                   /* H DV */
+    bool rotates;
+    uint32_t n_gate, n_gate_may; /* E if the output has, or may have, a gate */
+    uint32_t gate_rows;          /* H, or H DV */
+    struct model_linear gate;
     struct engine_rope rope;
     float scale;           /* factor of scores */
     struct model_linear q; /* or the next two, with a norm between them */
@@ -67,6 +71,8 @@ static const struct model_tensor_row tensors[] = {
     {"attn_v_b",       MODEL_MATRIX, MODEL_REQUIRED, AT(value),     .inputs = AT(n_value_in), .outputs = AT(dv),       .depth = AT(n_head)},
     {"attn_kv_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(both),      .inputs = AT(n_latent),   .outputs = AT(n_both)},
     {"attn_output",    MODEL_LINEAR, MODEL_REQUIRED, AT(out),       .inputs = AT(n_out),      .outputs = AT(n_embd)},
+    {"attn_gate",      MODEL_LINEAR, MODEL_REQUIRED, AT(gate),      .inputs = AT(n_gate),     .outputs = AT(gate_rows)},
+    {"attn_gate",      MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),      .inputs = AT(n_gate_may), .outputs = AT(gate_rows)},
 #define INDEXER(need, size)                                                                                            \
     {"indexer.attn_q_b", MODEL_LINEAR, need, AT(index_q), .inputs = AT(n_q_latent), .outputs = AT(size.q)},            \
     {"indexer.attn_k",   MODEL_LINEAR, need, AT(index_k), .inputs = AT(n_embd),     .outputs = AT(size.k)},            \
@@ -179,12 +185,17 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct mla *a = self;
-    bool apart, rotates;
+    const enum model_gate gate = p->arch->attn.gate;
+    bool apart;
     if (!read_heads(r, p, l->index, a, &apart) ||
-        !model_read_rope(r, p, false, a->d, l->index, &a->rope, &rotates) || !read_scale(r, p, a))
+        !model_read_rope(r, p, false, a->d, l->index, &a->rope, &a->rotates) ||
+        !read_scale(r, p, a))
+        return false;
+    uint32_t n_rot = (uint32_t)a->rope.n_rot;
+    if (!a->rotates && !model_read_u32(r, "rope.dimension_count", MODEL_REQUIRED, 1, a->d, &n_rot))
         return false;
     a->n_embd = p->n_embd;
-    a->n_rot = (uint32_t)a->rope.n_rot;
+    a->n_rot = n_rot;
     a->n_nope = a->d - a->n_rot;
     if (apart && a->n_nope == 0)
         return model_reader_fail(r, "attention.key_length_mla", "all of its elements are rotated");
@@ -197,6 +208,10 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_value_in = apart ? a->n_latent : 0;
     a->n_both = apart ? 0 : a->n_head * (a->n_nope + a->dv);
     a->n_out = a->n_head * a->dv;
+    const struct gguf_tensor *t = model_reader_tensor(r, l->index, "attn_gate.weight");
+    a->gate_rows = t && t->ne[1] == a->n_head ? a->n_head : a->n_out;
+    if (gate != MODEL_GATE_NONE)
+        *(gate == MODEL_GATE_SIGMOID_OPTIONAL ? &a->n_gate_may : &a->n_gate) = p->n_embd;
     l->kv = apart ? (struct model_kv_shape){.n_head = 1, .size_k = a->n_kv_a, .size_v = a->n_latent}
                   : (struct model_kv_shape){.n_head = a->n_head, .size_k = a->d, .size_v = a->dv};
     if (!read_indexer(r, p, l->index, a)) return false;
@@ -213,11 +228,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Returns the last R elements of each row of x [T][n][size], rotated. */
+/* Returns the last R elements of each row of x [T][n][size], rotated if the layer has RoPE. */
 static struct engine_tensor *rotated(const struct model_builder *b, const struct mla *a,
                                      struct engine_tensor *x)
 {
     x = x ? engine_cols(b->g, x, x->ne[0] - a->n_rot, a->n_rot) : NULL;
+    if (!a->rotates) return x;
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
@@ -312,13 +328,14 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct mla *a = self;
-    struct engine_tensor *q, *kv;
+    struct engine_tensor *q, *kv, *gate = a->gate.weight ? model_linear(b, &a->gate, x) : NULL;
     build_down(b, a, x, &q, &kv);
     struct engine_tensor *c =
         model_norm_as(b, engine_cols(b->g, kv, 0, a->n_latent), &a->kv_a_norm, MODEL_RMS_NORM);
     struct engine_tensor *p = rotated(b, a, kv);
     c = model_named(b, c, "latent");
     x = a->n_both ? build_heads(b, a, q, c, p) : build_latent(b, a, q, c, p);
+    if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);
     return model_named(b, model_linear(b, &a->out, x), "attn_out");
 }
 

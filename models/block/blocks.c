@@ -13,6 +13,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_MLA] = &model_block_mla,
     [MODEL_SHORT_CONV] = &model_block_short_conv,
     [MODEL_DELTA_NET] = &model_block_delta_net,
+    [MODEL_KDA] = &model_block_kda,
     [MODEL_MAMBA2] = &model_block_mamba2,
     [MODEL_POOL] = &model_block_pool,
 };
@@ -61,6 +62,16 @@ bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, 
                           uint32_t layer, float *clamp)
 {
     return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
+}
+
+struct engine_tensor *model_apply_gate(const struct model_builder *b, struct engine_tensor *x,
+                                       struct engine_tensor *gate, int64_t n, int64_t rows)
+{
+    const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
+    gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
+    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, rows, b->n_tokens});
+    x = engine_reshape(b->g, x, 3, (int64_t[]){n / rows, rows, b->n_tokens});
+    return engine_reshape(b->g, engine_mul(b->g, x, gate), 2, (int64_t[]){n, b->n_tokens});
 }
 
 bool model_act_has_zeros(enum engine_unary act)

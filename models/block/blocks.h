@@ -58,7 +58,8 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_mamba2, model_block_pool;
+    model_block_short_conv, model_block_delta_net, model_block_kda, model_block_mamba2,
+    model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -90,6 +91,10 @@ bool model_act_has_zeros(enum engine_unary act);
 /* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp);
+/* Multiplies an attention's output x [T][n] by the architecture's activation of its gate [T][rows],
+ * of which each number is for n / rows elements. */
+struct engine_tensor *model_apply_gate(const struct model_builder *b, struct engine_tensor *x,
+                                       struct engine_tensor *gate, int64_t n, int64_t rows);
 /* Names t "NAME-LAYER" and returns it. */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
