@@ -92,6 +92,53 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
+/* Returns the mixture of the streams set aside and x [n][E], by their scores. */
+static struct engine_tensor *attend_streams(const struct model_builder *b, struct engine_tensor *x,
+                                            struct engine_tensor *score)
+{
+    if (!b->aside || !x) return x;
+    const int64_t embd = x->ne[0], n = x->ne[1], n_streams = b->aside->ne[1] + 1;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){embd, 1, n});
+    struct engine_tensor *all = engine_concat(b->g, b->aside, x, 1);
+    struct engine_tensor *p = engine_rms_norm(b->g, all, b->params->norm_eps);
+    p = engine_sum_rows(b->g, engine_mul(b->g, p, score));
+    p = engine_reshape(b->g, p, 2, (int64_t[]){n_streams, n});
+    return engine_expert_sum(b->g, all, engine_soft_max(b->g, p, NULL, NULL, 1.0f, 0.0f));
+}
+
+/* Adds the stream x [n][E] to those set aside. */
+static void set_aside(struct model_builder *b, struct engine_tensor *x)
+{
+    if (!x) return;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){x->ne[0], 1, x->ne[1]});
+    b->aside = b->aside ? engine_concat(b->g, b->aside, x, 1) : x;
+}
+
+/* The rows of the streams set aside that continue after the mixer. */
+static void want_streams(struct model_builder *b)
+{
+    struct engine_tensor *x = b->aside;
+    if (!b->out_rows || !x) return;
+    const int64_t embd = x->ne[0], n = x->ne[1];
+    x = engine_reshape(b->g, x, 2, (int64_t[]){embd * n, x->ne[2]});
+    x = model_wanted_rows(b, x);
+    b->aside = engine_reshape(b->g, x, 3, (int64_t[]){embd, n, x ? x->ne[1] : 0});
+}
+
+/* Pre-norm sublayers whose inputs are mixtures of earlier streams. */
+static struct engine_tensor *build_attended(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    const bool begins = b->params->set_aside && l->index % b->params->set_aside == 0;
+    struct engine_tensor *m = attend_streams(b, x, l->mixer_score);
+    if (begins) set_aside(b, x);
+    m = model_wanted_rows(b, build_mixer(b, model_norm(b, m, &l->mixer_norm)));
+    want_streams(b);
+    x = model_named(b, begins ? m : engine_add(b->g, m, model_wanted_rows(b, x)), "ffn_in");
+    m = model_norm(b, attend_streams(b, x, l->ffn_score), &l->ffn_norm);
+    return model_named(b, engine_add(b->g, build_part(b, &l->ffn, m), x), "layer_out");
+}
+
 /* x = N (x + m(x)), then x = N (x + f(x)). */
 static struct engine_tensor *build_sum_norm(struct model_builder *b, struct engine_tensor *x)
 {
@@ -114,6 +161,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
+    if (residual == MODEL_ATTENDED) return build_attended(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
     x = parallel ? build_parallel(b, x) : build_serial(b, x);
@@ -270,6 +318,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     engine_graph_set_place(b.g, p->ends.place);
     model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
+    x = attend_streams(&b, x, p->ends.score);
     out->all = x;
     if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;

@@ -2,6 +2,7 @@
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,19 @@ static bool read_norm(struct model_reader *r, struct model_params *p)
     p->residual = p->arch->residual;
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
     return true;
+}
+
+/* Reads the numbers of attention to earlier streams, and of gated units. */
+static bool read_streams(struct model_reader *r, struct model_params *p)
+{
+    if (p->residual == MODEL_ATTENDED && !model_read_u32(r, "attn_res.block_size", MODEL_REQUIRED,
+                                                         0, MODEL_MAX_LAYERS, &p->set_aside))
+        return false;
+    p->ends.n_score = p->set_aside ? p->n_embd : 0;
+    return !p->arch->ffn.situ ||
+           (model_read_f32(r, "activation.situ_beta", MODEL_REQUIRED, FLT_MIN, &p->situ) &&
+            model_read_f32(r, "activation.situ_linear_beta", MODEL_REQUIRED, -INFINITY,
+                           &p->situ_linear));
 }
 
 static bool read_ends(struct model_reader *r, struct model_params *p)
@@ -270,7 +284,7 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
             (struct model_mtp){.n_embd = p->n_embd, .n_both = 2 * p->n_embd, .n_vocab = p->n_vocab};
     }
     return read_direction(r, p) && read_norm(r, p) && read_passes(r, p) && read_experts(r, p) &&
-           read_temperature(r, p) && read_ends(r, p);
+           read_temperature(r, p) && read_streams(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
@@ -400,6 +414,7 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
     l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
+    l->n_score = p->set_aside ? p->n_embd : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
 }
@@ -472,6 +487,7 @@ static const struct model_tensor_row end_rows[] = {
     {"token_types",         MODEL_NORM,   MODEL_OPTIONAL, END(types),      .inputs = END(n_embd), .outputs = END(n_types)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_output)},
+    {"output_res_score",    MODEL_VECTOR, MODEL_REQUIRED, END(score),      .inputs = END(n_score)},
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
     {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
     {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
@@ -489,6 +505,8 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"attn_res_score",      MODEL_VECTOR, MODEL_REQUIRED, LAYER(mixer_score),   .inputs = LAYER(n_score)},
+    {"ffn_res_score",       MODEL_VECTOR, MODEL_REQUIRED, LAYER(ffn_score),     .inputs = LAYER(n_score)},
     {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norms)},
     {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norms)},
     {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norms)},

@@ -86,6 +86,8 @@ struct model_layer {
     struct model_norm mixer_norm_2; /* norm of the mixer instead of mixer_norm; MODEL_SUM_NORM */
     uint32_t n_skip;                /* 1 if the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
+    uint32_t n_score; /* E if sublayers attend to earlier streams (MODEL_ATTENDED), else 0 */
+    struct engine_tensor *mixer_score, *ffn_score; /* [E] */
     struct model_part mixer, ffn;
     struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
@@ -123,6 +125,8 @@ struct model_ends {
     struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
     struct model_linear output;      /* V x E; the embeddings if missing */
+    uint32_t n_score;                /* as in a layer, before the output norm */
+    struct engine_tensor *score;
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
      * one, and for other contexts. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
@@ -156,6 +160,8 @@ struct model_params {
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
+    uint32_t set_aside;           /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
+    float situ, situ_linear;      /* bounds of gated units; situ 0: none */
     bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;

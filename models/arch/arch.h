@@ -74,6 +74,11 @@ enum model_residual {
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
+                              layers i with i mod attn_res.block_size = 0 the stream x is set aside
+                              and begins anew with m; the inputs of N, also of the output norm, are
+                              the sum of p_s s over the streams s set aside and x, p the softmax of
+                              w . s / rms(s), with weights w for each place (Kimi K3) */
     MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
     MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
     MODEL_PARALLEL_BY_NORM /* parallel without ffn_norm, pre-norm with it */
@@ -258,13 +263,24 @@ enum model_ffn_form {
                             plain */
 };
 
+/* Bounds c of gated units: swiglu_clamp_shexp of networks and shared experts, swiglu_clamp_exp of
+ * experts. up is clamped to -c .. c, and */
+enum model_clamps {
+    MODEL_CLAMPS_NONE,
+    MODEL_CLAMPS_OUTPUT, /* act(gate) to c at most */
+    MODEL_CLAMPS_INPUT   /* gate to c at most, before act */
+};
+
 struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
-    bool act_key;     /* hidden_activation, a word, replaces `act` */
-    bool plain_relu;  /* plain networks have ReLU instead */
-    bool scales;      /* .scale tensors of its matrices are used; otherwise ignored */
-    bool clamps;      /* swiglu_clamp_shexp bounds gated units, swiglu_clamp_exp those of experts */
+    bool act_key;    /* hidden_activation, a word, replaces `act` */
+    bool plain_relu; /* plain networks have ReLU instead */
+    bool scales;     /* .scale tensors of its matrices are used; otherwise ignored */
+    bool situ;       /* gated units are b tanh(g / b) sigmoid(g) l tanh(u / l), where b and l are
+                        activation.situ_beta and _linear_beta; l <= 0: u instead of its tanh */
+    bool oai;        /* the clamped gated units of gpt-oss, also those of experts */
+    enum model_clamps clamps;
     uint32_t divisor; /* divides feed_forward_length; 0: 1 */
     bool square;      /* F = E */
     uint32_t sparse;  /* the first `sparse` layers replace gate values by their excess over mean
@@ -325,11 +341,11 @@ struct model_experts_row {
     bool weigh_inputs;     /* the weights multiply the experts' inputs instead of their outputs */
     bool route_by_layer;   /* the router's input is the layer's input, not normalized */
     enum model_beside beside;
-    bool oai;    /* the clamped gated units of gpt-oss */
     bool plain;  /* an expert, also a shared one, is down act(up x) */
     bool chunks; /* experts_per_group consecutive experts share a small expert, applied to the
                     chosen experts' output; its output times expert_group_scale is added */
-    bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
+    const char *latent; /* key of the size at which experts work, between ffn_latent_down and _up;
+                           NULL: none */
 };
 
 /* ---- Embeddings and output ---- */

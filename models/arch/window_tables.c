@@ -25,7 +25,7 @@ const struct model_arch model_arch_window[] = {
      .attn = {.rope = MODEL_ROPE_NEOX, .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_OWN}},
      .experts = {.allowed = true, .own_length = true, .by_tensor = true, .gating = MODEL_GATING_SIGMOID},
      .alias = {{"nextn.shared_head_norm.weight", "layer_output_norm.weight"}}},
-    {{"step35"}, .mtp = MODEL_MTP_PLAIN, .ffn.clamps = true,
+    {{"step35"}, .mtp = MODEL_MTP_PLAIN, .ffn.clamps = MODEL_CLAMPS_OUTPUT,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .qk_norm_optional = true,
               .gate = MODEL_GATE_SIGMOID_OPTIONAL, .half_rot = true,
               .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_OWN}},
@@ -39,5 +39,8 @@ const struct model_arch model_arch_window[] = {
      .attn = {.rotate = MODEL_ROTATE_WINDOWED, .qk_norm = MODEL_QK_NORM_HEAD, .gate = MODEL_GATE_SIGMOID,
               .window = {.rule = MODEL_WINDOW_PERIOD, .period = 4, .rope = MODEL_WINDOW_ROPE_OWN_BASE}},
      .ends = {.embd_norm = MODEL_EMBD_NORM_PLAIN, .logit_scale = MODEL_LOGITS_TIMES, .softcap_key = true, .softcap = 30}},
+    {{"spark2_5"}, .ffn.act = ENGINE_GELU,
+     .attn = {.rope = MODEL_ROPE_NEOX, .gate = MODEL_GATE_SIGMOID,
+              .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_BASE}}},
     {.name = {NULL}},
 };

@@ -82,7 +82,16 @@ bool model_act_has_zeros(enum engine_unary act)
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp)
 {
+    const struct model_params *p = b->params;
+    if (p->arch->ffn.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
+    if (p->situ > 0.0f) {
+        if (p->situ_linear > 0.0f) up = engine_softcap(b->g, up, p->situ_linear);
+        struct engine_tensor *on = engine_unary(b->g, gate, ENGINE_SIGMOID);
+        return engine_mul(b->g, engine_mul(b->g, engine_softcap(b->g, gate, p->situ), on), up);
+    }
     if (clamp < 1e-6f) return engine_glu(b->g, gate, up, act);
+    if (p->arch->ffn.clamps == MODEL_CLAMPS_INPUT)
+        return engine_glu_clamp(b->g, gate, up, act, clamp, 0.0f);
     gate = engine_clamp(b->g, engine_unary(b->g, gate, act), -INFINITY, clamp);
     return engine_mul(b->g, gate, engine_clamp(b->g, up, -clamp, clamp));
 }

@@ -37,7 +37,8 @@ struct model_builder {
     struct engine_tensor *residual;  /* input of the norm before the feed-forward network */
     struct engine_tensor *per_layer; /* [T][L P]: per-layer embeddings; or NULL */
     struct engine_tensor *stream[MODEL_STREAMS]; /* AltUp: [T][E] each, the first is x */
-    bool rank;                                   /* pooled rows are scored instead of projected */
+    struct engine_tensor *aside;    /* [n][S][E]: the streams set aside (MODEL_ATTENDED); or NULL */
+    bool rank;                      /* pooled rows are scored instead of projected */
     struct engine_tensor *out_rows; /* rows that continue after the layer's mixer; NULL: all */
     const struct model_adapter_set *adapters;                /* NULL: none act in this graph */
     struct engine_tensor *adapter_scale[MODEL_ADAPTERS_MAX]; /* F32 [T] each */
@@ -88,7 +89,8 @@ uint32_t model_pool_size(const struct model_params *p, bool rank);
 
 /* Returns whether an activation gives zeros: for half of its inputs or more. */
 bool model_act_has_zeros(enum engine_unary act);
-/* Builds gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
+/* Builds gated units: act(gate) * up, bounded by `clamp` if it is not 0, in the form of the
+ * architecture's row. */
 struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
                                 struct engine_tensor *up, enum engine_unary act, float clamp);
 /* Multiplies an attention's output x [T][n] by the architecture's activation of its gate [T][rows],
