@@ -21,7 +21,8 @@
 /* Heads of latent attention: keys and values in one tensor, or separate. */
 #define MLA_HEADS   "attention.key_length=64 attention.value_length=32 attention.head_count_kv=4 attention.kv_lora_rank=32 rope.dimension_count=32"
 #define MLA         "attention.key_length=64 attention.value_length=32 attention.head_count_kv=1 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
-#define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
+#define MOE_KEYS    "expert_feed_forward_length=48 expert_shared_count=2 expert_weights_scale=2.5"
+#define MLA_EXPERTS MOE_KEYS " leading_dense_block_count=1"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
 #define MLA_KIMI    "attention.key_length=64 attention.value_length=32 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
@@ -149,6 +150,8 @@ const struct support_fixture support_fixtures[] = {
     {"hy_v3-mtp", "hy_v3", .n_layer = 4, .mtp = true, .n_expert = 8, .n_expert_used = 3, .with = ROUTER(1) ROUTER(2) NEXTN(3) ROUTER(3) "exp_probs_b.bias nextn.shared_head_norm.weight", .keys = "expert_feed_forward_length=48 expert_weights_norm=true expert_weights_scale=1.5 nextn_predict_layers=1"},
     {"gpt-oss", "gpt-oss", .n_layer = 3, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "attn_sinks.weight ffn_gate_inp.bias ffn_gate_exps.bias ffn_up_exps.bias ffn_down_exps.bias" OUT_BIAS " " QKV_BIAS, .keys = "expert_feed_forward_length=48"},
     {"minimax-m2", "minimax-m2", .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=128 expert_gating_func=2 rope.dimension_count=8"},
+    {"minimax-m3", "minimax-m3", .n_layer = 4, .n_head = 8, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MOE_KEYS " expert_gating_func=2 expert_weights_norm=true rope.dimension_count=8 attention.indexer.head_count=4 attention.indexer.key_length=24 attention.indexer.top_k=3 attention.indexer.block_size=4 attention.indexer.local_blocks=1"},
+    {"minimax-m3-leading", "minimax-m3", .n_layer = 3, .n_head = 4, .n_head_kv = 2, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true rope.dimension_count=8 attention.indexer.head_count=2 attention.indexer.key_length=24 attention.indexer.top_k=9 attention.indexer.block_size=4 attention.indexer.local_blocks=1"},
     {"exaone-moe", "exaone-moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_shared_count=1 expert_gating_func=2 expert_weights_norm=true expert_weights_scale=1.5 leading_dense_block_count=1"},
     {"maple", "maple", .n_layer = 4, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=1,1,0,1 rope.freq_base_swa=20000.0 rope.dimension_count=8 swiglu_clamp_exp=0.3"},
     {"spark2_5", "spark2_5", .n_layer = 4, .window = 8, .tied = true, .with = "blk.0.attn_gate.weight=4 blk.1.attn_gate.weight=4 blk.2.attn_gate.weight=4 blk.3.attn_gate.weight=4", .keys = "attention.sliding_window_pattern=1,1,0,1 rope.scaling.type=linear rope.scaling.factor=4.0", .bar = 1e-6},

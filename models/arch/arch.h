@@ -197,10 +197,13 @@ enum model_gate {
 /* Layers whose queries attend to keys that an indexer chooses (attention.indexer.*). */
 enum model_indexed {
     MODEL_INDEXED_NONE,
-    MODEL_INDEXED_ALL,  /* each layer has an indexer */
-    MODEL_INDEXED_TYPES /* layers that attention.indexer.types marks have one, others use the choice
-                           of the layer before them. Without the key: all, but if context_length is
-                           at least 2^20 the first three and then each fourth, from layer 6 on */
+    MODEL_INDEXED_ALL,   /* each layer has an indexer */
+    MODEL_INDEXED_TYPES, /* layers that attention.indexer.types marks have one, others use the
+                           choice of the layer before them. Without the key: all, but if
+                           context_length is at least 2^20 the first three and then each fourth,
+                           from layer 6 on */
+    MODEL_INDEXED_BLOCKS /* layers after the first leading_dense_block_count; it chooses blocks of
+                            keys, for each key head */
 };
 
 struct model_attention_row {

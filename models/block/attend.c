@@ -45,9 +45,19 @@ struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_t
                                         const struct engine_choose_keys *how)
 {
     const enum model_kv_kind kind = b->state->kv.layer[b->kv_layer].kind;
+    struct engine_choose_keys all = *how;
+    all.stride = (int)b->state->kv.slots[kind].count;
     b->written[2] = write_rows(b, MODEL_KV_INDEX, k);
     return engine_choose_keys(b->g, q, model_swap_heads(b, b->written[2]), b->inputs.kv.range[kind],
-                              &b->state->kv.slots[kind].view, weights, how);
+                              &b->state->kv.slots[kind].view, weights, &all);
+}
+
+/* Returns a cache of keys or values [KH][units][..] as that of one head, [1][KH units][..]. */
+static struct engine_tensor *as_one_head(const struct model_builder *b, struct engine_tensor *x)
+{
+    if (x && x->ne[2] > 1)
+        x = engine_reshape(b->g, x, 3, (int64_t[]){x->ne[0], x->ne[1] * x->ne[2], 1});
+    return model_swap_heads(b, x);
 }
 
 struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
@@ -57,11 +67,14 @@ struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine
 {
     struct engine_tensor **kept = b->kept[b->state->kv.layer[b->kv_layer].kind];
     store(b, k, v);
-    if (!chosen) return NULL;
-    const int64_t n = chosen->ne[0];
-    chosen = engine_reshape(b->g, chosen, 2, (int64_t[]){n, b->n_tokens});
-    return engine_attention(b->g, q, model_swap_heads(b, kept[0]), model_swap_heads(b, kept[1]),
-                            engine_cols(b->g, chosen, 0, ENGINE_RANGE),
-                            engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), NULL, NULL,
-                            how);
+    if (!chosen || !q) return NULL;
+    const int64_t n = chosen->ne[0], n_lists = chosen->ne[1], d = q->ne[0], n_head = q->ne[1];
+    const int64_t rows = n_lists * b->n_tokens;
+    chosen = engine_reshape(b->g, chosen, 2, (int64_t[]){n, rows});
+    if (n_lists > 1) q = engine_reshape(b->g, q, 3, (int64_t[]){d, n_head / n_lists, rows});
+    struct engine_tensor *x = engine_attention(
+        b->g, q, as_one_head(b, kept[0]), as_one_head(b, kept[1]),
+        engine_cols(b->g, chosen, 0, ENGINE_RANGE),
+        engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), NULL, NULL, how);
+    return engine_reshape(b->g, x, 2, (int64_t[]){x ? x->ne[0] * n_lists : 0, b->n_tokens});
 }

@@ -195,7 +195,8 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
                                    struct engine_tensor *relative,
                                    const struct engine_attention *how);
 /* Writes the keys of an indexer, k [T][1][DI], to the layer's cache and returns its choice by the
- * queries q [T][HI][DI] and the weights [T][HI] (engine_choose_keys). */
+ * queries q [T][HI][DI] and the weights [T][HI] (engine_choose_keys). Without weights (NULL) the
+ * HI = KH lists are those of the key heads. */
 struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_tensor *q,
                                         struct engine_tensor *k, struct engine_tensor *weights,
                                         const struct engine_choose_keys *how);
