@@ -197,7 +197,7 @@ enum model_gate {
 /* Layers whose queries attend to keys that an indexer chooses (attention.indexer.*). */
 enum model_indexed {
     MODEL_INDEXED_NONE,
-    MODEL_INDEXED_ALL,   /* each layer has an indexer */
+    MODEL_INDEXED_ALL,   /* each layer without a window has an indexer */
     MODEL_INDEXED_TYPES, /* layers that attention.indexer.types marks have one, others use the
                            choice of the layer before them. Without the key: all, but if
                            context_length is at least 2^20 the first three and then each fourth,
@@ -214,6 +214,7 @@ struct model_attention_row {
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;
     bool qk_norm_optional; /* files may lack its tensors */
+    bool latent_k_norm;    /* latent attention: RMS over the rotated part of keys, before RoPE */
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;

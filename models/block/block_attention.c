@@ -110,52 +110,6 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
-/* Returns whether the layer has a sliding window by the rule of the architecture, for files without
- * an array of flags. */
-static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
-{
-    switch (row->rule) {
-    case MODEL_WINDOW_NONE:
-        return false;
-    case MODEL_WINDOW_PERIOD:
-        return layer % period != period - 1;
-    case MODEL_WINDOW_FIRST:
-        return layer % period != 0;
-    case MODEL_WINDOW_ALL:
-        return true;
-    case MODEL_WINDOW_MARKED:
-        return period != 0;
-    }
-    return false;
-}
-
-/* Reads whether the layer has a sliding window and its size in keys; 0: none. */
-static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                        uint32_t *window)
-{
-    const struct model_window *row = &p->arch->attn.window;
-    uint32_t size = row->size, period = row->period;
-    bool is_array, windowed;
-    *window = 0;
-    if (row->rule == MODEL_WINDOW_NONE) return true;
-    if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
-        !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
-        return false;
-    if (!is_array) {
-        const bool marked = row->rule == MODEL_WINDOW_MARKED;
-        if (!model_read_u32(r, "attention.sliding_window_pattern",
-                            marked ? MODEL_REQUIRED : MODEL_OPTIONAL, marked ? 0 : 1,
-                            MODEL_MAX_LAYERS, &period))
-            return false;
-        windowed = is_windowed(row, period, layer);
-    }
-    if (row->fixed && size > 0) size = row->fixed;
-    if (row->chunked && size == 0)
-        return model_reader_fail(r, "attention.sliding_window", "0 is not supported here");
-    if (windowed) *window = size;
-    return true;
-}
-
 static bool read_scores(struct model_reader *r, const struct model_params *p, struct attention *a)
 {
     const struct model_attention_row *row = &p->arch->attn;
@@ -281,7 +235,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     uint32_t window;
     a->softcap = row->softcap;
     a->alibi = row->alibi;
-    if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
+    if (!model_read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scores(r, p, a) || !read_relative(r, p, l->index, a) ||
         !read_indexer(r, p, l->index, a))

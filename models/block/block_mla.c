@@ -40,6 +40,8 @@ struct mla {
     struct model_linear q; /* or the next two, with a norm between them */
     struct model_linear q_a, q_b;
     struct model_norm q_a_norm, kv_a_norm;
+    uint32_t n_k_norm; /* R if p has a norm, else 0 */
+    struct model_norm k_norm;
     struct model_linear kv_a;
     struct engine_tensor *key, *value; /* [H][C][N], [H][DV][C]; or */
     struct model_linear both;          /* N, then DV rows per head */
@@ -67,6 +69,7 @@ static const struct model_tensor_row tensors[] = {
     {"attn_q_b",       MODEL_LINEAR, MODEL_REQUIRED, AT(q_b),       .inputs = AT(n_q_latent), .outputs = AT(n_q_heads), .unless = AT(q)},
     {"attn_kv_a_mqa",  MODEL_LINEAR, MODEL_REQUIRED, AT(kv_a),      .inputs = AT(n_embd),     .outputs = AT(n_kv_a)},
     {"attn_kv_a_norm", MODEL_NORM,   MODEL_REQUIRED, AT(kv_a_norm), .inputs = AT(n_latent)},
+    {"attn_k_norm",    MODEL_NORM,   MODEL_REQUIRED, AT(k_norm),    .inputs = AT(n_k_norm)},
     {"attn_k_b",       MODEL_MATRIX, MODEL_REQUIRED, AT(key),       .inputs = AT(n_key_in),   .outputs = AT(n_latent), .depth = AT(n_head)},
     {"attn_v_b",       MODEL_MATRIX, MODEL_REQUIRED, AT(value),     .inputs = AT(n_value_in), .outputs = AT(dv),       .depth = AT(n_head)},
     {"attn_kv_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(both),      .inputs = AT(n_latent),   .outputs = AT(n_both)},
@@ -87,19 +90,23 @@ static const struct model_tensor_row tensors[] = {
 /* ---- Keys ---- */
 
 /* Reads the sizes of heads. A file with separate W_kb and W_vb (*apart) has keys ending in _mla for
- * these, because its key_length and value_length describe the one shared head. */
+ * these, because its key_length and value_length describe the one shared head. Layers with a window
+ * may have sizes of their own. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                       struct mla *a, bool *apart)
+                       bool windowed, struct mla *a, bool *apart)
 {
+    const bool own = windowed && model_reader_has(r, "attention.kv_lora_rank_swa");
     uint32_t d = 0, dv = 0;
     if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, layer, 1, MODEL_MAX_HEADS,
                               &a->n_head) ||
-        !model_read_u32(r, "attention.kv_lora_rank", MODEL_REQUIRED, 1, MODEL_MAX_DIM,
-                        &a->n_latent) ||
+        !model_read_u32(r, own ? "attention.kv_lora_rank_swa" : "attention.kv_lora_rank",
+                        MODEL_REQUIRED, 1, MODEL_MAX_DIM, &a->n_latent) ||
         !model_read_u32(r, "attention.q_lora_rank", MODEL_OPTIONAL, 0, MODEL_MAX_DIM,
                         &a->n_q_latent) ||
-        !model_read_u32(r, "attention.key_length_mla", MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &d) ||
-        !model_read_u32(r, "attention.value_length_mla", MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &dv))
+        !model_read_u32(r, own ? "attention.key_length_mla_swa" : "attention.key_length_mla",
+                        MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &d) ||
+        !model_read_u32(r, own ? "attention.value_length_mla_swa" : "attention.value_length_mla",
+                        MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &dv))
         return false;
     *apart = d > 0 && dv > 0;
     a->d = *apart ? d : p->n_embd / a->n_head;
@@ -155,9 +162,10 @@ static bool has_indexer(struct model_reader *r, const struct model_params *p, ui
            model_reader_fail(r, "attention.indexer.types", "the first layer has no indexer");
 }
 
-/* Reads the keys of indexers. The MTP layer attends to all keys. */
+/* Reads the keys of indexers. The MTP layer attends to all keys, a layer with a window to those in
+ * it. */
 static bool read_indexer(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                         struct mla *a)
+                         bool windowed, struct mla *a)
 {
     uint32_t n_used = 0;
     if (p->arch->attn.indexed == MODEL_INDEXED_NONE) return true;
@@ -171,7 +179,7 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
     if ((uint64_t)a->n_index * a->d_index > MODEL_MAX_DIM)
         return model_reader_fail(r, "attention.indexer.head_count", "%u heads are too many",
                                  a->n_index);
-    a->indexed = layer < p->n_layer;
+    a->indexed = layer < p->n_layer && !windowed;
     a->has_indexer = a->has_indexer && a->indexed;
     a->how = (struct engine_choose_keys){.n_used = (int)n_used, .block = 1};
     a->index_rope = a->rope;
@@ -187,8 +195,10 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     struct mla *a = self;
     const enum model_gate gate = p->arch->attn.gate;
     bool apart;
-    if (!read_heads(r, p, l->index, a, &apart) ||
-        !model_read_rope(r, p, false, a->d, l->index, &a->rope, &a->rotates) ||
+    uint32_t window = 0;
+    if ((l->index < p->n_layer && !model_read_window(r, p, l->index, &window)) ||
+        !read_heads(r, p, l->index, window > 0, a, &apart) ||
+        !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scale(r, p, a))
         return false;
     uint32_t n_rot = (uint32_t)a->rope.n_rot;
@@ -196,6 +206,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         return false;
     a->n_embd = p->n_embd;
     a->n_rot = n_rot;
+    a->n_k_norm = p->arch->attn.latent_k_norm ? n_rot : 0;
     a->n_nope = a->d - a->n_rot;
     if (apart && a->n_nope == 0)
         return model_reader_fail(r, "attention.key_length_mla", "all of its elements are rotated");
@@ -214,7 +225,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         *(gate == MODEL_GATE_SIGMOID_OPTIONAL ? &a->n_gate_may : &a->n_gate) = p->n_embd;
     l->kv = apart ? (struct model_kv_shape){.n_head = 1, .size_k = a->n_kv_a, .size_v = a->n_latent}
                   : (struct model_kv_shape){.n_head = a->n_head, .size_k = a->d, .size_v = a->dv};
-    if (!read_indexer(r, p, l->index, a)) return false;
+    l->kv.window = window;
+    if (!read_indexer(r, p, l->index, window > 0, a)) return false;
     if (a->indexed && (!apart || a->n_q_latent == 0))
         return model_reader_fail(r, "attention.q_lora_rank", "an indexer needs latent %s",
                                  apart ? "queries" : "keys");
@@ -228,11 +240,13 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Returns the last R elements of each row of x [T][n][size], rotated if the layer has RoPE. */
+/* Returns the last R elements of each row of x [T][n][size], with the norm if it has a weight, and
+ * rotated if the layer has RoPE. */
 static struct engine_tensor *rotated(const struct model_builder *b, const struct mla *a,
-                                     struct engine_tensor *x)
+                                     struct engine_tensor *x, const struct model_norm *norm)
 {
     x = x ? engine_cols(b->g, x, x->ne[0] - a->n_rot, a->n_rot) : NULL;
+    if (norm && norm->weight) x = model_norm_as(b, x, norm, MODEL_RMS_NORM);
     if (!a->rotates) return x;
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
@@ -290,7 +304,7 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
 {
     const struct engine_attention how = {.scale = a->scale, .dv = (int)a->n_latent};
     struct engine_tensor *nope = by_head(b, a->key, engine_cols(b->g, q, 0, a->n_nope));
-    q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q), 0), "q");
+    q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q, NULL), 0), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
     struct engine_tensor *x = a->indexed ? model_attend_chosen(b, b->chosen, q, k, c, &how)
@@ -311,7 +325,7 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
     struct engine_tensor *both =
         engine_reshape(b->g, model_linear(b, &a->both, c), 3,
                        (int64_t[]){a->n_nope + a->dv, a->n_head, b->n_tokens});
-    struct engine_tensor *pq = rotated(b, a, q), *k = engine_repeat(b->g, p, pq);
+    struct engine_tensor *pq = rotated(b, a, q, NULL), *k = engine_repeat(b->g, p, pq);
     if (a->n_nope) {
         pq = engine_concat(b->g, engine_cols(b->g, q, 0, a->n_nope), pq, 0);
         k = engine_concat(b->g, engine_cols(b->g, both, 0, a->n_nope), k, 0);
@@ -332,7 +346,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     build_down(b, a, x, &q, &kv);
     struct engine_tensor *c =
         model_norm_as(b, engine_cols(b->g, kv, 0, a->n_latent), &a->kv_a_norm, MODEL_RMS_NORM);
-    struct engine_tensor *p = rotated(b, a, kv);
+    struct engine_tensor *p = rotated(b, a, kv, &a->k_norm);
     c = model_named(b, c, "latent");
     x = a->n_both ? build_heads(b, a, q, c, p) : build_latent(b, a, q, c, p);
     if (gate) x = model_apply_gate(b, x, gate, a->n_out, a->gate_rows);

@@ -58,6 +58,51 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
     return model_norm_with(b, x, norm, b->params->norm, b->params->post_norm_eps);
 }
 
+/* Returns whether the layer has a sliding window by the rule of the architecture, for files without
+ * an array of flags. */
+static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
+{
+    switch (row->rule) {
+    case MODEL_WINDOW_NONE:
+        return false;
+    case MODEL_WINDOW_PERIOD:
+        return layer % period != period - 1;
+    case MODEL_WINDOW_FIRST:
+        return layer % period != 0;
+    case MODEL_WINDOW_ALL:
+        return true;
+    case MODEL_WINDOW_MARKED:
+        return period != 0;
+    }
+    return false;
+}
+
+bool model_read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                       uint32_t *window)
+{
+    const struct model_window *row = &p->arch->attn.window;
+    uint32_t size = row->size, period = row->period;
+    bool is_array, windowed;
+    *window = 0;
+    if (row->rule == MODEL_WINDOW_NONE) return true;
+    if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
+        !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
+        return false;
+    if (!is_array) {
+        const bool marked = row->rule == MODEL_WINDOW_MARKED;
+        if (!model_read_u32(r, "attention.sliding_window_pattern",
+                            marked ? MODEL_REQUIRED : MODEL_OPTIONAL, marked ? 0 : 1,
+                            MODEL_MAX_LAYERS, &period))
+            return false;
+        windowed = is_windowed(row, period, layer);
+    }
+    if (row->fixed && size > 0) size = row->fixed;
+    if (row->chunked && size == 0)
+        return model_reader_fail(r, "attention.sliding_window", "0 is not supported here");
+    if (windowed) *window = size;
+    return true;
+}
+
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp)
 {

@@ -71,6 +71,10 @@ extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id
 bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
                      uint32_t layer, struct engine_rope *rope, bool *rotates);
 
+/* Reads whether the layer has a sliding window and its size in keys; 0: none. */
+bool model_read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                       uint32_t *window);
+
 /* Reads the bound of a layer's gated units; *clamp 0: none. */
 bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
                           uint32_t layer, float *clamp);
