@@ -92,6 +92,17 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     return model_named(b, x, "layer_out");
 }
 
+/* The normalized rows continue beside each sublayer, not the rows before their norm. */
+static struct engine_tensor *build_norm_stream(struct model_builder *b, struct engine_tensor *x)
+{
+    struct engine_tensor *h = model_norm(b, x, &b->layer->mixer_norm);
+    x = model_wanted_rows(b, build_mixer(b, h));
+    x = engine_add(b->g, x, scaled(b, model_wanted_rows(b, h)));
+    h = model_norm(b, model_named(b, x, "ffn_in"), &b->layer->ffn_norm);
+    x = engine_add(b->g, build_part(b, &b->layer->ffn, h), scaled(b, h));
+    return model_named(b, x, "layer_out");
+}
+
 /* Returns the mixture of the streams set aside and x [n][E], by their scores. */
 static struct engine_tensor *attend_streams(const struct model_builder *b, struct engine_tensor *x,
                                             struct engine_tensor *score)
@@ -161,6 +172,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
+    if (residual == MODEL_NORM_STREAM) return build_norm_stream(b, x);
     if (residual == MODEL_ATTENDED) return build_attended(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);

@@ -314,7 +314,7 @@ static bool plan_interval(struct model_reader *r, const struct model_plan *plan,
                           enum model_block_id *mixer)
 {
     bool is_array, is_recurrent;
-    uint32_t interval = 4;
+    uint32_t interval = plan->interval ? plan->interval : 4;
     if (!model_read_layer_flag(r, "attention.recurrent_layers", layer, &is_array, &is_recurrent) ||
         !model_read_u32(r, "full_attention_interval", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
                         &interval))

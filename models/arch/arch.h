@@ -25,6 +25,7 @@ enum model_block_id {
     MODEL_SHORT_CONV, /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,  /* the gated delta rule */
     MODEL_KDA,        /* the same with a decay for each element of a key */
+    MODEL_LIGHTNING,  /* linear attention with a constant decay of each head */
     MODEL_MAMBA2,     /* a selective scan with one decay for each head */
     MODEL_POOL,       /* after the layers: classifier and projections of pooled rows */
     MODEL_BLOCK_COUNT,
@@ -37,8 +38,9 @@ enum model_plan_rule {
                             attention.head_count: it has no mixer; in head_count_kv:
                             MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
-    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval (4) layers has `mixer`, others
-                            `recurrent`; an array of flags attention.recurrent_layers overrides this
+    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval layers (default `interval`, 0:
+                            4) has `mixer`, others `recurrent`; an array of flags
+                            attention.recurrent_layers overrides this
                           */
     MODEL_PLAN_MIXERS,   /* every layer has `mixer` and no network */
     MODEL_PLAN_ONE       /* one block for each layer: a network where feed_forward_length is not 0,
@@ -48,6 +50,7 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    uint32_t interval;
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
     bool per_layer;   /* per-layer embeddings: embedding_length_per_layer_input; 0: none */
     bool altup;       /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
@@ -74,6 +77,7 @@ enum model_residual {
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
     MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
                               layers i with i mod attn_res.block_size = 0 the stream x is set aside
                               and begins anew with m; the inputs of N, also of the output norm, are

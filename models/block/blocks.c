@@ -14,6 +14,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_SHORT_CONV] = &model_block_short_conv,
     [MODEL_DELTA_NET] = &model_block_delta_net,
     [MODEL_KDA] = &model_block_kda,
+    [MODEL_LIGHTNING] = &model_block_lightning,
     [MODEL_MAMBA2] = &model_block_mamba2,
     [MODEL_POOL] = &model_block_pool,
 };

@@ -59,8 +59,8 @@ struct model_block {
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
     model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
-    model_block_short_conv, model_block_delta_net, model_block_kda, model_block_mamba2,
-    model_block_pool;
+    model_block_short_conv, model_block_delta_net, model_block_kda, model_block_lightning,
+    model_block_mamba2, model_block_pool;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
