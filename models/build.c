@@ -6,6 +6,7 @@
 enum {
     NODES_PER_LAYER = 96,
     NODES_OF_STREAMS = 160,
+    NODES_OF_HYPER = 64,
     NODES_OF_ADAPTER = 96, /* of each, for a layer and for the ends */
     NODES_AROUND = 64,
     HEAD_BYTES = 64 * 1024 * 1024, /* maximum size of the logits of a graph (at least one row) */
@@ -103,6 +104,18 @@ static struct engine_tensor *build_norm_stream(struct model_builder *b, struct e
     return model_named(b, x, "layer_out");
 }
 
+static struct engine_tensor *build_hyper(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *back;
+    struct engine_tensor *y = model_hyper_read(b, &l->mixer_hyper, x, &back);
+    y = model_wanted_rows(b, build_mixer(b, model_norm(b, y, &l->mixer_norm)));
+    x = model_hyper_write(b, model_wanted_rows(b, x), y, model_wanted_rows(b, back));
+    y = model_hyper_read(b, &l->ffn_hyper, x, &back);
+    y = build_part(b, &l->ffn, model_norm(b, y, &l->ffn_norm));
+    return model_named(b, model_hyper_write(b, x, y, back), "layer_out");
+}
+
 /* Returns the mixture of the streams set aside and x [n][E], by their scores. */
 static struct engine_tensor *attend_streams(const struct model_builder *b, struct engine_tensor *x,
                                             struct engine_tensor *score)
@@ -172,6 +185,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return model_wanted_rows(b, x);
     if (residual == MODEL_SUM_NORM) return build_sum_norm(b, x);
+    if (residual == MODEL_HYPER) return build_hyper(b, x);
     if (residual == MODEL_NORM_STREAM) return build_norm_stream(b, x);
     if (residual == MODEL_ATTENDED) return build_attended(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
@@ -217,7 +231,7 @@ static uint32_t nodes_of_layer(const struct model *m)
 {
     const struct model_params *p = &m->params;
     return NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0) +
-           m->adapters.count * NODES_OF_ADAPTER;
+           (p->n_hyper ? NODES_OF_HYPER : 0) + m->adapters.count * NODES_OF_ADAPTER;
 }
 
 static uint32_t nodes_of_ends(const struct model *m)
@@ -319,6 +333,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     struct engine_tensor *x = b.embedding = build_embedding(&b, p->ends.token_embd);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     if (p->ends.n_streams) model_altup_begin(&b, x);
+    if (p->n_hyper) x = model_hyper_begin(&b, x);
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
@@ -331,6 +346,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     model_adapters_select(&b, out->rows);
     if (p->ends.n_streams) x = model_altup_end(&b);
     x = attend_streams(&b, x, p->ends.score);
+    if (p->n_hyper) x = model_hyper_read(&b, &p->ends.hyper, x, NULL);
     out->all = x;
     if (p->residual != MODEL_SUM_NORM) x = model_norm(&b, x, &p->ends.output_norm);
     if (p->arch->mtp == MODEL_MTP_NORMALIZED) out->all = x;

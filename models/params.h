@@ -54,6 +54,13 @@ struct model_tensor_row {
 
 /* ---- A layer ---- */
 
+/* The weights of hyper-connections around a sublayer (models/block/hyper.c): S streams. */
+struct model_hyper {
+    uint32_t n_in, n_mix, n_scale; /* S E, numbers of a mixture, of their factors; 0: none */
+    struct engine_tensor *fn;      /* [n_mix][S E] */
+    struct engine_tensor *base, *scale;
+};
+
 struct model_block; /* models/block/blocks.h */
 
 struct model_part {
@@ -88,6 +95,7 @@ struct model_layer {
     struct engine_tensor *skip;     /* [1]: factor of the embeddings */
     uint32_t n_score; /* E if sublayers attend to earlier streams (MODEL_ATTENDED), else 0 */
     struct engine_tensor *mixer_score, *ffn_score; /* [E] */
+    struct model_hyper mixer_hyper, ffn_hyper;
     struct model_part mixer, ffn;
     struct model_part mixer_2; /* a second mixer of the same input; its output is added */
     struct model_part beside;  /* experts beside ffn */
@@ -125,6 +133,7 @@ struct model_ends {
     struct model_norm types;         /* weight [types][E]: added to embeddings by token type */
     struct model_norm output_norm;   /* [E] */
     struct model_linear output;      /* V x E; the embeddings if missing */
+    struct model_hyper hyper;        /* before the output norm */
     uint32_t n_score;                /* as in a layer, before the output norm */
     struct engine_tensor *score;
     /* Divisors of the RoPE frequencies: for all contexts, for contexts longer than the original
@@ -160,8 +169,10 @@ struct model_params {
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
-    uint32_t set_aside;           /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
-    float situ, situ_linear;      /* bounds of gated units; situ 0: none */
+    uint32_t n_hyper;             /* streams of hyper-connections; 0: none */
+    float hyper_eps, hyper_magnitude;
+    uint32_t set_aside;      /* of MODEL_ATTENDED: attn_res.block_size; 0: none */
+    float situ, situ_linear; /* bounds of gated units; situ 0: none */
     bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;

@@ -77,6 +77,8 @@ enum model_residual {
     MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
     MODEL_SUM_NORM,        /* x = N (x + m(x)); x = N (x + f(x)); no norm after the layers. If the
                               file has attn_norm_2, x = N2 (N (x + m(x)) + x) before f */
+    MODEL_HYPER,           /* hyper-connections (hyper.c): several streams, of which sublayers read
+                              a weighted sum */
     MODEL_NORM_STREAM,     /* h = N x; x = m(h) + c h; h = N x; x = f(h) + c h, c residual_scale */
     MODEL_ATTENDED,        /* pre-norm, but sublayers read a mixture of earlier streams: before the
                               layers i with i mod attn_res.block_size = 0 the stream x is set aside
@@ -201,11 +203,12 @@ enum model_gate {
 /* Layers whose queries attend to keys that an indexer chooses (attention.indexer.*). */
 enum model_indexed {
     MODEL_INDEXED_NONE,
-    MODEL_INDEXED_ALL,   /* each layer without a window has an indexer */
-    MODEL_INDEXED_TYPES, /* layers that attention.indexer.types marks have one, others use the
-                           choice of the layer before them. Without the key: all, but if
-                           context_length is at least 2^20 the first three and then each fourth,
-                           from layer 6 on */
+    MODEL_INDEXED_ALL,      /* each layer without a window has an indexer */
+    MODEL_INDEXED_TYPES,    /* layers that attention.indexer.types marks have one, others use the
+                              choice of the layer before them. Without the key: all, but if
+                              context_length is at least 2^20 the first three and then each fourth,
+                              from layer 6 on */
+    MODEL_INDEXED_OPTIONAL, /* as TYPES; none if attention.indexer.top_k is 0 or absent */
     MODEL_INDEXED_BLOCKS /* layers after the first leading_dense_block_count; it chooses blocks of
                             keys, for each key head */
 };
@@ -214,6 +217,8 @@ struct model_attention_row {
     enum model_rope_kind rope;
     enum model_indexed indexed;
     enum model_rope_kind index_rope; /* of the indexer's queries and keys */
+    bool index_as_heads; /* of these the last elements rotate, and the norm of keys has the model's
+                            epsilon; otherwise the first, and 10^-6 */
     enum model_rope_layers rotate;
     enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;

@@ -62,7 +62,7 @@ static struct engine_tensor *as_one_head(const struct model_builder *b, struct e
 
 struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
                                           struct engine_tensor *q, struct engine_tensor *k,
-                                          struct engine_tensor *v,
+                                          struct engine_tensor *v, struct engine_tensor *sinks,
                                           const struct engine_attention *how)
 {
     struct engine_tensor **kept = b->kept[b->state->kv.layer[b->kv_layer].kind];
@@ -75,6 +75,6 @@ struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine
     struct engine_tensor *x = engine_attention(
         b->g, q, as_one_head(b, kept[0]), as_one_head(b, kept[1]),
         engine_cols(b->g, chosen, 0, ENGINE_RANGE),
-        engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), NULL, NULL, how);
+        engine_cols(b->g, chosen, ENGINE_RANGE, n - ENGINE_RANGE), sinks, NULL, how);
     return engine_reshape(b->g, x, 2, (int64_t[]){x ? x->ne[0] * n_lists : 0, b->n_tokens});
 }

@@ -385,7 +385,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
     if (a->d_index) choose(b, a, x);
-    x = a->d_index ? model_attend_chosen(b, b->chosen, q, k, v, &how)
+    x = a->d_index ? model_attend_chosen(b, b->chosen, q, k, v, NULL, &how)
                    : model_attend(b, a->kind, q, k, v, a->sinks, build_relative(b, a), &how);
     x = model_named(b, x, "attention");
     if (q_gate)

@@ -35,6 +35,7 @@ struct mla {
     uint32_t n_gate, n_gate_may; /* E if the output has, or may have, a gate */
     uint32_t gate_rows;          /* H, or H DV */
     struct model_linear gate;
+    struct engine_tensor *sinks; /* [H], or NULL */
     struct engine_rope rope;
     float scale;           /* factor of scores */
     struct model_linear q; /* or the next two, with a norm between them */
@@ -74,6 +75,7 @@ static const struct model_tensor_row tensors[] = {
     {"attn_v_b",       MODEL_MATRIX, MODEL_REQUIRED, AT(value),     .inputs = AT(n_value_in), .outputs = AT(dv),       .depth = AT(n_head)},
     {"attn_kv_b",      MODEL_LINEAR, MODEL_REQUIRED, AT(both),      .inputs = AT(n_latent),   .outputs = AT(n_both)},
     {"attn_output",    MODEL_LINEAR, MODEL_REQUIRED, AT(out),       .inputs = AT(n_out),      .outputs = AT(n_embd)},
+    {"attn_sinks",     MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),     .inputs = AT(n_head)},
     {"attn_gate",      MODEL_LINEAR, MODEL_REQUIRED, AT(gate),      .inputs = AT(n_gate),     .outputs = AT(gate_rows)},
     {"attn_gate",      MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),      .inputs = AT(n_gate_may), .outputs = AT(gate_rows)},
 #define INDEXER(need, size)                                                                                            \
@@ -168,7 +170,13 @@ static bool read_indexer(struct model_reader *r, const struct model_params *p, u
                          bool windowed, struct mla *a)
 {
     uint32_t n_used = 0;
-    if (p->arch->attn.indexed == MODEL_INDEXED_NONE) return true;
+    const enum model_indexed rule = p->arch->attn.indexed;
+    if (rule == MODEL_INDEXED_NONE) return true;
+    if (rule == MODEL_INDEXED_OPTIONAL) {
+        if (!model_read_u32(r, "attention.indexer.top_k", MODEL_OPTIONAL, 0, INT32_MAX, &n_used))
+            return false;
+        if (n_used == 0) return true;
+    }
     if (!model_read_u32(r, "attention.indexer.head_count", MODEL_REQUIRED, 1, MODEL_MAX_HEADS,
                         &a->n_index) ||
         !model_read_u32(r, "attention.indexer.key_length", MODEL_REQUIRED, a->n_rot, MODEL_MAX_DIM,
@@ -251,17 +259,29 @@ static struct engine_tensor *rotated(const struct model_builder *b, const struct
     return engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
 }
 
+/* Returns x [T][heads][DI] of the indexer with its first, or last, R elements rotated. */
+static struct engine_tensor *rotate_index(const struct model_builder *b, const struct mla *a,
+                                          struct engine_tensor *x)
+{
+    struct engine_tensor *factors = model_rope_factors(b, &a->rope);
+    const int64_t rest = a->d_index - a->n_rot;
+    if (!b->params->arch->attn.index_as_heads || rest == 0)
+        return engine_rope(b->g, x, b->positions, factors, &a->index_rope);
+    struct engine_tensor *last = engine_cols(b->g, x, rest, a->n_rot);
+    last = engine_rope(b->g, last, b->positions, factors, &a->index_rope);
+    return engine_concat(b->g, engine_cols(b->g, x, 0, rest), last, 0);
+}
+
 /* Lets the layer's indexer choose keys: k [T][DI], w [T][HI], latents of queries c [T][..]. */
 static void build_indexer(struct model_builder *b, const struct mla *a, struct engine_tensor *c,
                           struct engine_tensor *k, struct engine_tensor *w)
 {
-    struct engine_tensor *factors = model_rope_factors(b, &a->rope);
+    const float eps = b->params->arch->attn.index_as_heads ? b->params->norm_eps : 1e-6f;
     struct engine_tensor *q = engine_reshape(b->g, model_linear(b, &a->index_q, c), 3,
                                              (int64_t[]){a->d_index, a->n_index, b->n_tokens});
-    q = engine_rope(b->g, q, b->positions, factors, &a->index_rope);
-    k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, 1e-6f);
-    k = engine_reshape(b->g, k, 3, (int64_t[]){a->d_index, 1, b->n_tokens});
-    k = engine_rope(b->g, k, b->positions, factors, &a->index_rope);
+    q = rotate_index(b, a, q);
+    k = model_norm_with(b, k, &a->index_norm, MODEL_LAYER_NORM, eps);
+    k = rotate_index(b, a, engine_reshape(b->g, k, 3, (int64_t[]){a->d_index, 1, b->n_tokens}));
     w = engine_scale(b->g, w, 1.0f / sqrtf((float)(a->d_index * a->n_index)), 0.0f);
     b->chosen =
         model_named(b,
@@ -307,9 +327,10 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q, NULL), 0), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
-    struct engine_tensor *x = a->indexed ? model_attend_chosen(b, b->chosen, q, k, c, &how)
-                                         : model_attend(b, b->state->kv.layer[b->kv_layer].kind, q,
-                                                        k, c, NULL, NULL, &how);
+    struct engine_tensor *x =
+        a->indexed
+            ? model_attend_chosen(b, b->chosen, q, k, c, a->sinks, &how)
+            : model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, a->sinks, NULL, &how);
     x = model_named(b, x, "attention");
     x = engine_reshape(b->g, x, 3, (int64_t[]){a->n_latent, a->n_head, b->n_tokens});
     x = engine_cont(b->g, by_head(b, a->value, x));
@@ -335,7 +356,7 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
     struct engine_tensor *v = engine_cols(b->g, both, a->n_nope, a->dv);
     return model_named(b,
                        model_attend(b, b->state->kv.layer[b->kv_layer].kind, q,
-                                    model_named(b, k, "k"), v, NULL, NULL, &how),
+                                    model_named(b, k, "k"), v, a->sinks, NULL, &how),
                        "attention");
 }
 

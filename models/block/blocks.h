@@ -186,6 +186,14 @@ struct engine_tensor *model_build_part(const struct model_builder *b,
  * from them, [n][E]. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);
+/* Hyper-connections (hyper.c): _begin makes the streams x [n][S E] of embeddings [n][E]; _read
+ * returns the sum [n][E] that a sublayer reads, and in *back (NULL: not needed) the factors [n][S]
+ * with which _write adds the sublayer's output y [n][E] to the streams. */
+struct engine_tensor *model_hyper_begin(const struct model_builder *b, struct engine_tensor *x);
+struct engine_tensor *model_hyper_read(const struct model_builder *b, const struct model_hyper *h,
+                                       struct engine_tensor *x, struct engine_tensor **back);
+struct engine_tensor *model_hyper_write(const struct model_builder *b, struct engine_tensor *x,
+                                        struct engine_tensor *y, struct engine_tensor *back);
 /* Returns [A][B][size] as [B][A][size] by exchanging strides. A cache stores the slots of each head
  * together; a batch and the attention op store the heads of each token together. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
@@ -204,10 +212,11 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
 struct engine_tensor *model_choose_keys(struct model_builder *b, struct engine_tensor *q,
                                         struct engine_tensor *k, struct engine_tensor *weights,
                                         const struct engine_choose_keys *how);
-/* As model_attend, to the chosen keys only; k must not be NULL. */
+/* As model_attend, to the chosen keys only; k must not be NULL, nor are there sinks with several
+ * lists. */
 struct engine_tensor *model_attend_chosen(struct model_builder *b, struct engine_tensor *chosen,
                                           struct engine_tensor *q, struct engine_tensor *k,
-                                          struct engine_tensor *v,
+                                          struct engine_tensor *v, struct engine_tensor *sinks,
                                           const struct engine_attention *how);
 /* Returns the divisors of the RoPE frequencies (long or short ones, by the context of the
  * sequences), or NULL; NULL too for a layer with a window if windowed layers are never scaled. */
