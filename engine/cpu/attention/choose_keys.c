@@ -249,7 +249,7 @@ static void score_token(const struct run *run, const struct range *r, const stru
 static void score_chunk(const struct run *run, int64_t first, int64_t from, int64_t to,
                         int64_t chunk)
 {
-    struct keys keys = {NULL};
+    struct keys keys = {0};
     for (int64_t index = to - 1; index >= from; index--) { /* later tokens have more keys */
         const struct range r = range_of(run, first + index);
         const int64_t lo = engine_max(r.lo - chunk * CHUNK, 0);
