@@ -9,6 +9,10 @@
 
 enum { COPY_ALIGN = 64 };
 
+/* The form in which a tensor is bound: as in the file, as F32, as transposed F32, or as F32 without
+ * dimensions of 1. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES };
+
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -117,15 +121,17 @@ static void tensor_name(const struct binder *b, const char *prefix, const char *
         memcpy(name, usual, sizeof usual);
 }
 
-/* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
-
 /* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
 static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
 {
     uint32_t layer;
-    const bool is_in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
-    b->w->place[b->w->n_tensors] = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
+    const size_t n = strlen(own);
+    const bool is_in_layer =
+        strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;
+    const struct engine_place *place = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    /* An encoder before a decoder is in place 0. */
+    b->w->place[b->w->n_tensors] = !is_in_layer && *prefix ? NULL : place;
     return &b->w->tensors[b->w->n_tensors];
 }
 
@@ -309,9 +315,12 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t depth = model_row_size(self, row->depth);
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
-                            row->kind == MODEL_MATRIX;
+                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES;
     const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
-    const enum form form = row->kind == MODEL_TAPS ? AS_TAPS : is_vector ? AS_FLOATS : AS_IT_IS;
+    const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
+                           : row->kind == MODEL_SLICES ? AS_SLICES
+                           : is_vector                 ? AS_FLOATS
+                                                       : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
     tensor_name(b, prefix, row->name,

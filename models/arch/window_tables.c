@@ -42,5 +42,9 @@ const struct model_arch model_arch_window[] = {
     {{"spark2_5"}, .ffn.act = ENGINE_GELU,
      .attn = {.rope = MODEL_ROPE_NEOX, .gate = MODEL_GATE_SIGMOID,
               .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_BASE}}},
+    {{"plamo3"}, .residual = MODEL_SANDWICH, .ffn.form = MODEL_FFN_FUSED,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD,
+              .window = {.rule = MODEL_WINDOW_PERIOD, .period = 8, .rope = MODEL_WINDOW_ROPE_OWN}},
+     .alias = {{"post_attention_norm.weight", "post_attention_norm"}, {"post_ffw_norm.weight", "post_ffw_norm"}}},
     {.name = {NULL}},
 };

@@ -34,6 +34,9 @@ struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind k
                                    const struct engine_attention *how)
 {
     struct engine_tensor **kept = b->kept[kind];
+    if (b->source_range)
+        return engine_attention(b->g, q, engine_cont(b->g, k), engine_cont(b->g, v),
+                                b->source_range, b->source_table, sinks, relative, how);
     if (k) store(b, k, v);
     return engine_attention(b->g, q, model_swap_heads(b, kept[0]), model_swap_heads(b, kept[1]),
                             b->inputs.kv.range[kind], &b->state->kv.slots[kind].view, sinks,

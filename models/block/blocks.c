@@ -16,6 +16,11 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_KDA] = &model_block_kda,
     [MODEL_LIGHTNING] = &model_block_lightning,
     [MODEL_MAMBA2] = &model_block_mamba2,
+    [MODEL_MAMBA] = &model_block_mamba,
+    [MODEL_RWKV6] = &model_block_rwkv6,
+    [MODEL_RWKV7] = &model_block_rwkv7,
+    [MODEL_CHANNEL_MIX] = &model_block_channel_mix,
+    [MODEL_CROSS] = &model_block_cross,
     [MODEL_POOL] = &model_block_pool,
 };
 /* clang-format on */

@@ -205,6 +205,9 @@ static void tile_products(const struct run *run, const struct keys *keys, int64_
         return;
     }
     tile->n_rows = n;
+    tile->ahead = NULL; /* nothing is prefetched: the keys are read again for the next heads */
+    tile->ahead_bytes = 0;
+    tile->to_l1 = tile->streams = false;
     for (int64_t i = 0; i < n; i++) {
         tile->query[i] = (const int16_t *)(const void *)query_of(run, index, first + i);
         tile->query_scale[i] = query_scale_of(run, index)[first + i];
