@@ -24,16 +24,40 @@ struct binder {
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const uint64_t n = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+    const uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3], n = t->ne[0] * rows;
+    const char *row = t->data;
     float *values = malloc(n * sizeof *values);
     if (!values) {
         base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %llu values",
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->scalar.decode(0, (int64_t)n, t->data, values);
+    for (uint64_t r = 0; r < rows; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
+        t->type->scalar.decode(0, (int64_t)t->ne[0], row, values + r * t->ne[0]);
     b->w->copies[b->w->n_copies++] = values;
     return values;
+}
+
+/* Separates the rows of an interleaved type. */
+static void *separate(struct binder *b, const struct gguf_tensor *t, const char *name)
+{
+    const struct quant_type *plain = quant_type_plain(t->type);
+    const uint64_t rows = t->ne[1] * t->ne[2], group = t->type->interleave;
+    uint64_t bytes, total;
+    char *data = NULL;
+    if (quant_row_bytes(plain, t->ne[0], &bytes) && base_mul(bytes, rows, &total) &&
+        base_align_up(total, COPY_ALIGN, &total))
+        data = aligned_alloc(COPY_ALIGN, total);
+    if (!data) {
+        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for its rows");
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = data;
+    for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
+        quant_row_separate(t->type, (int64_t)t->ne[0],
+                           (const char *)t->data + r / group * group * (t->size / rows),
+                           (int)(r % group), data + r * bytes);
+    return base_goes_on(b->err) ? data : NULL;
 }
 
 /* Transposes the taps of a convolution, F32 [channels][K], to [K][channels]. */
@@ -81,7 +105,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (!t->type->act)
+    if (!t->type->act && !quant_type_plain(t->type))
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s are not supported in computations", t->type->name);
     return true;
@@ -146,6 +170,14 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
+    if (form != AS_IT_IS && !type->act)
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "a vector of type %s is not supported", type->name);
+    if (!type->act) {
+        type = quant_type_plain(type);
+        data = separate(b, t, name);
+        if (!data) return false;
+    }
     if (form != AS_IT_IS && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
@@ -196,6 +228,10 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
         if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
         if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
             return false;
+        if (!t->type->act)
+            return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                                "experts of type %s are not supported in separate tensors",
+                                t->type->name);
         if (t->type != first->type)
             return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                                 "type %s, but the first expert's is %s", t->type->name,
