@@ -214,6 +214,7 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     const struct model_ends_row *row = &p->arch->ends;
     struct engine_tensor *x = model_rows_of(b, table, b->ids);
     if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
+    model_adapters_refuse(b, p->ends.types.weight);
     if (p->ends.types.weight) /* all tokens are of type 0 */
         x = engine_add(b->g, x,
                        engine_view(b->g, p->ends.types.weight, 1, (int64_t[]){p->n_embd}, NULL, 0));
@@ -468,9 +469,10 @@ bool model_pool_build(struct model_pool_graph *out, struct model *m, bool rank, 
                       struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    out->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    out->graph = engine_graph_new(m->engine, (int)nodes_of_ends(m), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .n_tokens = n_rows, .rank = rank};
+    out->adapters = model_adapters_begin(&b, &m->adapters);
     engine_graph_set_place(b.g, p->ends.place);
     out->rows = engine_input(b.g, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "rows");
     out->result = build_part(&b, &p->pool, out->rows);

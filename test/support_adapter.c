@@ -208,7 +208,8 @@ bool support_adapter_merge(const char *model, const char *const *adapter, const 
     const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
     bool ok = w != NULL;
     for (int i = 0; ok && i < n; i++) ok = (other[i] = gguf_open(adapter[i], err)) != NULL;
-    const bool tied = ok && !gguf_tensor_find(file, "output.weight");
+    const bool tied = ok && !gguf_tensor_find(file, "output.weight") &&
+                      !gguf_tensor_find(file, "cls.output.weight");
     const struct gguf_tensor *table = ok ? gguf_tensor_find(file, "token_embd.weight") : NULL;
     const uint64_t tensors = ok ? gguf_tensor_count(file) : 0;
     if (ok) gguf_writer_copy_metadata(w, file);

@@ -339,6 +339,7 @@ int32_t model_relative_bucket(int32_t distance, uint32_t n, bool both)
 static struct engine_tensor *build_relative(struct model_builder *b, const struct attention *a)
 {
     if (!a->relative) return b->relative;
+    model_adapters_refuse(b, a->relative);
     struct engine_tensor *own = engine_get_rows(b->g, a->relative, b->buckets);
     if (b->layer->index == 0) b->relative = own;
     return own;

@@ -175,6 +175,8 @@ struct engine_tensor *model_adapters_begin(struct model_builder *b,
 
 /* Makes the scales those of `rows`, with which the graph continues; NULL: of all as before. */
 void model_adapters_select(struct model_builder *b, struct engine_tensor *rows);
+/* Makes adapters of a tensor that is no product and no table of tokens an error of the session. */
+void model_adapters_refuse(const struct model_builder *b, const struct engine_tensor *weight);
 
 /* ---- Other parts ---- */
 
