@@ -65,6 +65,28 @@ of("models/state/kv_cache.c", "test_kv_cache",
    ("return position + s->kv.window / 2 + 1;", "return position + 1;", "and half its size ahead"),
    )
 
+# ---- Kernels for GPUs ----
+of("quant/gpu/gpu_gemv.c", "test_gpu_kernels",
+   ("gpu_sync_warp(); /* all terms are written */", "", "terms are complete before they are added"),
+   ("gpu_sync_warp(); /* all terms are read */", "", "terms are added before the next ones replace them"),
+   ("for (int i = 0; i < n; i++) acc += v[gpu_lane()][i];", "for (int i = n; i-- > 0;) acc += v[gpu_lane()][i];",
+    "terms are added in ascending order"),
+   ("n_blocks - b < QUANT_GPU_TERMS ?", "n_blocks - b > QUANT_GPU_TERMS ?", "the last terms are fewer"),
+   ("for (int h = 8; h; h /= 2)", "for (int h = 1; h < 16; h *= 2)", "the tree of lanes begins with the farthest"),
+   ("for (int64_t i = first + 1; i >= first; i--) {", "for (int64_t i = first; i <= first + 1; i++) {",
+    "the odd element of a pair comes first"),
+   ("if (row < p->n_rows && gpu_lane() % 16 == 0)", "if (row <= p->n_rows && gpu_lane() % 16 == 0)",
+    "nothing is written past the last row"),
+   )
+of("quant/gpu/gpu_quantize.c", "test_gpu_kernels",
+   ("for (int mask = GPU_WARP / 2; mask; mask /= 2) {", "for (int mask = GPU_WARP / 4; mask; mask /= 2) {",
+    "the largest element is that of all lanes"),
+   ("quantize(&p, 8, 2, false);", "quantize(&p, 8, 4, false);", "q8_256 has a sum for each 16 elements"),
+   ("if (b >= p->k / (GPU_WARP * per_lane)) return;", "if (b > p->k / (GPU_WARP * per_lane)) return;",
+    "nothing is written past the last block"),
+   ("to.bf16[i] = 0;", "to.bf16[i] = 1;", "columns of BF16 end with zeros"),
+   )
+
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
    ("t->owed = left / 4;", "t->owed = left / 16;", "a quarter of the limit is left for the answer"),

@@ -240,6 +240,7 @@ out_like '^level +[a-z0-9]+: '
 out_like '^threads +1; [0-9]+ processors online'
 out_like '^bandwidth +[0-9.]+ GB/s'
 out_like '^-> .*none.gguf: '
+out_like '^GPU code +(not )?built in'
 infer doctor --json --isa scalar -t 1
 status 0
 is_json '.cpu.level == "scalar" and .measured.bytes_per_second > 0 and (.advice|length > 0)'
