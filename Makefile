@@ -162,9 +162,11 @@ LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 
 # Kernels for GPUs in the emulator, which finds them by name.
-$(GPU_OBJ): private ALL_CFLAGS += -fPIC
+$(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fPIC
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
+$(BUILD)/test/test_gpu: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 LDFLAGS_test_gpu_kernels = -rdynamic
+LDFLAGS_test_gpu = -rdynamic
 
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
@@ -197,10 +199,16 @@ $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC)
+# A driver for a GPU, on the emulator, for test/cli/t_machine.sh.
+FAKE_CUDA := $(if $(SAN),,$(BUILD)/test/libcuda.so.1)
+$(BUILD)/test/libcuda.so.1: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o $(BUILD)/test/support_random.o $(BUILD)/libinfer.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) -o $@ $^ $(LDLIBS)
+
+tests: $(TEST_BIN) $(TOOL_BIN) $(FUZZ_SEED_BIN) $(FAIL_ALLOC) $(FAKE_CUDA)
 
 # Compiles what `tests` links.
-objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ) $(GPU_OBJ)
+objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ) $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 
 setup:
 	@scripts/setup build test
@@ -266,7 +274,7 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 	@mkdir -p $(@D)
 	$(BUILD)/infer completion $(@F) > $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(GPU_PTX:.ptx=.gpu.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(BUILD)/test/fake_cuda.d $(GPU_PTX:.ptx=.gpu.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d) \
          $(FUZZ_SEED_BIN:=.d) $(BUILD)/test/fuzz_main.d
 
 # Fuzz targets (test/fuzz.h): build/fuzz/TARGET CORPUS, with the seeds of test/data/fuzz/TARGET. The kernels

@@ -86,6 +86,20 @@ of("quant/gpu/gpu_quantize.c", "test_gpu_kernels",
     "nothing is written past the last block"),
    ("to.bf16[i] = 0;", "to.bf16[i] = 1;", "columns of BF16 end with zeros"),
    )
+of("engine/gpu/machine_code.c", "test_gpu",
+   ("base_checksum(code, size, 0) == checksum &&", "", "damaged machine code is compiled anew"),
+   ("if (ok && path) store(path, code, size);", "", "machine code is compiled once"),
+   )
+of("engine/gpu/gpu_device.c", "test_gpu",
+   ("return !gpu->failure.code || base_fail(err, gpu->failure.code", "return err || base_fail(err, gpu->failure.code",
+    "a failed start fails the run"),
+   ("driver.memory_set(address, 0, size,", "driver.memory_set(address, 1, size,", "buffers read as zeros"),
+   )
+of("engine/gpu/gpu_mul_mat.c", "test_gpu",
+   ("if (i == 0 || w->type->act != p.w[i - 1]->type->act)", "if (i == 0)", "each weight has columns of its form"),
+   ("return bytes * p.x->ne[1];", "return bytes;", "scratch is for all columns"),
+   ("out += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
+   )
 
 # ---- Requests ----
 of("generate/thought.c", "test_generate",

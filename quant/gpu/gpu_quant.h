@@ -24,6 +24,26 @@ static inline struct quant_act quant_gpu_column(const struct quant_gpu_columns *
     return a;
 }
 
+enum { QUANT_GPU_NAME_SIZE = 64 };
+
+/* Writes the name of the kernel for a type or form: "quant_gpu_", kernel, "_", and `of` in small
+ * letters. */
+static inline void quant_gpu_name(const char *kernel, const char *of, char out[QUANT_GPU_NAME_SIZE])
+{
+    const char *const parts[] = {"quant_gpu_", kernel, "_", of};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        for (const char *c = parts[i]; *c && n < QUANT_GPU_NAME_SIZE - 1; c++)
+            out[n++] = (char)(*c >= 'A' && *c <= 'Z' ? *c + 'a' - 'A' : *c);
+    out[n] = '\0';
+}
+
+/* Whether columns of a form are other data than floats. */
+static inline bool quant_gpu_converts(const struct quant_act_form *form)
+{
+    return form != &quant_act_f32;
+}
+
 /* quant_gpu_quantize_FORM, for the forms q8_32, q8_256 and bf16: converts columns of k floats, of
  * which x[c * x_stride] is the first of column c. Grid: x: quant_gpu_quantize_blocks(form, k),
  * y: columns; QUANT_GPU_THREADS threads; no shared memory. */
