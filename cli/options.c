@@ -255,6 +255,7 @@ static bool take_positional(struct parser *p, const char *word, struct base_erro
                             is_text ? "a text of several words needs quotes, and a model -m"
                                     : "too many",
                             c->usage);
+    p->given.values->source[row_of(o)].typed = word;
     return set_given(p, o, word, err);
 }
 

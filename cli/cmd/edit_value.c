@@ -251,12 +251,11 @@ bool cli_edit_value_parse(struct cli_edit_value *out, const char *text, const st
     bool is_array;
     const size_t i = find_type(value, &is_array);
     if (i == TYPES && !old)
-        return base_fail_at(
-            err, BASE_USAGE, "--set", -1,
-            "'%.100s': the file has no such key, and the type is none of int, float, "
-            "bool, str, u8 to u64, i8 to i64, f32 and f64, or of these with [] after "
-            "them",
-            text);
+        return base_fail_at(err, BASE_USAGE, "--set", -1,
+                            "'%.100s': the file has no such key: write its type, as %.*s=str:%.40s "
+                            "(int, float, bool, str, u8 to u64, i8 to i64, f32 or f64, or one of "
+                            "these with [] after it)",
+                            text, (int)(key_size < 60 ? key_size : 60), text, value);
     if (i == TYPES && old->item == GGUF_ARRAY) return fail(err, text, "an array of arrays there");
     if (i == TYPES) is_array = old->kind == GGUF_ARRAY; /* KEY=VALUE: the type that it has */
     if (i < TYPES) value = strchr(value, ':') + 1;
