@@ -35,7 +35,7 @@ MACHINE := $(shell $(CC) -dumpmachine)
 FOREIGN := $(if $(findstring x86_64,$(MACHINE)),,x86) $(if $(findstring aarch64,$(MACHINE)),,arm)
 LIB_SRC := $(foreach file,$(LIB_SRC),$(if $(filter $(FOREIGN),$(subst /, ,$(file))),,$(file)))
 # Code for GPUs (docs/gpu.md): compiled by GPU_CC for the program, and by CC for test/emulator.c.
-GPU_SRC := $(wildcard quant/gpu/*.c)
+GPU_SRC := $(wildcard quant/gpu/*.c engine/gpu/device/*.c)
 GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/%.o) $(BUILD)/test/emulator.o
 GPU_PTX := $(GPU_SRC:%.c=$(BUILD)/%.ptx)
 LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC))
@@ -132,7 +132,7 @@ $(BUILD)/%.ll: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,GPU,$<)
 	$(Q)$(GPU_CC) $(GPU_CFLAGS) -MMD -MP -MF $(@:.ll=.gpu.d) -S -emit-llvm -o $@ $<
-	@sed -i 's/^define \(dso_local \)\?void @/define ptx_kernel void @/' $@
+	@sed -i 's/^define \(dso_local \)\?void @\(quant\|engine\)_gpu_/define ptx_kernel void @\2_gpu_/' $@
 $(BUILD)/%.ptx: $(BUILD)/%.ll
 	$(Q)$(GPU_CC) $(GPU_TARGET) -O2 -Xclang -disable-llvm-passes -S -x ir -o $@ $<
 $(BUILD)/gpu.ptx: $(GPU_PTX)
@@ -164,9 +164,10 @@ LDFLAGS_test_draft = $(WRAP_MALLOC)
 # Kernels for GPUs in the emulator, which finds them by name.
 $(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fPIC
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
-$(BUILD)/test/test_gpu: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
+$(BUILD)/test/test_gpu $(BUILD)/test/test_gpu_models: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 LDFLAGS_test_gpu_kernels = -rdynamic
 LDFLAGS_test_gpu = -rdynamic
+LDFLAGS_test_gpu_models = -rdynamic
 
 # Rooms' tests have no command line but these files.
 $(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o

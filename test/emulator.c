@@ -11,11 +11,45 @@ enum { STACK = 128 << 10, MAX_THREADS = 1024 };
 
 enum waits_for { THE_WARP, A_SHUFFLE, THE_BLOCK, NOTHING /* it has ended */ };
 
+#if defined(__x86_64__)
+typedef void *context; /* the stack's end; it has the registers that calls preserve */
+
+void emulator_switch(context *from, context to);
+__asm__(".text\n"
+        "emulator_switch:\n"
+        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+        "movq %rsp, (%rdi)\n"
+        "movq %rsi, %rsp\n"
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\n"
+        "ret\n");
+
+static void context_new(context *of, char *stack, void (*enter)(void))
+{
+    void **at = (void **)(void *)(stack + STACK) - 2; /* as after a call */
+    memcpy(at, &enter, sizeof enter);
+    memset(at - 6, 0, 6 * sizeof *at);
+    *of = at - 6;
+}
+#else
+typedef ucontext_t context; /* whose switch is slower: it also sets the mask of signals */
+
+#define emulator_switch(from, to) swapcontext(from, &(to))
+
+static void context_new(context *of, char *stack, void (*enter)(void))
+{
+    getcontext(of);
+    of->uc_stack.ss_sp = stack;
+    of->uc_stack.ss_size = STACK;
+    makecontext(of, enter, 0);
+}
+#endif
+
 static struct {
-    ucontext_t scheduler, fiber[MAX_THREADS];
+    context scheduler, fiber[MAX_THREADS];
+    char *stack[MAX_THREADS]; /* of the first n_fibers */
+    uint32_t n_fibers;        /* which wait for a block, or within one */
     enum waits_for state[MAX_THREADS];
     uint32_t value[MAX_THREADS]; /* of a shuffle */
-    char *stacks;                /* [threads][STACK] */
     void *shared;
     void (*kernel)(const void *arguments);
     const void *arguments;
@@ -50,7 +84,7 @@ static void wait_for(enum waits_for what)
 {
     const uint32_t thread = emulator.thread;
     emulator.state[thread] = what;
-    swapcontext(&emulator.fiber[thread], &emulator.scheduler);
+    emulator_switch(&emulator.fiber[thread], emulator.scheduler);
 }
 
 void gpu_sync(void)
@@ -82,10 +116,23 @@ void (*emulator_kernel(const char *name))(const void *)
     return kernel;
 }
 
+/* A fiber runs its thread of all blocks. */
 static void enter(void)
 {
-    emulator.kernel(emulator.arguments);
-    wait_for(NOTHING);
+    for (;;) {
+        emulator.kernel(emulator.arguments);
+        wait_for(NOTHING);
+    }
+}
+
+static bool make_fibers(void)
+{
+    for (uint32_t i = emulator.n_fibers; i < emulator.grid.threads; i++) {
+        if (!emulator.stack[i] && !(emulator.stack[i] = malloc(STACK))) return false;
+        context_new(&emulator.fiber[i], emulator.stack[i], enter);
+        emulator.n_fibers = i + 1;
+    }
+    return true;
 }
 
 static void permute(uint32_t n, uint32_t *order)
@@ -106,7 +153,7 @@ static bool run_warp(uint32_t warp)
         permute(GPU_WARP, order);
         for (int i = 0; i < GPU_WARP; i++) {
             emulator.thread = warp * GPU_WARP + order[i];
-            swapcontext(&emulator.scheduler, &emulator.fiber[emulator.thread]);
+            emulator_switch(&emulator.scheduler, emulator.fiber[emulator.thread]);
         }
         for (int i = 1; i < GPU_WARP; i++)
             if (state[i] != state[0]) return false;
@@ -119,13 +166,6 @@ static bool run_block(void)
     const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
     for (size_t i = 0; i < emulator.grid.shared; i++)
         ((uint8_t *)emulator.shared)[i] = (uint8_t)support_random(&emulator.rng);
-    for (uint32_t t = 0; t < emulator.grid.threads; t++) {
-        ucontext_t *fiber = &emulator.fiber[t];
-        getcontext(fiber);
-        fiber->uc_stack.ss_sp = emulator.stacks + (size_t)t * STACK;
-        fiber->uc_stack.ss_size = STACK;
-        makecontext(fiber, enter, 0);
-    }
     do {
         uint32_t order[MAX_THREADS / GPU_WARP];
         permute(n_warps, order);
@@ -145,12 +185,11 @@ bool emulator_run(void (*kernel)(const void *), const void *arguments,
     emulator.arguments = arguments;
     emulator.grid = *grid;
     emulator.rng = seed;
-    emulator.stacks = malloc((size_t)grid->threads * STACK);
     emulator.shared = malloc(grid->shared + 1);
-    ok = ok && emulator.stacks && emulator.shared;
+    ok = ok && emulator.shared && make_fibers();
     for (emulator.block_y = 0; ok && emulator.block_y < grid->y; emulator.block_y++)
         for (emulator.block = 0; ok && emulator.block < grid->x; emulator.block++) ok = run_block();
-    free(emulator.stacks);
     free(emulator.shared);
+    if (!ok) emulator.n_fibers = 0; /* they may be within a kernel */
     return ok;
 }

@@ -2,11 +2,13 @@
  * order; the GPU does them in that order, and a run returns when they are done. */
 #include "base/interrupt.h"
 #include "engine/backend.h"
+#include "engine/cpu/cpu_plan.h"
 #include "engine/gpu/gpu_op.h"
 #include "engine/plan.h"
-#include <stddef.h>
+#include <stdlib.h>
 
-static const struct engine_gpu_op *const rows[] = {&engine_gpu_op_mul_mat};
+#define ADDRESS(name) &engine_gpu_op_##name,
+static const struct engine_gpu_op *const rows[] = {ENGINE_GPU_OPS(ADDRESS)};
 
 static const void *row_of(const struct engine_tensor *node)
 {
@@ -47,6 +49,24 @@ static bool run(const struct engine_plan *plan, const struct engine_segment *seg
     return engine_gpu_wait(gpu, err) && base_goes_on(err);
 }
 
+/* The rows of a unit are interleaved: copies both units to the host, the row there, and one back.
+ */
+static void kv_copy(const struct engine_place *place, const struct engine_kv_form *form, char *to,
+                    uint32_t to_row, const char *from, uint32_t from_row)
+{
+    struct engine_gpu *gpu = place->device;
+    char *units = malloc(2 * form->bytes);
+    if (!units) {
+        base_fail(&gpu->failure, BASE_NO_MEMORY, "no memory to copy a row of a cache");
+        return;
+    }
+    engine_gpu_read(place, units, to, form->bytes);
+    engine_gpu_read(place, units + form->bytes, from, form->bytes);
+    engine_cpu_kv_copy(place, form, units, to_row, units + form->bytes, from_row);
+    engine_gpu_write(place, to, units, form->bytes);
+    free(units);
+}
+
 const struct engine_backend engine_backend_gpu = {
     .name = "gpu",
     .buffer_new = engine_gpu_buffer_new,
@@ -57,4 +77,6 @@ const struct engine_backend engine_backend_gpu = {
     .measure = measure,
     .prepare = prepare,
     .run = run,
+    .kv_form = engine_cpu_kv_form,
+    .kv_copy = kv_copy,
 };

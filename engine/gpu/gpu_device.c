@@ -38,26 +38,41 @@ bool engine_gpu_find(const struct engine_gpu_options *options, struct engine_gpu
     return ok;
 }
 
-static bool take_kernel(struct engine_gpu *gpu, const char *kernel, const char *of, void **out,
+static bool take_kernel(struct engine_gpu *gpu, const char *name, void **out,
                         struct base_error *err)
 {
-    char name[QUANT_GPU_NAME_SIZE];
-    quant_gpu_name(kernel, of, name);
     const int result = gpu->driver.module_kernel(out, gpu->module, name);
     return engine_gpu_check(&gpu->driver, result, name, err);
 }
 
+static bool take_quant_kernel(struct engine_gpu *gpu, const char *kernel, const char *of,
+                              void **out, struct base_error *err)
+{
+    char name[QUANT_GPU_NAME_SIZE];
+    quant_gpu_name(kernel, of, name);
+    return take_kernel(gpu, name, out, err);
+}
+
 static bool take_kernels(struct engine_gpu *gpu, struct base_error *err)
 {
+    static const char *const names[ENGINE_GPU_KERNELS] = {
+        [ENGINE_GPU_KERNEL_MAP] = "engine_gpu_map",
+        [ENGINE_GPU_KERNEL_NORM] = "engine_gpu_norm",
+        [ENGINE_GPU_KERNEL_ROPE] = "engine_gpu_rope",
+        [ENGINE_GPU_KERNEL_SET_KV] = "engine_gpu_set_kv",
+        [ENGINE_GPU_KERNEL_ATTENTION] = "engine_gpu_attention",
+    };
     bool ok = true;
+    for (int i = 0; ok && i < ENGINE_GPU_KERNELS; i++)
+        ok = take_kernel(gpu, names[i], &gpu->op[i], err);
     for (uint32_t id = 0; ok && id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (type && type->act) ok = take_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
+        if (type && type->act) ok = take_quant_kernel(gpu, "gemv", type->name, &gpu->gemv[id], err);
     }
     for (int i = 0; ok && i < QUANT_ACT_FORMS; i++) {
         const struct quant_act_form *form = quant_act_forms[i];
         if (quant_gpu_converts(form))
-            ok = take_kernel(gpu, "quantize", form->name, &gpu->quantize[i], err);
+            ok = take_quant_kernel(gpu, "quantize", form->name, &gpu->quantize[i], err);
     }
     return ok;
 }

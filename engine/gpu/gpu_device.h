@@ -10,6 +10,16 @@
 #include "engine/place.h"
 #include "quant/quant.h"
 
+/* Kernels of ops (engine/gpu/device/gpu_ops.h). */
+enum engine_gpu_kernel {
+    ENGINE_GPU_KERNEL_MAP,
+    ENGINE_GPU_KERNEL_NORM,
+    ENGINE_GPU_KERNEL_ROPE,
+    ENGINE_GPU_KERNEL_SET_KV,
+    ENGINE_GPU_KERNEL_ATTENTION,
+    ENGINE_GPU_KERNELS
+};
+
 struct engine_gpu {
     struct engine_gpu_driver driver;
     struct engine_gpu_facts facts;
@@ -17,6 +27,7 @@ struct engine_gpu {
     void *context, *stream, *module;
     void *gemv[QUANT_ID_COUNT]; /* kernels (quant/gpu/gpu_quant.h) */
     void *quantize[QUANT_ACT_FORMS];
+    void *op[ENGINE_GPU_KERNELS];
     struct base_error failure; /* the first */
 };
 

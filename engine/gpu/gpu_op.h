@@ -12,6 +12,14 @@ struct engine_gpu_op {
     void (*launch)(struct engine_gpu *gpu, const struct engine_tensor *node, char *scratch);
 };
 
-extern const struct engine_gpu_op engine_gpu_op_mul_mat; /* engine/gpu/gpu_mul_mat.c */
+/* The ops of a GPU: mul_mat is in gpu_mul_mat.c, the others are in gpu_rows.c. */
+#define ENGINE_GPU_OPS(OP)                                                                         \
+    OP(mul_mat)                                                                                    \
+    OP(add) OP(sub) OP(mul) OP(div) OP(glu) OP(unary) OP(scale) OP(clamp) OP(softcap) OP(get_rows) \
+        OP(norm) OP(rms_norm) OP(l2_norm) OP(rope) OP(set_kv_q16) OP(attention)
+
+#define ENGINE_GPU_DECLARE(name) extern const struct engine_gpu_op engine_gpu_op_##name;
+ENGINE_GPU_OPS(ENGINE_GPU_DECLARE)
+#undef ENGINE_GPU_DECLARE
 
 #endif

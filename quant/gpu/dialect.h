@@ -61,7 +61,7 @@ static inline void *gpu_shared(void)
     return (void *)gpu_shared_memory;
 }
 
-/* The build makes each function that is not static a kernel. */
+/* The build makes functions of these names kernels: quant_gpu_.., engine_gpu_.. */
 #define GPU_KERNEL(name, args)                                                                     \
     void name(const struct args p);                                                                \
     void name(const struct args p)

@@ -8,6 +8,9 @@
 #define copysignf __builtin_copysignf
 #define rintf     __builtin_rintf
 #define lrintf(x) ((long)__builtin_rintf(x))
+#define sqrtf     __builtin_sqrtf
+#define ceilf     __builtin_ceilf
+#define isnan     __builtin_isnan
 #define INFINITY  __builtin_inff()
 
 #endif
