@@ -164,8 +164,7 @@ static bool run_warp(uint32_t warp)
 static bool run_block(void)
 {
     const uint32_t n_warps = emulator.grid.threads / GPU_WARP;
-    for (size_t i = 0; i < emulator.grid.shared; i++)
-        ((uint8_t *)emulator.shared)[i] = (uint8_t)support_random(&emulator.rng);
+    memset(emulator.shared, (int)support_random_below(&emulator.rng, 256), emulator.grid.shared);
     do {
         uint32_t order[MAX_THREADS / GPU_WARP];
         permute(n_warps, order);

@@ -19,14 +19,20 @@ enum {
     ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719
 };
-enum { MAX_BUFFERS = 1024, PAGE = 4096, CODE_SIZE = 64 };
+enum { MAX_BUFFERS = 4096, HEAP = 1 << 30, PAGE = 4096, CODE_SIZE = 64 };
 
 struct fake_cuda fake_cuda = {.memory = 64 << 20, .major = 8, .seed = 1};
 
+/* All memory is one mapping, so that one call makes it accessible; buffers follow each other, and
+ * it is empty again when all are free. */
 static struct {
     char *base;
-    size_t size;
-} buffers[MAX_BUFFERS];
+    size_t used;
+    int n_buffers, n_free;
+    struct {
+        size_t at, size; /* size 0: it is free */
+    } buffer[MAX_BUFFERS];
+} heap;
 
 #define FAKE(name, symbol, parameters) int symbol parameters;
 ENGINE_GPU_FUNCTIONS(FAKE)
@@ -130,25 +136,30 @@ int cuStreamSynchronize(void *stream)
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
     const size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
-    int i = 0;
-    while (i < MAX_BUFFERS && buffers[i].base) i++;
-    if (size > fake_cuda.memory || i == MAX_BUFFERS) return OUT_OF_MEMORY;
-    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return OUT_OF_MEMORY;
-    buffers[i].base = base;
-    buffers[i].size = bytes;
+    if (!heap.base)
+        heap.base = mmap(NULL, HEAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (heap.base == MAP_FAILED || size > fake_cuda.memory || bytes > HEAP - heap.used ||
+        heap.n_buffers == MAX_BUFFERS)
+        return OUT_OF_MEMORY;
+    heap.buffer[heap.n_buffers].at = heap.used;
+    heap.buffer[heap.n_buffers++].size = size;
+    *address = (uintptr_t)heap.base + heap.used;
+    heap.used += bytes;
     fake_cuda.live++;
-    *address = (uintptr_t)base;
     return SUCCESS;
 }
 
 int cuMemFree_v2(uint64_t address)
 {
-    for (int i = 0; i < MAX_BUFFERS; i++) {
-        if (!buffers[i].base || (uintptr_t)buffers[i].base != address) continue;
-        munmap(buffers[i].base, buffers[i].size);
-        buffers[i].base = NULL;
+    for (int i = 0; i < heap.n_buffers; i++) {
+        if (!heap.buffer[i].size || (uintptr_t)heap.base + heap.buffer[i].at != address) continue;
+        heap.buffer[i].size = 0;
         fake_cuda.live--;
+        if (++heap.n_free == heap.n_buffers) {
+            madvise(heap.base, heap.used, MADV_DONTNEED);
+            heap.used = 0;
+            heap.n_buffers = heap.n_free = 0;
+        }
         return SUCCESS;
     }
     return INVALID_VALUE;
@@ -157,18 +168,16 @@ int cuMemFree_v2(uint64_t address)
 /* Makes all memory accessible, or not. */
 static void open_memory(bool access)
 {
-    for (int i = 0; i < MAX_BUFFERS; i++)
-        if (buffers[i].base)
-            mprotect(buffers[i].base, buffers[i].size, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+    mprotect(heap.base, heap.used, access ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-/* Whether a copy or launch is within one buffer. */
+/* Whether a copy is within one buffer. */
 static bool is_memory(uint64_t address, size_t size)
 {
-    for (int i = 0; i < MAX_BUFFERS; i++) {
-        const uintptr_t base = (uintptr_t)buffers[i].base;
-        if (base && address >= base && address - base <= buffers[i].size &&
-            size <= buffers[i].size - (address - base))
+    for (int i = 0; i < heap.n_buffers; i++) {
+        const uintptr_t base = (uintptr_t)heap.base + heap.buffer[i].at;
+        if (address >= base && address - base <= heap.buffer[i].size &&
+            size <= heap.buffer[i].size - (address - base))
             return true;
     }
     return false;

@@ -100,6 +100,26 @@ of("engine/gpu/gpu_mul_mat.c", "test_gpu",
    ("return bytes * p.x->ne[1];", "return bytes;", "scratch is for all columns"),
    ("out += w->ne[1] * (int64_t)sizeof(float);", "", "results of several weights are adjacent"),
    )
+of("engine/gpu/device/gpu_attention.c", "test_gpu_models",
+   ("gpu_sync(); /* codes, c and lanes of all sub-blocks are written */", "", "weights are complete before values are added"),
+   ("gpu_sync(); /* the sum is written; codes, c and lanes are read */", "", "weights are read before the next chunk's"),
+   ("o = fmaf(next_o, now, o * before);", "o = fmaf(o, before, next_o * now);", "chunks are merged in their order"),
+   ("if (next_is_in) sum = fmaf(next_w, next_inverse, sum);", "if (is_in) sum = fmaf(next_w, next_inverse, sum);",
+    "only keys in the range have weights"),
+   (".first = range[1] < 0 ? 0 : range[1],", ".first = 0,", "a range has a first key"),
+   ("const int64_t kv = head / (p.q.ne[1] / p.k.ne[1]);", "const int64_t kv = head % p.k.ne[1];",
+    "consecutive heads share keys"),
+   ("q->shared->query_scale = scale * q->p->scale;", "q->shared->query_scale = scale;", "scores have the scale"),
+   )
+of("engine/gpu/device/gpu_norm.c", "test_gpu_models",
+   ("for (int h = 8; h; h /= 2) sum +=", "for (int h = 1; h < 16; h *= 2) sum +=", "sums of rows are a tree"),
+   ("y = fmaf(y, 1.0f, -mean);", "y -= 0.0f;", "a norm subtracts the mean"),
+   )
+of("engine/gpu/device/gpu_map.c", "test_gpu_models",
+   ("return is_first ? fmaf(a, cosine, -(b * sine)) : fmaf(b, cosine, a * sine);",
+    "return is_first ? a * cosine - b * sine : b * cosine + a * sine;", "a rotation has one rounding less"),
+   ("*out = v_unary(p.unary, a) * b;", "*out = a * v_unary(p.unary, b);", "the gate has the function"),
+   )
 
 # ---- Requests ----
 of("generate/thought.c", "test_generate",
