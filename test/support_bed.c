@@ -21,14 +21,8 @@ void bed_fill_bytes(uint64_t *rng, size_t size, uint8_t *out)
 /* One random block whose elements are all finite. */
 static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint8_t *block)
 {
-    float x[256];
-    bool finite = false;
-    while (!finite) {
-        bed_fill_bytes(rng, type->block_bytes, block);
-        type->scalar.decode(0, type->block_len, block, x);
-        finite = true;
-        for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
-    }
+    do bed_fill_bytes(rng, type->block_bytes, block);
+    while (!isfinite(support_row_largest(type, block)));
 }
 
 /* A row like those of models: encoded from normally distributed numbers. */
@@ -48,14 +42,16 @@ static void fill_encoded(uint64_t *rng, const struct quant_type *type, size_t by
     static const struct quant_type *encoded;
     const uint32_t n = LEN / type->block_len,
                    kind = support_random_below(rng, SUPPORT_FLOATS_COUNT);
-    const size_t size = type->block_bytes, first = support_random_below(rng, n) * size;
+    const size_t size = type->block_bytes, first = support_random_below(rng, n) * size,
+                 header = type->header_bytes;
     for (int i = 0; encoded != type && i < SUPPORT_FLOATS_COUNT; i++) {
         support_floats_fill(rng, (enum support_floats)i, LEN, x);
         support_row_make(type, LEN, x, blocks[i]);
     }
     encoded = type;
-    for (size_t at = 0; at < bytes; at += size)
-        memcpy(row + at, blocks[kind] + (first + at) % (n * size), size);
+    memcpy(row, blocks[kind], header);
+    for (size_t at = 0; at < bytes - header; at += size)
+        memcpy(row + header + at, blocks[kind] + header + (first + at) % (n * size), size);
 }
 
 static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
@@ -68,7 +64,8 @@ static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, ui
         bed_fill_bytes(rng, bytes, row);
         break;
     case FINITE:
-        for (size_t at = 0; at < bytes; at += type->block_bytes)
+        support_row_head(type, support_random_gauss(rng), row);
+        for (size_t at = type->header_bytes; at < bytes; at += type->block_bytes)
             fill_finite_block(rng, type, row + at);
         break;
     case PATTERN:

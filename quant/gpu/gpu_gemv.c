@@ -18,6 +18,7 @@
 #include "quant/block32/q4_1.h"
 #include "quant/block32/q5_0.h"
 #include "quant/block32/q5_1.h"
+#include "quant/block32/q6_0.h"
 #include "quant/block32/q8_0.h"
 #include "quant/block32/q8_1.h"
 #include "quant/float/bf16.h"
@@ -25,14 +26,29 @@
 #include "quant/gpu/dialect.h"
 #include "quant/gpu/gpu_quant.h"
 #include "quant/half.h"
+#include "quant/super/iq1_kt.h"
 #include "quant/super/iq1_m.h"
 #include "quant/super/iq1_s.h"
+#include "quant/super/iq2_k.h"
+#include "quant/super/iq2_kl.h"
+#include "quant/super/iq2_ks.h"
+#include "quant/super/iq2_kt.h"
 #include "quant/super/iq2_s.h"
 #include "quant/super/iq2_xs.h"
 #include "quant/super/iq2_xxs.h"
+#include "quant/super/iq3_k.h"
+#include "quant/super/iq3_ks.h"
+#include "quant/super/iq3_kt.h"
 #include "quant/super/iq3_s.h"
 #include "quant/super/iq3_xxs.h"
+#include "quant/super/iq4_k.h"
+#include "quant/super/iq4_ks.h"
+#include "quant/super/iq4_kss.h"
+#include "quant/super/iq4_kt.h"
 #include "quant/super/iq4_xs.h"
+#include "quant/super/iq5_k.h"
+#include "quant/super/iq5_ks.h"
+#include "quant/super/iq6_k.h"
 #include "quant/super/q2_k.h"
 #include "quant/super/q3_k.h"
 #include "quant/super/q4_k.h"
@@ -94,6 +110,7 @@ GEMV_32(q8_0)
 GEMV_32(q8_1)
 GEMV_32(iq4_nl)
 GEMV_32(mxfp4)
+GEMV_32(q6_0)
 GEMV_LONG(q1_0)
 GEMV_LONG(q2_0)
 GEMV_SUPER(q2_k)
@@ -112,6 +129,21 @@ GEMV_SUPER(iq3_s)
 GEMV_SUPER(iq4_xs)
 GEMV_SUPER(tq1_0)
 GEMV_SUPER(tq2_0)
+GEMV_SUPER(iq2_k)
+GEMV_SUPER(iq3_k)
+GEMV_SUPER(iq4_k)
+GEMV_SUPER(iq5_k)
+GEMV_SUPER(iq6_k)
+GEMV_SUPER(iq2_ks)
+GEMV_SUPER(iq3_ks)
+GEMV_SUPER(iq4_ks)
+GEMV_SUPER(iq5_ks)
+GEMV_SUPER(iq4_kss)
+GEMV_SUPER(iq2_kl)
+GEMV_SUPER(iq1_kt)
+GEMV_SUPER(iq2_kt)
+GEMV_SUPER(iq3_kt)
+GEMV_SUPER(iq4_kt)
 
 /* ---- Float types ---- */
 
