@@ -196,7 +196,7 @@ LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 LDFLAGS_test_draft = $(WRAP_MALLOC)
 
 # Kernels for GPUs in the emulator, which finds them by name.
-$(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fPIC
+$(GPU_OBJ) $(BUILD)/test/fake_cuda.o: private ALL_CFLAGS += -fvisibility=default
 $(BUILD)/test/test_gpu_kernels: $(GPU_OBJ)
 $(BUILD)/test/test_gpu $(BUILD)/test/test_gpu_models: $(GPU_OBJ) $(BUILD)/test/fake_cuda.o
 LDFLAGS_test_gpu_kernels = -rdynamic

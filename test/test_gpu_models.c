@@ -14,7 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_CTX = 320, MAX_FLOATS = 8192, LEAST_ARCHITECTURES = 79 };
+enum {
+    SOURCE = 3 /* tokens for an encoder before a decoder */,
+    N_CTX = 320,
+    MAX_FLOATS = 1 << 18,
+    LEAST_ARCHITECTURES = 83
+};
 
 /* NULL: the fake driver; scripts/gpu-check names that of a GPU. */
 static const char *library(void)
@@ -58,6 +63,7 @@ static bool open_model(struct opened *o, const struct support_model *m, enum whe
     session.n_ctx = n_ctx;
     session.n_batch = 64;
     session.n_seq = 2;
+    session.whole = true;
     if (cache) session.type_k = session.type_v = quant_type_by_name(cache)->id;
     *o = (struct opened){0};
     if (!support_model_write(m, path, err)) fail_msg("%s: %s", m->arch, err->text);
@@ -102,10 +108,13 @@ static bool eval(struct opened *o, uint32_t seq, uint64_t n, struct rows *rows,
     const struct model_facts *facts = model_facts(o->model);
     const uint32_t from = model_seq_length(o->session, seq);
     rows->row = facts->writes ? facts->n_vocab : facts->n_embd;
-    for (uint64_t i = 0; i < n; i++)
-        tokens[i] = (struct model_token){.id = (int32_t)(((from + i) * 7 + 11) % facts->n_vocab),
-                                         .seq = seq,
-                                         .wants_logits = i + 2 >= n};
+    for (uint64_t i = 0; i < n; i++) {
+        const bool starts = facts->start_id >= 0 && from + i == SOURCE;
+        tokens[i] = (struct model_token){
+            .id = starts ? facts->start_id : (int32_t)(((from + i) * 7 + 11) % facts->n_vocab),
+            .seq = seq,
+            .wants_logits = i + 2 >= n && (facts->start_id < 0 || from + i >= SOURCE)};
+    }
     return model_eval_batch(o->session, tokens, n, add_rows, rows, err);
 }
 
