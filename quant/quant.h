@@ -342,7 +342,8 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 /* As quant_row_bytes, for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
-/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise NULL. */
+/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise
+ * NULL. */
 const struct quant_type *quant_type_plain(const struct quant_type *type);
 /* Writes row r of a group of type->interleave rows of k elements, which begins at `group`, as a row
  * of quant_type_plain. k: an even multiple of the block. */

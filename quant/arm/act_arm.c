@@ -30,7 +30,7 @@ QUANT_INLINE int quantize16(const float *x, float factor, int8_t *q)
     return vaddlvq_s8(codes);
 }
 
-/* The same; a factor of 0 may have an infinite x, whose code is 0, too. */
+/* quantize16, where a factor of 0 may have an infinite x, whose code is 0, too. */
 QUANT_INLINE int codes16(const float *x, float factor, int8_t *q)
 {
     if (factor != 0.0f) return quantize16(x, factor, q);

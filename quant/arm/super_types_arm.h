@@ -48,7 +48,7 @@ QUANT_INLINE int8x16_t super_arm_odd(uint8x8_t nibbles)
     return vreinterpretq_s8_u8(vaddq_u8(vaddq_u8(n, n), vdupq_n_u8(1)));
 }
 
-/* The same for the upper four bits of eight words. */
+/* The scales 2n + 1 for the upper four bits n of eight words. */
 QUANT_INLINE int8x16_t super_arm_tails(uint32x4_t first, uint32x4_t second)
 {
     const uint16x8_t n = vcombine_u16(vshrn_n_u32(first, 16), vshrn_n_u32(second, 16));
