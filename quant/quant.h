@@ -341,12 +341,13 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 /* As quant_row_bytes, for a k that is known to fit. */
 int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
-/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise NULL. */
+/* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise
+ * NULL. */
 const struct quant_type *quant_type_plain(const struct quant_type *type);
-/* Writes row r of a group of type->interleave rows of k elements, which begins at `group`, as a row
- * of quant_type_plain. k: an even multiple of the block. */
-void quant_row_separate(const struct quant_type *type, int64_t k, const void *group, int r,
-                        void *row);
+/* Writes elements first .. first + n - 1 (multiples of the block) of row r of a group of
+ * type->interleave rows, which begins at `group`, as a row of n elements of quant_type_plain. */
+void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n, const void *group,
+                        int r, void *row);
 
 /* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
  * 64-bit integers are rounded. False for other types. */
