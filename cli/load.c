@@ -26,10 +26,10 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     bool done = false;
-    if (cli_model_path(values, &path, err)) {
+    if (cli_model_path_of(m->drafts ? values->draft : values->model, &path, err)) {
         m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
         if (!m->file) base_error_set_file(err, path.data);
-        done = m->file && cli_overrides_apply(m->file, values, err);
+        done = m->file && cli_overrides_apply(m->file, values, m->drafts, err);
         if (done) find_name(m);
     }
     base_buffer_free(&path);
@@ -54,6 +54,12 @@ bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
     if (!m->tokenizer && (why.code != BASE_MODEL || model_kind_check(m->file, err))) *err = why;
     if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
     return m->tokenizer && base_goes_on(err);
+}
+
+bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err)
+{
+    const int32_t id = model_start_id(m->file);
+    return id < 0 || ids->count == 0 || text_ids_add(ids, id, err);
 }
 
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
@@ -163,6 +169,7 @@ bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values
     o.type_v = v->id;
     o.mtp = cli_model_keeps_mtp(m, values);
     o.hidden = m->embeds;
+    o.whole = m->whole;
     model_session_free(m->session);
     m->session = model_session_new(m->model, &o, err);
     return m->session != NULL;
@@ -176,10 +183,10 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     return true;
 }
 
-bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
-                          uint32_t n_more, uint32_t *n_slots, struct base_error *err)
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                          uint32_t usual, uint32_t n_more, uint32_t *n_slots,
+                          struct base_error *err)
 {
-    uint32_t n_ctx = (uint32_t)values->ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, 0);
     *n_slots = values->n_slots ? (uint32_t)values->n_slots : usual;
     if (!cli_model_open_session(m, values, *n_slots + n_more, n_ctx, err)) return false;

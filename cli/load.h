@@ -19,6 +19,7 @@ struct cli_model {
     struct base_buffer name; /* general.name, or the file name */
     bool drafts;             /* it is the model of --draft */
     bool embeds;             /* sessions return hidden states instead of logits */
+    bool whole;              /* sessions evaluate whole texts, also of diffusion models */
 };
 
 /* Opens the file; with --plan only its header. The caller calls cli_model_close, also if this or a
@@ -26,6 +27,9 @@ struct cli_model {
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
+/* Appends the token that begins the answer after a text for an encoder, if the model of the open
+ * file has one. */
+bool cli_model_end_source(const struct cli_model *m, struct text_ids *ids, struct base_error *err);
 /* Returns whether the file has a vocabulary; test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights, adapters and control vectors. */
@@ -39,11 +43,12 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
  */
 bool cli_model_plan_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
-/* Opens a session for many texts with --ctx-size: *n_slots sequences and n_more. *n_slots is that
- * of -np, otherwise `usual`, reduced to what fits into half of the memory that this process may
- * use (base/memory.h), at least one. */
-bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t usual,
-                          uint32_t n_more, uint32_t *n_slots, struct base_error *err);
+/* Opens a session for many texts of n_ctx tokens (0: the model's default): *n_slots sequences and
+ * n_more. *n_slots is that of -np, otherwise `usual`, reduced to what fits into half of the memory
+ * that this process may use (base/memory.h), at least one. */
+bool cli_model_open_slots(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                          uint32_t usual, uint32_t n_more, uint32_t *n_slots,
+                          struct base_error *err);
 enum cli_draft_source {
     CLI_DRAFT_OFF,
     CLI_DRAFT_AUTO,

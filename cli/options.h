@@ -34,7 +34,8 @@ struct cli_source {
     bool given;            /* on the line or in the environment */
     bool from_environment; /* given in the environment */
     const char *text;      /* as given; of a list the last; NULL: not given */
-    const char *typed;     /* the word of the line, up to "="; NULL: none */
+    const char *typed;     /* the word of the line, up to "=", or the value itself where no
+                              option stands before it; NULL: none */
 };
 
 /* The values, one member per row of the table. Absent texts are NULL; the others point into the
@@ -44,7 +45,7 @@ struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
-    const char *messages, *draft;
+    const char *messages, *draft, *diffusion_algorithm;
     const char *on_full;
     const char *each, *shard, *resume, *column, *logits_format;
     const char *hub, *as, *sha256, *remove;
@@ -58,7 +59,7 @@ struct cli_values {
     int64_t repetitions, n_slots, yarn_orig_ctx, max_tensors;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
-    int64_t dimensions;
+    int64_t dimensions, diffusion_steps, diffusion_block;
     struct cli_integers pieces; /* --chunk N,OVERLAP */
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel, thread_counts, batch_sizes;
     bool decode, lines, csv, echo, json;
@@ -205,6 +206,9 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
 
 /* Parses "500M" or "2G", in decimal units. Fails with BASE_USAGE and the option's name. */
 bool cli_size_parse(const char *text, const char *option, uint64_t *out, struct base_error *err);
+
+/* Returns whether the option of the member at this offset is on the line or in the environment. */
+bool cli_option_given(const struct cli_values *values, size_t at);
 
 /* Frees the memory of the values and of their copies. */
 void cli_options_free(struct cli_values *values);

@@ -159,6 +159,11 @@ void generate_request_cut(struct generate_request *r);
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 
+/* As generate_request_take, but the token is given: `id`, which the request only turns into text.
+ * Not for a request with a constraint or reasoning. */
+bool generate_request_take_id(struct generate_request *r, int32_t id, struct generate_piece *piece,
+                              struct base_error *err);
+
 /* Returns whether the next token is determined: generate_request_take then needs no logits (NULL),
  * and the ids before it need not be evaluated yet. */
 bool generate_request_is_forced(const struct generate_request *r);
@@ -176,15 +181,10 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
 typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
                               struct base_error *err);
 
-/* Runs one request to its end: evaluates, chooses tokens, calls the sink. */
-bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
-                  struct generate_outcome *outcome, struct base_error *err);
-
-/* generate_run with draft tokens (generate/draft.h; NULL: none), which change neither pieces nor
- * outcome. The sink must not use the session. */
+/* Runs one request to its end: evaluates, chooses tokens, calls the sink, which must not use the
+ * session. Draft tokens (generate/draft.h; NULL: none) change neither pieces nor outcome. */
 struct generate_draft;
-bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
-                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
-                       struct base_error *err);
+bool generate_run(struct generate_request *r, struct generate_draft *draft, generate_sink_fn *sink,
+                  void *user, struct generate_outcome *outcome, struct base_error *err);
 
 #endif

@@ -333,7 +333,7 @@ static bool stop_at(struct generate_request *r, int index)
 
 /* Passes the decoder's bytes to the stop texts. Returns whether one of them is complete. The
  * letters of a hidden token are no part of a stop text. */
-static bool feed_stop(struct generate_request *r, bool hidden)
+static bool match_stop(struct generate_request *r, bool hidden)
 {
     int index = -1;
     if (hidden) {
@@ -401,7 +401,7 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     const enum generate_phase phase = r->thought.phase;
     sample_accept(r->sampler, id);
     text_decoder_add(&r->decoder, id, &r->piece);
-    if (feed_stop(r, r->piece.size > 0 && is_hidden(r, id))) return true;
+    if (match_stop(r, r->piece.size > 0 && is_hidden(r, id))) return true;
     if (is_before_answer(r)) r->answer_at = UINT64_MAX;
     if (r->thought.begins && !begin_answer(r, err)) return false;
     if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
@@ -413,10 +413,10 @@ static bool continue_text(struct generate_request *r, int32_t id, struct base_er
     return true;
 }
 
-bool generate_request_take(struct generate_request *r, const float *logits,
-                           struct generate_piece *piece, struct base_error *err)
+/* Takes token `id`, or if it is -1 the one that is chosen by the logits. */
+static bool take_token(struct generate_request *r, int32_t id, const float *logits,
+                       struct generate_piece *piece, struct base_error *err)
 {
-    int32_t id;
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
     note_read(r);
@@ -425,7 +425,7 @@ bool generate_request_take(struct generate_request *r, const float *logits,
         return true;
     }
     const double start = base_seconds();
-    if (!choose(r, logits, &id, err)) return false;
+    if (id < 0 && !choose(r, logits, &id, err)) return false;
     r->outcome.choose_seconds += base_seconds() - start;
     if (id < 0) {
         stop_with(r, GENERATE_END_CONSTRAINT);
@@ -443,6 +443,18 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     if (!make_piece(r, piece, err)) return false;
     piece->end = r->n_decoded + r->n_laid;
     return true;
+}
+
+bool generate_request_take(struct generate_request *r, const float *logits,
+                           struct generate_piece *piece, struct base_error *err)
+{
+    return take_token(r, -1, logits, piece, err);
+}
+
+bool generate_request_take_id(struct generate_request *r, int32_t id, struct generate_piece *piece,
+                              struct base_error *err)
+{
+    return take_token(r, id, NULL, piece, err);
 }
 
 bool generate_request_is_forced(const struct generate_request *r)
@@ -473,7 +485,7 @@ bool generate_request_end(struct generate_request *r, struct generate_piece *pie
     r->outcome.generate_seconds = base_seconds() - r->start - r->outcome.read_seconds;
     if (r->outcome.ending != GENERATE_END_STOP || r->is_stop_token) {
         text_decoder_end(&r->decoder, &r->piece);
-        if (!feed_stop(r, false)) generate_stop_end(r->stop, &r->output);
+        if (!match_stop(r, false)) generate_stop_end(r->stop, &r->output);
     }
     if (!make_piece(r, piece, err)) return false;
     r->outcome.complete = is_complete(r);

@@ -9,6 +9,10 @@
 
 enum { COPY_ALIGN = 64 };
 
+/* The form in which a tensor is bound: as in the file, as F32, as transposed F32, or as F32 without
+ * dimensions of 1. */
+enum form { AS_IT_IS, AS_FLOATS, AS_TAPS, AS_SLICES };
+
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -20,7 +24,7 @@ struct binder {
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const uint64_t n = t->ne[0] * t->ne[1];
+    const uint64_t n = t->ne[0] * t->ne[1] * t->ne[3];
     const char *row = t->data;
     float *values = malloc(n * sizeof *values);
     if (!values) {
@@ -28,7 +32,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    for (uint64_t r = 0; r < t->ne[1]; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
+    for (uint64_t r = 0; r < n / t->ne[0]; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
         t->type->scalar.decode(0, (int64_t)t->ne[0], row, values + r * t->ne[0]);
     b->w->copies[b->w->n_copies++] = values;
     return values;
@@ -72,10 +76,13 @@ static float *turn(struct binder *b, const float *taps, const int64_t ne[3], con
 }
 
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
-                        const int64_t ne[3])
+                        const int64_t ne[3], enum form form)
 {
     bool fits = (int64_t)t->ne[0] == ne[0] && (int64_t)t->ne[1] == ne[1] &&
                 (int64_t)t->ne[2] == ne[2] && t->ne[3] == 1;
+    if (form == AS_SLICES)
+        fits = (int64_t)t->ne[0] == ne[0] && t->ne[1] == 1 && t->ne[2] == 1 &&
+               (int64_t)t->ne[3] == ne[1];
     if (!fits)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "shape [%llu][%llu][%llu], expected [%lld][%lld][%lld]",
@@ -122,15 +129,17 @@ static void tensor_name(const struct binder *b, const char *prefix, const char *
         memcpy(name, usual, sizeof usual);
 }
 
-/* The form in which a tensor is bound: as in the file, as F32, or as transposed F32. */
-enum form { AS_IT_IS, AS_FLOATS, AS_TAPS };
-
 /* Returns the next free tensor. engine_tensor_init zeroes it, so its place follows in upload(). */
 static struct engine_tensor *new_tensor(struct binder *b, const char *prefix)
 {
     uint32_t layer;
-    const bool is_in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
-    b->w->place[b->w->n_tensors] = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    const char *own = b->p->arch->prefix ? b->p->arch->prefix : "";
+    const size_t n = strlen(own);
+    const bool is_in_layer =
+        strncmp(prefix, own, n) == 0 && sscanf(prefix + n, "blk.%u.", &layer) == 1;
+    const struct engine_place *place = is_in_layer ? b->p->layer[layer].place : b->p->ends.place;
+    /* An encoder before a decoder is in place 0. */
+    b->w->place[b->w->n_tensors] = !is_in_layer && *prefix ? NULL : place;
     return &b->w->tensors[b->w->n_tensors];
 }
 
@@ -141,7 +150,7 @@ static bool bind(struct binder *b, const char *prefix, const char *name, const i
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
     if (!base_goes_on(b->err)) return false;
     if (!t) return true;
-    if (!check_shape(b, t, name, ne)) return false;
+    if (!check_shape(b, t, name, ne, form)) return false;
     if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
@@ -201,7 +210,8 @@ static bool check_experts(struct binder *b, const char *prefix, const char *stac
         const struct gguf_tensor *t = find_expert(b, prefix, stack, e, name);
         if (!base_goes_on(b->err)) return false;
         if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
+        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}, AS_IT_IS) ||
+            !mark_used(b, t, name))
             return false;
         if (!t->type->act)
             return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
@@ -326,9 +336,12 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t depth = model_row_size(self, row->depth);
     const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                             row->kind == MODEL_BIAS || row->kind == MODEL_SCALE ||
-                            row->kind == MODEL_MATRIX;
+                            row->kind == MODEL_MATRIX || row->kind == MODEL_SLICES;
     const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
-    const enum form form = row->kind == MODEL_TAPS ? AS_TAPS : is_vector ? AS_FLOATS : AS_IT_IS;
+    const enum form form = row->kind == MODEL_TAPS     ? AS_TAPS
+                           : row->kind == MODEL_SLICES ? AS_SLICES
+                           : is_vector                 ? AS_FLOATS
+                                                       : AS_IT_IS;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
     tensor_name(b, prefix, row->name,
