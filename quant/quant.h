@@ -37,9 +37,10 @@
  *
  *   d_w and m_w are the block's scales, binary16 widened exactly; m_w of a super-block is MINUS the
  *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled; d_w of IQ1 and IQ2 is
- *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; in types
- *   with a header it is that of the row, binary16 or binary32, the same for all blocks; a block
- *   of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's d.
+ *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; in
+ *   types with a header it is that of the row, binary16 or binary32, the same for all blocks; a
+ *   block of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's
+ *   d.
  *   v is added to acc, and acc is not an operand of the fmaf: v depends on no other block, so a
  *   single-column kernel computes sixteen v at once, and the dependent chain is one addition.
  *
