@@ -1,4 +1,5 @@
-/* quant/interleave/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or 16
+/* quant/interleave/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or
+ * 16
  * ("repacked"), which no kernel reads: a row of a group becomes a row of the type that is not
  * interleaved, with the same fields in other places (quant_row_separate).
  *
