@@ -24,7 +24,7 @@ struct binder {
 /* Converts a vector to F32 when the model is opened: the graph's vector arithmetic is in F32. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    const uint64_t n = t->ne[0] * t->ne[1] * t->ne[3];
+    const uint64_t rows = t->ne[1] * t->ne[3], n = t->ne[0] * rows;
     const char *row = t->data;
     float *values = malloc(n * sizeof *values);
     if (!values) {
@@ -32,7 +32,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    for (uint64_t r = 0; r < n / t->ne[0]; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
+    for (uint64_t r = 0; r < rows; r++, row += quant_row_size(t->type, (int64_t)t->ne[0]))
         t->type->scalar.decode(0, (int64_t)t->ne[0], row, values + r * t->ne[0]);
     b->w->copies[b->w->n_copies++] = values;
     return values;

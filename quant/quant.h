@@ -7,8 +7,8 @@
  *
  * A type is a pair of files: q4_0.h has the block struct, a drawing of its bits and what kernels
  * inline; q4_0.c has the scalar kernels, which are the specification, the encoder, and one const
- * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. quant/arm/ has
- * none yet.
+ * row. The kernels of an instruction set are in its folder: quant/x86/q4_0_x86.c. Those of ARM are
+ * inlined with functions of a type: quant/arm/.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *
@@ -233,7 +233,8 @@ struct quant_panel_form {
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
     uint8_t max_code; /* largest code: determines where 16-bit sums cannot overflow */
     bool has_min;
-    bool folded; /* codes are sub-scale * value + offset; no sub-scales */
+    bool folded;  /* codes are sub-scale * value + offset; no sub-scales */
+    uint8_t unit; /* 0: the structs above; 4, 8: those of quant/arm/panel_arm.h, signed codes */
 };
 
 /* The value of MXCSR with which an ordinary fma computes a step of the product of BF16: subnormal

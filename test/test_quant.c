@@ -236,18 +236,33 @@ static void types_decode_as_their_drawings_say(void **state)
 }
 
 /* A type that is not in the list of its folder (quant/x86/types_x86.h) would be slow. */
-static void avx2_has_kernels_of_every_type(void **state)
+static void first_levels_have_kernels_of_every_type(void **state)
 {
     (void)state;
-    struct quant_kernels avx2, scalar;
-    if (!cpu_level_runs(CPU_AVX2)) skip();
-    quant_kernels_fill(&avx2, CPU_AVX2);
+    const enum cpu_level level = cpu_level_runs(CPU_NEON) ? CPU_NEON : CPU_AVX2;
+    struct quant_kernels first, scalar;
+    if (!cpu_level_runs(level)) skip();
+    quant_kernels_fill(&first, level);
     quant_kernels_fill(&scalar, CPU_SCALAR);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
-        const bool same = memcmp(&avx2.type[id], &scalar.type[id], sizeof avx2.type[id]) == 0;
+        const bool same = memcmp(&first.type[id], &scalar.type[id], sizeof first.type[id]) == 0;
         assert_string_equal(same ? type->name : "", "");
+    }
+}
+
+/* A tile reads panels of one unit only. */
+static void all_panels_of_a_level_have_the_same_unit(void **state)
+{
+    (void)state;
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_fill(&kernels, (enum cpu_level)level);
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+            if (kernels.type[id].panel)
+                assert_int_equal(kernels.type[id].panel->unit,
+                                 kernels.type[QUANT_Q4_0].panel->unit);
     }
 }
 
@@ -573,7 +588,8 @@ int main(void)
         cmocka_unit_test(rows_have_their_bytes_or_are_refused),
         cmocka_unit_test(every_level_has_every_kernel),
         cmocka_unit_test(types_decode_as_their_drawings_say),
-        cmocka_unit_test(avx2_has_kernels_of_every_type),
+        cmocka_unit_test(first_levels_have_kernels_of_every_type),
+        cmocka_unit_test(all_panels_of_a_level_have_the_same_unit),
         cmocka_unit_test(encoding_stays_within_its_bound),
         cmocka_unit_test(rows_encoded_together_are_each_what_they_are_alone),
         cmocka_unit_test(values_of_a_four_bit_grid_survive_a_round_trip_with_any_weights),
