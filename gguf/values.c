@@ -1,6 +1,7 @@
 /* gguf/values.c: decoding tensors piece by piece. See gguf/values.h. */
 #include "gguf/values.h"
 #include <math.h>
+#include <string.h>
 
 enum { PIECE = 512 }; /* elements that are decoded at once: a multiple of every block */
 
@@ -39,19 +40,28 @@ static struct extent extent_of(const struct gguf_tensor *t, uint64_t unit)
     return (struct extent){row, left < n ? left : n, 0, t->ne[0]};
 }
 
-/* Decodes elements first .. first + n - 1 of a row; n is at most PIECE. */
+/* Decodes elements first .. first + n - 1 of a row; n is at most PIECE. Elements of types that are
+ * known only by name count as zeros. */
 static void read_row(const struct quant_kernels *kernels, const struct gguf_tensor *t, uint64_t row,
                      uint64_t first, uint64_t n, double *out)
 {
-    const struct quant_kernel *kernel = &kernels->type[t->type->id];
-    const char *at =
-        (const char *)t->data + row * (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
+    const struct quant_type *plain = quant_type_plain(t->type);
+    const uint64_t bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
+    const char *at = (const char *)t->data + row * bytes;
+    char separated[PIECE * sizeof(float)];
     float floats[PIECE];
-    if (!kernel->decode) {
-        quant_data_read(t->type, (int64_t)first, (int64_t)n, at, out);
+    if (plain) {
+        const uint64_t in_group = row % t->type->interleave;
+        quant_row_separate(t->type, (int64_t)first, (int64_t)n, at - in_group * bytes,
+                           (int)in_group, separated);
+        kernels->type[plain->id].decode(0, (int64_t)n, separated, floats);
+    } else if (kernels->type[t->type->id].decode) {
+        kernels->type[t->type->id].decode((int64_t)first, (int64_t)n, at, floats);
+    } else {
+        if (!quant_data_read(t->type, (int64_t)first, (int64_t)n, at, out))
+            memset(out, 0, n * sizeof *out);
         return;
     }
-    kernel->decode((int64_t)first, (int64_t)n, at, floats);
     for (uint64_t i = 0; i < n; i++) out[i] = (double)floats[i];
 }
 

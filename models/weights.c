@@ -54,7 +54,7 @@ static void *separate(struct binder *b, const struct gguf_tensor *t, const char 
     }
     b->w->copies[b->w->n_copies++] = data;
     for (uint64_t r = 0; r < rows && base_goes_on(b->err); r++)
-        quant_row_separate(t->type, (int64_t)t->ne[0],
+        quant_row_separate(t->type, 0, (int64_t)t->ne[0],
                            (const char *)t->data + r / group * group * (t->size / rows),
                            (int)(r % group), data + r * bytes);
     return base_goes_on(b->err) ? data : NULL;

@@ -37,8 +37,10 @@
  *
  *   d_w and m_w are the block's scales, binary16 widened exactly; m_w of a super-block is MINUS the
  *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled; d_w of IQ1 and IQ2 is
- *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; a block
- *   of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's d.
+ *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; in
+ *   types with a header it is that of the row, binary16 or binary32, the same for all blocks; a
+ *   block of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's
+ *   d.
  *   v is added to acc, and acc is not an operand of the fmaf: v depends on no other block, so a
  *   single-column kernel computes sixteen v at once, and the dependent chain is one addition.
  *
@@ -272,8 +274,9 @@ struct quant_search; /* private to quant/: how a level searches the scales of an
 /* Kernels of one type at one level; NULL inherits from the parent. `row` points to the start
  * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
-    /* Decodes elements first .. first + n - 1 of a row, both multiples of block_len. Exact: each
-     * value is d * integer (+ m), rounded once. */
+    /* Decodes elements first .. first + n - 1 of a row, both multiples of block_len: d * sub-scale
+     * (exact, but rounded if d is the binary32 number of a row) times an integer (+ m), rounded
+     * once. */
     void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
     /* Writes k elements, a multiple of block_len, as blocks; deterministic, never fails, and the
@@ -345,10 +348,10 @@ int64_t quant_row_size(const struct quant_type *type, int64_t k);
 /* The type of the rows of an interleaved type, if quant_row_separate can write them; otherwise
  * NULL. */
 const struct quant_type *quant_type_plain(const struct quant_type *type);
-/* Writes row r of a group of type->interleave rows of k elements, which begins at `group`, as a row
- * of quant_type_plain. k: an even multiple of the block. */
-void quant_row_separate(const struct quant_type *type, int64_t k, const void *group, int r,
-                        void *row);
+/* Writes elements first .. first + n - 1 (multiples of the block) of row r of a group of
+ * type->interleave rows, which begins at `group`, as a row of n elements of quant_type_plain. */
+void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n, const void *group,
+                        int r, void *row);
 
 /* Reads elements first .. first + n - 1 of a row of a type without arithmetic (integers, F64);
  * 64-bit integers are rounded. False for other types. */

@@ -1,5 +1,5 @@
 /* test/test_interleaved.c: a model whose rows are interleaved gives the logits of the same model
- * with plain rows, and no weight of it is read beyond its rows. */
+ * with plain rows. */
 #include "test/support.h"
 
 #include "test/support_files.h"

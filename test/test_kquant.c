@@ -162,7 +162,7 @@ static void separated_rows_decode_as_those_of_groups(void **state)
             memcpy(group + at, &d, sizeof d);
         }
         for (int r = 0; r < (int)type->interleave; r++) {
-            quant_row_separate(type, k, group, r, row);
+            quant_row_separate(type, 0, k, group, r, row);
             add_row(plain, k, row, &hash);
         }
         if (hash != interleaved[c].hash) print_error("%s 0x%08x\n", type->name, hash);
@@ -171,7 +171,7 @@ static void separated_rows_decode_as_those_of_groups(void **state)
     uint16_t group[16 * 64], row[64]; /* of which that program has no conversion */
     for (int i = 0; i < 16 * 64; i++) group[i] = (uint16_t)i;
     for (int r = 0; r < 16; r++) {
-        quant_row_separate(quant_type_by_id(QUANT_BF16_R16), 64, group, r, row);
+        quant_row_separate(quant_type_by_id(QUANT_BF16_R16), 0, 64, group, r, row);
         for (int c = 0; c < 64; c++) assert_int_equal(row[c], c / 2 * 32 + 2 * r + c % 2);
     }
 }

@@ -95,8 +95,8 @@ static void convert_rows(const struct engine_worker *w, void *user)
         const char *in = j->in + (uint64_t)r * j->in_row;
         if (plain) {
             const uint64_t in_group = (j->first + (uint64_t)r) % j->from->interleave;
-            quant_row_separate(j->from, (int64_t)j->len, in - in_group * j->in_row, (int)in_group,
-                               separated);
+            quant_row_separate(j->from, 0, (int64_t)j->len, in - in_group * j->in_row,
+                               (int)in_group, separated);
             in = separated;
         }
         kernel[(plain ? plain : j->from)->id].decode(0, (int64_t)j->len, in, row);

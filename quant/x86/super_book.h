@@ -133,7 +133,7 @@ SUPER_AVX2 __m256i book_lookup(const int8_t *value, int n, __m256i index)
     return n == 64 ? _mm256_blendv_epi8(found[0], found[2], _mm256_slli_epi16(index, 2)) : found[0];
 }
 
-/* The same plus the offset, of 64 bytes. */
+/* Values plus the offset, of 64 bytes. */
 SUPER_AVX512 __m512i book_lookup_512(const int8_t *value, int n, int offset, __m512i index)
 {
     __m512i found[4];

@@ -1,4 +1,5 @@
-/* quant/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or 16
+/* quant/interleave/interleaved.c: types of ik_llama.cpp whose rows are stored in groups of 4, 8 or
+ * 16
  * ("repacked"), which no kernel reads: a row of a group becomes a row of the type that is not
  * interleaved, with the same fields in other places (quant_row_separate).
  *
@@ -312,8 +313,8 @@ const struct quant_type *quant_type_plain(const struct quant_type *type)
     return i < N_TYPES ? quant_type_by_id(types[i].plain) : NULL;
 }
 
-void quant_row_separate(const struct quant_type *type, int64_t k, const void *group, int r,
-                        void *row)
+void quant_row_separate(const struct quant_type *type, int64_t first, int64_t n, const void *group,
+                        int r, void *row)
 {
     const int i = index_of(type);
     const struct quant_type *plain = quant_type_by_id(types[i].plain);
@@ -321,8 +322,8 @@ void quant_row_separate(const struct quant_type *type, int64_t k, const void *gr
     const size_t bytes = (size_t)types[i].len / plain->block_len * plain->block_bytes;
     const uint8_t *from = (const uint8_t *)group + rows * header;
     uint8_t *to = (uint8_t *)row + header;
-    memset(row, 0, (size_t)quant_row_size(plain, k));
+    memset(row, 0, (size_t)quant_row_size(plain, n));
     memcpy(row, (const uint8_t *)group + (size_t)r * header, header);
-    for (int64_t b = 0; b < k / types[i].len; b++, from += rows * bytes, to += bytes)
-        types[i].separate(from, r, to);
+    for (int64_t b = first / types[i].len; b < (first + n) / types[i].len; b++, to += bytes)
+        types[i].separate(from + (size_t)b * rows * bytes, r, to);
 }
