@@ -29,6 +29,7 @@ struct engine_worker;
  * (engine/graph.h). */
 struct engine_product_inputs {
     const struct engine_tensor *w, *x, *ids;
+    bool transposed; /* w[k][n], of engine_mul_mat_transposed */
 };
 
 /* A callback for the inputs of all products of an engine's runs. Each worker that computes a part

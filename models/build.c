@@ -133,8 +133,11 @@ static struct engine_tensor *build_embedding(const struct model_builder *b,
     if (p->ends.types.weight) /* all tokens are of type 0 */
         x = engine_add(b->g, x,
                        engine_view(b->g, p->ends.types.weight, 1, (int64_t[]){p->n_embd}, NULL, 0));
-    if (p->ends.positions)
-        x = engine_add(b->g, x, model_rows_of(b, p->ends.positions, b->positions));
+    struct engine_tensor *positions = p->ends.positions;
+    if (positions && row->first_position)
+        positions = engine_view(b->g, positions, 2, (int64_t[]){p->n_embd, p->n_ctx_train}, NULL,
+                                row->first_position * positions->nb[1]);
+    if (positions) x = engine_add(b->g, x, model_rows_of(b, positions, b->positions));
     if (row->embd_norm != MODEL_EMBD_NORM_NONE) x = model_norm(b, x, &p->ends.embd_norm);
     return engine_name(x, "embedding");
 }

@@ -36,6 +36,7 @@ struct model_facts { /* what callers may read of a model */
     enum model_pooling pooling; /* of the file */
     enum model_pooling rank_of; /* MODEL_POOL_RANK reads the row of this one */
     uint32_t n_pooled, n_rank;  /* numbers of an embedding and of scores; 0: no classifier */
+    uint32_t n_predictors; /* layers with a predictor of the zeros of their network; 0: none */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 

@@ -15,6 +15,7 @@ struct model_linear {
     struct engine_tensor *bias;    /* [outputs]; experts: [X][outputs] */
     struct engine_tensor *scale;   /* [1]; experts: [X] */
     struct engine_tensor *columns; /* the weight by columns (quant/columns.h), or NULL */
+    bool transposed;               /* the weight is [inputs][outputs] */
 };
 
 struct model_norm {
@@ -24,14 +25,15 @@ struct model_norm {
 /* ---- Tensors as rows of data ---- */
 
 enum model_tensor_kind {
-    MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
-    MODEL_TAPS,   /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
-    MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
-    MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
-    MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
-    MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
-    MODEL_LINEAR, /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
-    MODEL_STACK   /* a model_linear of `depth` matrices, one per expert */
+    MODEL_VECTOR,    /* a pointer; NAME.weight of [inputs], as F32 */
+    MODEL_TAPS,      /* a pointer; NAME.weight of [outputs][inputs], as F32 [inputs][outputs] */
+    MODEL_BIAS,      /* a pointer; NAME.bias of [inputs], as F32 */
+    MODEL_SCALE,     /* a pointer; NAME.scale of [inputs], as F32 */
+    MODEL_MATRIX,    /* a pointer; NAME.weight of [outputs][inputs] */
+    MODEL_NORM,      /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
+    MODEL_LINEAR,    /* a model_linear; NAME.weight, and NAME.bias and .scale if present */
+    MODEL_STACK,     /* a model_linear of `depth` matrices, one per expert */
+    MODEL_TRANSPOSED /* a model_linear; NAME.weight of [inputs][outputs] */
 };
 
 enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };

@@ -258,8 +258,9 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     struct plan *plan = user;
     struct model_linear *other = row->unless ? (void *)((char *)self + row->unless - 1) : NULL;
     const uint64_t depth = model_row_size(self, row->depth);
-    const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
-                            depth};
+    const bool transposed = row->kind == MODEL_TRANSPOSED;
+    const uint64_t ne[3] = {model_row_size(self, transposed ? row->outputs : row->inputs),
+                            model_row_size(self, transposed ? row->inputs : row->outputs), depth};
     const bool is_scale = row->kind == MODEL_SCALE;
     const bool is_vector = is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_TAPS ||
                            row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
@@ -287,7 +288,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     snprintf(name, sizeof name, "%s.bias", row->name);
     if (is_chosen(plan->m, name))
         plan_add(plan, row, prefix, "bias", BIAS,
-                 is_vector ? ne : (const uint64_t[3]){ne[1], depth, 1});
+                 is_vector ? ne : (const uint64_t[3]){ne[transposed ? 0 : 1], depth, 1});
     snprintf(name, sizeof name, "%s.scale", row->name);
     if (is_chosen(plan->m, name))
         plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});

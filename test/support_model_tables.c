@@ -6,6 +6,9 @@
 /* The projection of an MTP layer: its presence marks the layer. */
 #define NEXTN(layer) "blk." #layer ".nextn.eh_proj.weight "
 
+/* The tensors of a layer in PowerInfer's files. */
+#define PREDICTOR(layer) "blk." #layer ".ffn_down_t.weight=128 blk." #layer ".fc1.weight=24 "
+
 #define QKV_BIAS  "attn_q.bias attn_k.bias attn_v.bias"
 #define OUT_BIAS  " attn_output.bias"
 #define FFN_BIAS  " ffn_up.bias ffn_down.bias"
@@ -185,6 +188,12 @@ const struct support_fixture support_fixtures[] = {
     {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
     {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
+    /* Files of PowerInfer are compared with scripts/make-powerinfer-figures. */
+    {"bamboo", "bamboo", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"llama-powerinfer", "llama", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"falcon-powerinfer", "falcon", .with = PREDICTOR(0) PREDICTOR(1) "attn_qkv.weight"},
+    {"opt", "opt", .n_head_kv = 4, .tied = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS},
+    {"opt-dense", "opt", .n_head_kv = 4, .with = ALL_BIAS},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */
     {"bert", "bert", .n_layer = 3, .n_head_kv = 4, .with = BERT},

@@ -10,10 +10,13 @@ struct ffn {
     uint32_t n_embd, n_ff;
     uint32_t zeros;                   /* 1 if many inputs of down are zero */
     uint32_t n_gate, n_up;            /* rows; n_gate: 0 without a gate or if up has both */
+    uint32_t n_down, n_down_t;        /* F and 0; 0 and F if the file has down transposed */
+    uint32_t n_rank, n_predicted;     /* of the predictor, and F; 0: none */
     struct model_linear gate, up;     /* F x E */
+    struct model_linear fc1, fc2;     /* the predictor: rank x E, F x rank */
     struct model_norm sub_norm;       /* applied before down */
     struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
-    struct model_linear down;         /* E x F */
+    struct model_linear down, down_t; /* E x F */
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
     float clamp;                      /* bound of gated units; 0: none */
 };
@@ -26,7 +29,10 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
     {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
-    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd), .zeros = AT(zeros)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_down), .outputs = AT(n_embd), .zeros = AT(zeros)},
+    {"ffn_down_t",   MODEL_TRANSPOSED, MODEL_REQUIRED, AT(down_t), .inputs = AT(n_down_t), .outputs = AT(n_embd)},
+    {"fc1",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc1),      .inputs = AT(n_embd), .outputs = AT(n_rank)},
+    {"fc2",          MODEL_LINEAR, MODEL_REQUIRED, AT(fc2),      .inputs = AT(n_rank), .outputs = AT(n_predicted)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -56,6 +62,22 @@ static enum model_ffn_form form_of(const struct model_reader *r, uint32_t layer,
     if (model_reader_tensor(r, layer, "ffn_gate.weight")) return MODEL_FFN_GATED;
     const struct gguf_tensor *up = model_reader_tensor(r, layer, "ffn_up.weight");
     return up && up->ne[1] == 2 * (uint64_t)n_ff ? MODEL_FFN_FUSED : MODEL_FFN_PLAIN;
+}
+
+/* Sets the sizes of what files of PowerInfer have: down transposed, and a predictor of the rows of
+ * gate and up whose results are not zero. */
+static bool read_powerinfer(struct model_reader *r, uint32_t layer, struct ffn *f)
+{
+    const struct gguf_tensor *fc1 = model_reader_tensor(r, layer, "fc1.weight");
+    const bool transposed = model_reader_tensor(r, layer, "ffn_down_t.weight");
+    f->n_down = transposed ? 0 : f->n_ff;
+    f->n_down_t = transposed ? f->n_ff : 0;
+    if (!fc1) return true;
+    if (fc1->ne[1] > MODEL_MAX_DIM)
+        return base_fail_at(r->err, BASE_MODEL, "fc1.weight", (int64_t)fc1->offset, "too large");
+    f->n_rank = (uint32_t)fc1->ne[1];
+    f->n_predicted = f->n_ff;
+    return true;
 }
 
 static bool read_activation(struct model_reader *r, struct ffn *f)
@@ -97,7 +119,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     f->n_up = f->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     if (row->act_key && !read_activation(r, f)) return false;
     f->zeros = f->sparse || (f->form != MODEL_FFN_XIELU && model_act_has_zeros(f->act));
-    return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
+    return read_powerinfer(r, l->index, f) &&
+           model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
@@ -125,7 +148,9 @@ static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
     struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
     if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
     gate = engine_unary(b->g, gate, f->act);
-    return engine_mul(b->g, gate, model_linear_active(b, &f->up, x, gate));
+    struct engine_tensor *up = model_linear_active(b, &f->up, x, gate);
+    if (b->params->arch->ffn.act_both) up = engine_unary(b->g, up, f->act);
+    return engine_mul(b->g, gate, up);
 }
 
 /* Builds act(gate x) * up x; both are columns of one product. */
@@ -168,7 +193,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     x = model_named(b, x, "ffn_gated");
     if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
-    return model_named(b, model_linear_as(b, &f->down, MODEL_IN_FFN, x), "ffn_out");
+    const struct model_linear *down = f->n_down ? &f->down : &f->down_t;
+    return model_named(b, model_linear_as(b, down, MODEL_IN_FFN, x), "ffn_out");
 }
 
 const struct model_block model_block_ffn = {
