@@ -42,8 +42,9 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
     m = model_wanted_rows(b, build_mixer(b, m));
     struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
+    b->residual = model_wanted_rows(b, x);
     f = build_part(b, &l->ffn, model_wanted_rows(b, f));
-    x = engine_add(b->g, scaled(b, m), model_wanted_rows(b, x));
+    x = engine_add(b->g, scaled(b, m), b->residual);
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
@@ -101,6 +102,7 @@ static struct engine_tensor *build_sum_norm(struct model_builder *b, struct engi
     x = model_norm(b, x, &l->mixer_post_norm);
     if (l->mixer_norm_2.weight) x = model_norm(b, engine_add(b->g, x, in), &l->mixer_norm_2);
     x = model_named(b, x, "ffn_in");
+    b->residual = x;
     x = engine_add(b->g, build_part(b, &l->ffn, x), x);
     return model_named(b, model_norm(b, x, &l->ffn_post_norm), "layer_out");
 }

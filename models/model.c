@@ -53,6 +53,7 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     m->file = file;
     m->engine = engine;
     bool ok = model_params_read(&m->params, file, err);
+    m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
     if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {

@@ -157,6 +157,7 @@ struct model_params {
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
     bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
+    bool predicts;         /* the predictors of zeros are used */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */

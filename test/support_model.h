@@ -51,6 +51,7 @@ struct support_fixture {
     uint32_t n_layer, n_head, n_head_kv, window, n_expert, n_expert_used;
     bool tied;
     bool mtp;                /* compares the logits of the MTP layer */
+    bool predicts;           /* the predictors of zeros are used */
     const char *with, *keys; /* as in struct support_model */
     double bar;              /* NMSE against the other implementation; 0: 1e-12 */
 };

@@ -190,9 +190,13 @@ const struct support_fixture support_fixtures[] = {
     {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
     /* Files of PowerInfer are compared with scripts/make-powerinfer-figures. */
     {"bamboo", "bamboo", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"bamboo-predicted", "bamboo", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1)},
     {"llama-powerinfer", "llama", .with = PREDICTOR(0) PREDICTOR(1)},
+    {"llama-predicted", "llama", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1), .keys = "!powerinfer.sparse_threshold=0.05"},
     {"falcon-powerinfer", "falcon", .with = PREDICTOR(0) PREDICTOR(1) "attn_qkv.weight"},
+    {"falcon-predicted", "falcon", .predicts = true, .with = PREDICTOR(0) PREDICTOR(1) "attn_qkv.weight", .keys = "!powerinfer.sparse_threshold=0.01"},
     {"opt", "opt", .n_head_kv = 4, .tied = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS},
+    {"opt-predicted", "opt", .n_head_kv = 4, .predicts = true, .with = PREDICTOR(0) PREDICTOR(1) "ffn_down_t.bias ffn_up.bias " QKV_BIAS OUT_BIAS NORM_BIAS, .keys = "!powerinfer.sparse_threshold=0.02"},
     {"opt-dense", "opt", .n_head_kv = 4, .with = ALL_BIAS},
     /* Encoders are compared with scripts/make-encoder-figures by hidden states. Scores of T5 are not
      * scaled: they are four times as large, and so are their roundings. */

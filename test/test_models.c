@@ -142,6 +142,7 @@ static float *logits_of(const char *path, const struct setting *s, const struct 
                                             .hidden = encoder};
     options.n_threads = s->threads;
     options.level = s->level;
+    options.predicts = v->predicts;
     struct support_session opened;
     support_session_open(&opened, path, &options, &session);
     const struct model_facts *facts = model_facts(opened.model);
@@ -334,8 +335,9 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
     for (size_t i = 0, nth = 0; support_quick() && support_arch(i); i++)
         if (support_arch_is_first(i))
             check_same_bytes(first_fixture_of(support_arch(i)), QUANT_F32, QUANT_F16, nth++);
-    for (size_t i = 0; support_quick() && i < 2; i++)
-        check_same_bytes(fixture(i ? "modern-bert" : "bert"), QUANT_F32, QUANT_F16, i);
+    static const char *const more[] = {"bert", "modern-bert", "llama-predicted"};
+    for (size_t i = 0; support_quick() && i < 3; i++)
+        check_same_bytes(fixture(more[i]), QUANT_F32, QUANT_F16, i);
 }
 
 /* Old files of Mixtral have a tensor for each expert. */

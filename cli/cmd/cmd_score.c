@@ -379,11 +379,13 @@ static void add_continuation(const struct item *it, size_t i, struct base_buffer
 }
 
 /* Appends the answer, without the opening brace. */
-static void add_answer(const struct item *it, struct base_buffer *out)
+static void add_answer(const struct score *s, const struct item *it, struct base_buffer *out)
 {
     base_buffer_add_format(out, "\"prompt_tokens\":%zu,\"continuations\":[", it->prompt.count);
     for (size_t i = 0; i < it->n; i++) add_continuation(it, i, out);
-    base_buffer_add_text(out, "]}\n");
+    base_buffer_add_text(out, "]");
+    cli_model_add_approximate(&s->model, out);
+    base_buffer_add_text(out, "}\n");
 }
 
 static void add_failure(const struct item *it, struct base_buffer *out)
@@ -395,7 +397,7 @@ static void add_failure(const struct item *it, struct base_buffer *out)
     base_buffer_add_text(out, "}\n");
 }
 
-static bool write_item(const struct item *it, struct base_error *err)
+static bool write_item(const struct score *s, const struct item *it, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_format(&out, "{\"line\":%llu,", (unsigned long long)it->number);
@@ -407,7 +409,7 @@ static bool write_item(const struct item *it, struct base_error *err)
     if (it->failed.code)
         add_failure(it, &out);
     else
-        add_answer(it, &out);
+        add_answer(s, it, &out);
     const bool ok = cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;
@@ -449,7 +451,7 @@ static bool answer_items(void *user, struct base_error *err)
     for (size_t i = 0; ok && i < s->n_items; i++) {
         s->n_lines++;
         s->n_failed += s->item[i].failed.code != 0;
-        ok = write_item(&s->item[i], err);
+        ok = write_item(s, &s->item[i], err);
     }
     drop_items(s);
     return ok;
@@ -592,7 +594,7 @@ static bool answer_one(struct score *s, struct base_error *err)
         ok = show_heat(s, it, err);
     } else if (ok && s->values.json) {
         base_buffer_add_text(&out, "{");
-        add_answer(it, &out);
+        add_answer(s, it, &out);
     } else if (ok) {
         add_table(it, &out);
     }

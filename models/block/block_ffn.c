@@ -18,6 +18,7 @@ struct ffn {
     struct engine_tensor *act_scales; /* [F]: divisors of the activation's output; or NULL */
     struct model_linear down, down_t; /* E x F */
     float alpha_p, alpha_n, beta;     /* parameters of xIELU */
+    float threshold;                  /* rows with a lower score of the predictor are zero */
     float clamp;                      /* bound of gated units; 0: none */
 };
 
@@ -72,12 +73,14 @@ static bool read_powerinfer(struct model_reader *r, uint32_t layer, struct ffn *
     const bool transposed = model_reader_tensor(r, layer, "ffn_down_t.weight");
     f->n_down = transposed ? 0 : f->n_ff;
     f->n_down_t = transposed ? f->n_ff : 0;
-    if (!fc1) return true;
+    if (!fc1 || (f->form != MODEL_FFN_GATED && f->form != MODEL_FFN_PLAIN)) return true;
     if (fc1->ne[1] > MODEL_MAX_DIM)
         return base_fail_at(r->err, BASE_MODEL, "fc1.weight", (int64_t)fc1->offset, "too large");
     f->n_rank = (uint32_t)fc1->ne[1];
     f->n_predicted = f->n_ff;
-    return true;
+    struct model_reader bare = *r; /* its key has no architecture prefix */
+    bare.name = "powerinfer";
+    return model_read_f32(&bare, "sparse_threshold", MODEL_OPTIONAL, -INFINITY, &f->threshold);
 }
 
 static bool read_activation(struct model_reader *r, struct ffn *f)
@@ -140,17 +143,35 @@ static struct engine_tensor *keep_largest(const struct model_builder *b, struct 
     return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
-/* Builds act(gate x) * up x for an activation that gives zeros: the rows of `up` where it does are
- * skipped. */
-static struct engine_tensor *build_gated_by_zeros(const struct model_builder *b,
-                                                  const struct ffn *f, struct engine_tensor *x)
+/* Returns 1 for rows of the first product that the predictor expects to be active, otherwise 0;
+ * NULL if no predictor is used. It reads the input of the norm before the network. */
+static struct engine_tensor *build_predicted(const struct model_builder *b, const struct ffn *f)
 {
-    struct engine_tensor *gate = model_linear_as(b, &f->gate, MODEL_IN_FFN, x);
-    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
-    gate = engine_unary(b->g, gate, f->act);
-    struct engine_tensor *up = model_linear_active(b, &f->up, x, gate);
+    if (!b->params->predicts || !f->n_rank || !b->residual) return NULL;
+    struct engine_tensor *score = model_linear_as(b, &f->fc1, MODEL_IN_FFN, b->residual);
+    score = engine_unary(b->g, score, ENGINE_RELU);
+    score = model_linear_as(b, &f->fc2, MODEL_IN_FFN, score);
+    score = engine_scale(b->g, score, 1.0f, -f->threshold);
+    return model_named(b, engine_unary(b->g, score, ENGINE_STEP), "predicted");
+}
+
+/* Builds act(gate x) * up x, or act(up x) without a gate, for an activation that gives zeros: the
+ * rows of `up` where the gate is zero are skipped, and of the first product those that are expected
+ * to be zero. */
+static struct engine_tensor *build_by_zeros(const struct model_builder *b, const struct ffn *f,
+                                            struct engine_tensor *x)
+{
+    const struct model_linear *first = f->n_gate ? &f->gate : &f->up;
+    struct engine_tensor *on = build_predicted(b, f);
+    struct engine_tensor *y =
+        on ? model_linear_active(b, first, x, on) : model_linear_as(b, first, MODEL_IN_FFN, x);
+    if (f->sparse) y = keep_largest(b, y, f->n_ff);
+    y = engine_unary(b->g, y, f->act);
+    if (on) y = engine_mul(b->g, y, on); /* rows with a bias */
+    if (!f->n_gate) return y;
+    struct engine_tensor *up = model_linear_active(b, &f->up, x, y);
     if (b->params->arch->ffn.act_both) up = engine_unary(b->g, up, f->act);
-    return engine_mul(b->g, gate, up);
+    return engine_mul(b->g, y, up);
 }
 
 /* Builds act(gate x) * up x; both are columns of one product. */
@@ -182,8 +203,9 @@ static struct engine_tensor *build_xielu(const struct model_builder *b, const st
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    if (f->form == MODEL_FFN_GATED && f->clamp < 1e-6f && f->zeros) {
-        x = build_gated_by_zeros(b, f, x);
+    const bool simple = f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_PLAIN;
+    if (simple && f->clamp < 1e-6f && f->zeros) {
+        x = build_by_zeros(b, f, x);
     } else if (f->form == MODEL_FFN_GATED || f->form == MODEL_FFN_FUSED) {
         x = build_gated(b, f, x);
     } else {

@@ -30,9 +30,55 @@ begin inspect_names_the_form_and_the_predictor
 infer inspect "$work/llama.gguf"
 status 0
 out_like "PowerInfer's GGUF version 3"
-out_like '^Predictor  of zeros in 2 layers \(fc1, fc2\)'
+out_like '^Predictor  of zeros in 2 layers, used by --sparse predict only: approximate$'
 infer inspect "$work/llama.gguf" --json
 out_like '"predictors":2,'
+
+begin predicted_zeros_are_an_approximation_that_says_so
+logits exact -m "$work/llama.gguf"
+logits predicted -m "$work/llama.gguf" --sparse predict
+! cmp -s "$work/exact" "$work/predicted" || bad 'the predictor has no effect'
+logits one -m "$work/llama.gguf" --sparse predict -b 1 -t 2
+same predicted one 'one by one'
+logits all -m "$work/llama.gguf" --sparse predict --override-kv powerinfer.sparse_threshold=float:-1e30
+same exact all 'a threshold that all scores reach'
+infer run -m "$work/llama.gguf" --raw -n 2 --json --sparse predict abc
+status 0
+out_like '"approximate":"zeros are predicted"'
+infer run -m "$work/llama.gguf" --raw -n 2 --json --sparse abc
+! grep -q approximate "$work/out" || bad 'exact results are called approximate'
+seq 400 >"$work/text"
+infer perplexity -m "$work/llama.gguf" -f "$work/text" --chunk 64 --save-logits "$work/saved"
+status 0
+infer perplexity -m "$work/llama.gguf" --kl "$work/saved" --json --sparse predict
+status 0
+out_like '"approximate":"zeros are predicted"'
+! grep -q '"kl":0\.0*[,}]' "$work/out" || bad 'no divergence from the exact model'
+echo '{"prompt": "a", "continuations": ["b"]}' >"$work/line"
+infer score -m "$work/llama.gguf" -f "$work/line" --sparse predict
+out_like '"approximate":'
+echo abc >"$work/line"
+infer batch -m "$work/llama.gguf" "$work/line" --raw -n 2 --each '{}' --json --sparse predict
+out_like '"approximate":'
+
+begin predict_needs_a_predictor
+"$make_model" "$work/plain.gguf" arch=llama || exit 1
+infer logits -m "$work/plain.gguf" --ids 1 --sparse predict
+status 2
+err_line '^infer: --sparse: predict: the model has no predictor'
+infer logits -m "$work/plain.gguf" --ids 1 --sparse=guess
+status 2
+err_line "'guess' is none of on.off.predict"
+
+begin a_cache_of_exact_states_is_not_used
+yes word | head -c 200 >"$work/prompt"
+for how in on predict on; do
+    infer run -m "$work/llama.gguf" --raw -n 2 --cache "$work/cache" -f "$work/prompt" --json --sparse=$how
+    status 0
+    cp "$work/out" "$work/$how.$((n = n + 1))"
+done
+grep -q '"cached_tokens":0,' "$work/predict.2" || bad 'predict continues exact states'
+! grep -q '"cached_tokens":0,' "$work/on.3" || bad 'the cache is not used at all'
 
 begin copies_keep_the_form
 for type in COPY Q8_0; do
