@@ -23,6 +23,7 @@ static void collect_facts(struct model *m)
                                                                   : MODEL_POOL_LAST,
                                     .n_pooled = model_pool_size(p, false),
                                     .n_rank = model_pool_size(p, true)};
+    m->facts.copied_bytes = m->weights.column_bytes;
     memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
@@ -55,6 +56,7 @@ struct model *model_open(const struct gguf_file *file, struct engine *engine,
     bool ok = model_params_read(&m->params, file, err);
     m->params.predicts = engine->options.predicts;
     m->params.makes_columns = engine->options.columns && !engine->options.plan_only;
+    m->params.plans_columns = engine->options.columns && engine->options.plan_only;
     if (ok && placement) place_layers(&m->params, placement);
     if (!ok || !model_weights_bind(&m->weights, &m->params, file, err)) {
         base_error_set_file(err, gguf_path(file));

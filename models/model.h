@@ -29,14 +29,15 @@ struct model_facts { /* what callers may read of a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    bool has_mtp;       /* the file has an MTP layer: model_seq_draft works */
-    bool writes;        /* there are logits; encoders have none */
-    bool bidirectional; /* tokens attend to later ones too */
-    bool has_pooling;   /* the file has pooling_type; otherwise `pooling` is the usual one */
+    uint64_t copied_bytes; /* of copies by columns that were made, or planned */
+    bool has_mtp;          /* the file has an MTP layer: model_seq_draft works */
+    bool writes;           /* there are logits; encoders have none */
+    bool bidirectional;    /* tokens attend to later ones too */
+    bool has_pooling;      /* the file has pooling_type; otherwise `pooling` is the usual one */
     enum model_pooling pooling; /* of the file */
     enum model_pooling rank_of; /* MODEL_POOL_RANK reads the row of this one */
     uint32_t n_pooled, n_rank;  /* numbers of an embedding and of scores; 0: no classifier */
-    uint32_t n_predictors; /* layers with a predictor of the zeros of their network; 0: none */
+    uint32_t n_predictors;      /* layers with a predictor of the zeros of their network; 0: none */
     uint32_t n_unused[MODEL_UNUSED_COUNT]; /* numbers of tensors; [MODEL_USED] is 0 */
 };
 

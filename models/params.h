@@ -156,8 +156,9 @@ struct model_params {
     uint32_t temperature_length, temperature_first; /* step; number of position 0 */
     enum model_residual residual; /* the architecture's; the file decides for PARALLEL_KEY */
     enum model_norm_kind norm;    /* the architecture's; the file decides for BY_EPSILON */
-    bool makes_columns;    /* matrices with many zeros as inputs are copied by columns when bound */
-    bool predicts;         /* the predictors of zeros are used */
+    bool makes_columns; /* matrices with many zeros as inputs are copied by columns when bound, */
+    bool plans_columns; /* or the bytes of the copies are only counted */
+    bool predicts;      /* the predictors of zeros are used */
     enum engine_unary act; /* of feed-forward networks: the architecture's, or that of the file */
     float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */

@@ -264,6 +264,7 @@ static bool bind_columns(struct binder *b, const struct model_tensor_row *row, c
     const struct engine_place *place = b->w->place[b->w->n_tensors - 1];
     if (!zeros || (place && place->index > 0)) return true;
     if (!t && b->p->makes_columns && has_form) data = make_columns(b, w, bytes);
+    if (!t && has_form && (data || b->p->plans_columns)) b->w->column_bytes += bytes;
     if (!data) return base_goes_on(b->err);
     struct engine_tensor *tensor = new_tensor(b, prefix);
     if (!engine_tensor_init(tensor, quant_type_by_id(QUANT_I8), 1, (int64_t[]){(int64_t)bytes},

@@ -71,6 +71,16 @@ err_like '^\| +1 \| +[3-6][0-9]\.[0-9] % \|$'
 infer bench -m "$work/l.gguf" -p 0 -n 2 -r 1 --zeros
 err_like '^\| +all \| +0\.0 % \|$'
 
+begin plan_counts_copies
+infer run -m "$work/l.gguf" --plan --json --override-kv "$relu" --sparse
+status 0
+bytes=$(sed -n 's/.*"copies":\([0-9]*\),.*/\1/p' "$work/out")
+[ "$bytes" -ge 131072 ] || bad "copies of $bytes bytes"
+infer run -m "$work/l.gguf" --plan --override-kv "$relu" --sparse
+out_like '^copies +0\.[1-9] MB'
+infer run -m "$work/l.gguf" --plan --json --sparse
+! grep -q copies "$work/out" || bad 'copies that silu does not need'
+
 begin columns_needs_a_matrix_that_has_the_form
 infer quantize "$work/g.gguf" "$work/no.gguf" Q5_0 --columns
 status 2
