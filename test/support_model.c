@@ -321,7 +321,7 @@ static bool plan_beside(struct plan *plan)
     return !plan->failed;
 }
 
-enum { MAX_WORDS = 512 };
+enum { MAX_WORDS = 2048 };
 
 /* Adds to a plan's file the tensors of m->with that name a layer or a number of rows:
  * "blk.0.ffn_up.weight" with one row, "token_types.weight=2" with two. Returns their number of

@@ -14,7 +14,7 @@ enum {
     FEW_ROWS = 2,   /* of x, at most: a worker has one piece, so that it reads long runs of bytes */
     PIECE = 512,    /* elements of rows of w, with more rows of x */
     STEP = 256,     /* a multiple of every type's block */
-    ROWS_AHEAD = 4,
+    ROWS_AHEAD = 8,
     LIST = 64
 };
 
@@ -59,6 +59,26 @@ static int next_rows(const struct unit *u, int64_t *row, int64_t at[LIST])
     return n;
 }
 
+/* Adds elements first .. first + n - 1 of the listed rows of w to the results of one row of x. */
+static void add_list(const struct engine_cpu *e, const struct unit *u, int64_t offset, int64_t n,
+                     const int64_t *at, int n_rows)
+{
+    enum { GROUP = 4 };
+    const void *row[GROUP];
+    float x[GROUP];
+    const size_t bytes = (size_t)(n / u->w->type->block_len) * u->w->type->block_bytes;
+    for (int j = 0; j < n_rows; j += GROUP) {
+        const int some = (int)engine_min(GROUP, n_rows - j);
+        for (int k = 0; k < some; k++) {
+            row[k] = u->w->data + at[j + k] * u->w->nb[1] + offset;
+            x[k] = u->x[0][at[j + k]];
+            if (j + k + ROWS_AHEAD < n_rows)
+                quant_prefetch(u->w->data + at[j + k + ROWS_AHEAD] * u->w->nb[1] + offset, bytes);
+        }
+        e->quant.type[u->w->type->id].add_rows(n, row, some, x, u->out[0]);
+    }
+}
+
 /* Adds elements first .. first + n - 1 of the rows of w. */
 static void add_rows(const struct engine_cpu *e, const struct unit *u, int64_t first, int64_t n,
                      float *buffer)
@@ -67,7 +87,11 @@ static void add_rows(const struct engine_cpu *e, const struct unit *u, int64_t f
     const int64_t offset = first / type->block_len * (int64_t)type->block_bytes;
     const size_t bytes = (size_t)(n / type->block_len) * type->block_bytes;
     int64_t at[LIST], row = 0;
-    for (int n_rows; (n_rows = next_rows(u, &row, at)) > 0;)
+    for (int n_rows; (n_rows = next_rows(u, &row, at)) > 0;) {
+        if (u->n == 1 && n % 32 == 0 && e->quant.type[type->id].add_rows) {
+            add_list(e, u, offset, n, at, n_rows);
+            continue;
+        }
         for (int j = 0; j < n_rows; j++) {
             if (j + ROWS_AHEAD < n_rows)
                 quant_prefetch(u->w->data + at[j + ROWS_AHEAD] * u->w->nb[1] + offset, bytes);
@@ -75,6 +99,7 @@ static void add_rows(const struct engine_cpu *e, const struct unit *u, int64_t f
             for (int64_t t = 0; t < u->n; t++)
                 if (u->x[t][at[j]] != 0.0f) e->vec.mad(n, buffer, u->x[t][at[j]], u->out[t]);
         }
+    }
 }
 
 static void transposed_run(const struct engine_task *task, struct engine_tensor *dst)
